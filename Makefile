@@ -1,0 +1,82 @@
+# Needs only make and python3 (3.11 or newer) with pip. Everything else is installed into .venv.
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+UPGRADE ?=
+
+PEERS := imitation irl-maxent econirl
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1
+PIP := -m pip --disable-pip-version-check -qq
+CHECK_PYTHON := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	|| { echo "messirl needs Python 3.11 or newer, and $(PYTHON) is not: try make PYTHON=/path/to/python3.11." >&2; exit 1; }
+
+.DEFAULT_GOAL := help
+.PHONY: help venv run test test-slow lint format bench bench-peers lock clean
+
+help:  ## Show this list
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+
+venv: .venv/.ready  ## Make .venv from requirements.lock, with messirl in editable mode
+
+run: .venv/.ready  ## Run the quick start
+	@.venv/bin/python examples/quickstart.py
+
+test: lint  ## Lint, then run the tests (PYTEST_ARGS="-n auto -k name" is passed on)
+	@.venv/bin/python -m pytest $(PYTEST_ARGS)
+
+test-slow: .venv/.ready  ## Run the tests marked slow
+	@.venv/bin/python -m pytest -m slow $(PYTEST_ARGS) || { status=$$?; \
+		[ $$status -eq 5 ] && echo "There are no slow tests." || exit $$status; }
+
+lint: .venv/.ready  ## Check style, format and types; changes nothing
+	@.venv/bin/ruff check --quiet .
+	@.venv/bin/ruff format --check --quiet . || { echo "Run make format." >&2; exit 1; }
+	@.venv/bin/mypy --no-error-summary
+
+format: .venv/.ready  ## Fix what can be fixed, and format
+	@.venv/bin/ruff check --quiet --fix . || true
+	@.venv/bin/ruff format --quiet .
+
+bench: .venv/.ready  ## Run the benchmarks on one thread
+	@$(ONE_THREAD) .venv/bin/python -m benchmarks
+
+bench-peers: .venv-peers/.ready  ## Compare with other packages, installed in .venv-peers (large)
+	@.venv-peers/bin/python -m benchmarks.peers
+
+lock: .venv-lock/.ready  ## Write requirements.lock anew (UPGRADE=--upgrade moves every pin)
+	@env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL PIP_CONFIG_FILE=/dev/null CUSTOM_COMPILE_COMMAND="make lock" \
+		.venv-lock/bin/pip-compile --quiet $(UPGRADE) --extra dev --extra gym --extra minari \
+		--generate-hashes --strip-extras --allow-unsafe \
+		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
+		--output-file requirements.lock pyproject.toml
+	@if grep -n '://' requirements.lock; then echo "requirements.lock names a host or a folder." >&2; exit 1; fi
+
+clean:  ## Remove what the other goals made
+	@rm -rf .venv .venv-peers .venv-lock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# An environment whose pip does not answer (interrupted, or its Python is gone) is made anew.
+.venv/.ready: requirements.lock pyproject.toml
+	@$(CHECK_PYTHON)
+	@.venv/bin/python -m pip --version >/dev/null 2>&1 \
+		|| { echo "Making .venv, once: a minute or two."; $(PYTHON) -m venv --clear .venv; }
+	@.venv/bin/python $(PIP) install --require-hashes -r requirements.lock
+	@.venv/bin/python $(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+# messirl comes last, so that whatever the peers ask for, its own requirements hold.
+.venv-peers/.ready: pyproject.toml
+	@$(CHECK_PYTHON)
+	@.venv-peers/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv-peers
+	@for peer in $(PEERS); do \
+		echo "Installing $$peer into .venv-peers."; \
+		.venv-peers/bin/python $(PIP) install $$peer || echo "$$peer could not be installed: going on without it."; \
+	done
+	@.venv-peers/bin/python $(PIP) install -e .
+	@touch $@
+
+.venv-lock/.ready:
+	@$(CHECK_PYTHON)
+	@$(PYTHON) -m venv --clear .venv-lock
+	@.venv-lock/bin/python $(PIP) install 'pip-tools>=7.4,<8'
+	@touch $@

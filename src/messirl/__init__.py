@@ -1,0 +1,88 @@
+"""messirl: learning what an expert wants from few expert trajectories and many of unknown quality.
+
+    from messirl import MDP, Trajectories, MESSI
+    from messirl.similarity import RBF
+
+    mdp = MDP(transitions, features, discount=0.95)
+    expert, unlabelled = Trajectories.from_lists(good), Trajectories.from_lists(others)
+    model = MESSI(RBF(sigma=5.0), lambda0=0.05).fit(mdp, expert, unlabelled)
+
+Names are imported when first used, so that `import messirl` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from messirl import plot
+    from messirl.estimators import MESSI, EMMaxEnt, IdentifiabilityWarning, MaxEntIRL, load
+    from messirl.planning import (
+        NoFiniteValue,
+        log_likelihood,
+        optimal_policy,
+        optimal_values,
+        sample,
+        soft_policy,
+        soft_values,
+        state_visitation,
+    )
+    from messirl.problem import MDP, Trajectories, feature_counts
+
+_HOME = {
+    "MDP": "problem",
+    "Trajectories": "problem",
+    "feature_counts": "problem",
+    "log_likelihood": "planning",
+    "NoFiniteValue": "planning",
+    "optimal_policy": "planning",
+    "optimal_values": "planning",
+    "sample": "planning",
+    "soft_policy": "planning",
+    "soft_values": "planning",
+    "state_visitation": "planning",
+    "EMMaxEnt": "estimators",
+    "IdentifiabilityWarning": "estimators",
+    "MaxEntIRL": "estimators",
+    "MESSI": "estimators",
+    "load": "estimators",
+}
+
+__all__ = [
+    "MDP",
+    "MESSI",
+    "EMMaxEnt",
+    "IdentifiabilityWarning",
+    "MaxEntIRL",
+    "NoFiniteValue",
+    "Trajectories",
+    "feature_counts",
+    "load",
+    "log_likelihood",
+    "optimal_policy",
+    "optimal_values",
+    "plot",
+    "sample",
+    "soft_policy",
+    "soft_values",
+    "state_visitation",
+]
+
+try:
+    __version__ = version("messirl")
+except PackageNotFoundError:  # run from a source tree that is not installed
+    __version__ = "unknown"
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(f"messirl.{_HOME[name]}"), name)
+    if name == "plot":
+        return importlib.import_module("messirl.plot")
+    raise AttributeError(f"module 'messirl' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

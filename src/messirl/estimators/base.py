@@ -1,0 +1,276 @@
+"""What the estimators share: arguments, the start, the solver, and what a fitted one offers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import check_random_state
+
+from messirl.estimators.policies import GoalPolicies
+from messirl.objective import Objective
+from messirl.optimise import Result, lbfgs, paper
+from messirl.planning import log_likelihood, sample, soft_policy
+from messirl.planning.api import check_entropy
+from messirl.planning.feasible import feasible_theta
+from messirl.planning.identify import unidentified
+from messirl.planning.paths import Trips
+from messirl.planning.structure import structure
+from messirl.problem.counts import check_trajectories, feature_counts
+from messirl.problem.mdp import MDP, Floats
+from messirl.problem.trajectories import Trajectories
+
+SOLVERS = ("lbfgs", "paper")
+NAMES_SHOWN = 6
+
+
+class IdentifiabilityWarning(UserWarning):
+    """θ is not determined by the features: some direction of it changes no trajectory's probability."""
+
+
+class IRLEstimator(BaseEstimator):  # type: ignore[misc]
+    """Common part of MaxEntIRL, MESSI and EMMaxEnt. Constructors store; `fit` checks."""
+
+    theta_max: float | None
+    entropy: str
+    solver: str
+    step_size: float
+    max_iter: int
+    tol: float
+    theta_init: Any
+    random_state: Any
+    callback: Any
+    warm_start: bool
+
+    # -- fitting ------------------------------------------------------------------------------------------------
+
+    def _check_arguments(self) -> None:
+        check_entropy(self.entropy)
+        if self.solver not in SOLVERS:
+            raise ValueError(
+                f"solver={self.solver!r}: choose 'lbfgs' (the exact optimum) or 'paper' (Alg. 1)"
+            )
+        if self.theta_max is not None:
+            number("theta_max", self.theta_max, above=0.0)
+        number("step_size", self.step_size, above=0.0)
+        number("tol", self.tol, least=0.0)
+        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, Integral):
+            raise TypeError(f"max_iter={self.max_iter!r}: give a whole number of iterations")
+        if self.max_iter < 0:
+            raise ValueError(f"max_iter={self.max_iter}: it must be >= 0")
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError("callback must be callable: it is called with a dict after every iteration")
+
+    @property
+    def _bound(self) -> float:
+        return np.inf if self.theta_max is None else float(self.theta_max)
+
+    def _read(
+        self, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None
+    ) -> tuple[Trajectories, Floats]:
+        """Σ = Σ* ∪ Σ̃, experts first, checked, and its feature counts."""
+        check_trajectories(mdp, expert, "expert")
+        if len(expert) == 0:
+            raise ValueError("expert is empty: at least one trajectory is needed")
+        if unlabelled is None:
+            return expert, feature_counts(mdp, expert)
+        check_trajectories(mdp, unlabelled, "unlabelled")
+        if len(unlabelled) == 0:
+            raise ValueError("unlabelled is empty: pass None to fit without unlabelled trajectories")
+        if (expert.goals is None) != (unlabelled.goals is None):
+            raise ValueError("expert and unlabelled must both have goals, or neither")
+        counts = np.concatenate([feature_counts(mdp, expert), feature_counts(mdp, unlabelled)])
+        return expert + unlabelled, counts
+
+    def _theta_start(self, mdp: MDP, objective: Objective) -> Floats:
+        given = self.theta_init
+        if self.warm_start and hasattr(self, "theta_"):
+            given = self.theta_
+        if isinstance(given, str):
+            if given != "random":
+                raise ValueError(f"theta_init={given!r}: give an array, 'random' or None for zeros")
+            drawn = check_random_state(self.random_state).normal(size=mdp.n_features)
+            return np.asarray(np.clip(drawn, -self._bound, self._bound))
+        if given is not None:
+            theta = np.asarray(given, dtype=np.float64)
+            if theta.shape != (mdp.n_features,) or not np.isfinite(theta).all():
+                raise ValueError(f"theta_init must be {mdp.n_features} finite numbers, one a feature")
+            return theta
+        theta = np.zeros(mdp.n_features)
+        if mdp.horizon is not None or mdp.discount < 1.0 or np.isfinite(objective(theta).value):
+            return theta
+        trips = isinstance(objective.planner.start, Trips)
+        found = feasible_theta(mdp, self._bound, None if trips else structure(mdp))
+        if found is None or not np.isfinite(objective(found).value):
+            raise ValueError(
+                "no theta was found for which the model has finite values: with discount=1 every step on a cycle must be "
+                "able to cost something; add a constant feature, a discount below 1, or raise theta_max"
+            )
+        return found
+
+    def _optimise(self, objective: Objective, theta: Floats, max_iter: int) -> Result:
+        tol = self.tol * objective.scale
+        if self.solver == "paper":
+            return paper(
+                objective,
+                theta,
+                bound=self._bound,
+                max_iter=max_iter,
+                step_size=float(self.step_size),
+                tol=tol,
+                callback=self.callback,
+            )
+        return lbfgs(objective, theta, bound=self._bound, max_iter=max_iter, tol=tol, callback=self.callback)
+
+    def _finish(
+        self, mdp: MDP, expert: Trajectories, objective: Objective, theta_start: Floats, result: Result
+    ) -> Self:
+        self.mdp_ = mdp
+        self.n_features_in_ = mdp.n_features
+        self.theta_init_ = theta_start
+        self.theta_ = result.theta
+        self.reward_ = mdp.reward(result.theta)
+        self.feature_counts_ = result.point.expected_counts
+        self.visitation_ = result.point.visitation
+        self.objective_ = float(result.point.value)
+        self.history_ = result.history
+        self.n_iter_ = int(result.history.iteration[-1])
+        self.converged_ = result.converged
+        self.termination_ = result.reason
+        self.gradient_norm_ = result.gradient_norm
+        start = objective.planner.start
+        if isinstance(start, Trips):
+            self.start_ = np.asarray(start.starts.sum(axis=0)).ravel()
+            self.goals_ = np.array(start.goals)
+        else:
+            self.start_ = start
+            self.goals_ = None
+        self._set_policy()
+        if not result.converged:
+            warnings.warn(
+                f"{type(self).__name__} did not converge: {result.reason}, with a projected gradient of "
+                f"{result.gradient_norm:.2g} where tol asks for {self.tol * objective.scale:.2g}",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        self._warn_unidentified(mdp, expert)
+        return self
+
+    def _set_policy(self) -> None:
+        if self.goals_ is not None:
+            self.policy_: Any = GoalPolicies(self.mdp_, self.reward_, self.goals_)
+        else:
+            self.policy_ = np.ascontiguousarray(soft_policy(self.mdp_, self.reward_, self.entropy))
+
+    def _warn_unidentified(self, mdp: MDP, expert: Trajectories) -> None:
+        start = None if self.goals_ is not None else self.start_
+        key = (
+            "unidentified "
+            + self.entropy
+            + (repr(np.flatnonzero(start).tobytes()) if start is not None else "")
+        )
+        if self.goals_ is not None:
+            key += repr(self.goals_.tobytes())
+        basis = mdp.memo(
+            key, lambda: unidentified(mdp, start, expert.goals, noncausal=self.entropy == "noncausal")
+        )
+        if len(basis) == 0:
+            return
+        touched = np.flatnonzero(np.abs(basis).max(axis=0) > 1e-6)
+        names = ", ".join(mdp.feature_label(int(j)) for j in touched[:NAMES_SHOWN])
+        more = f" and {touched.size - NAMES_SHOWN} more" if touched.size > NAMES_SHOWN else ""
+        warnings.warn(
+            f"theta is determined only up to {len(basis)} direction(s) among the features {names}{more}: no trajectory "
+            "tells them apart. Policies, objectives and scores mean what they say; these weights on their own do not",
+            IdentifiabilityWarning,
+            stacklevel=4,
+        )
+
+    # -- using --------------------------------------------------------------------------------------------------
+
+    def _fitted(self) -> None:
+        if not hasattr(self, "theta_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+
+    def score(self, trajectories: Trajectories) -> float:
+        """Mean log-probability per step, pooled over trajectories: log π(a|s), or log Σ_a π(a|s) p(s'|s,a)."""
+        self._fitted()
+        check_trajectories(self.mdp_, trajectories)
+        steps = int((trajectories.lengths - 1).sum()) if len(trajectories) else 0
+        if steps == 0:
+            raise ValueError("these trajectories make no step: there is nothing to score")
+        return float(log_likelihood(self.mdp_, self.policy_, trajectories).sum() / steps)
+
+    def predict_proba(
+        self, states: npt.ArrayLike, step: int | None = None, goal: int | None = None
+    ) -> Floats:
+        """π(·|s) of every state given, (n, A). With a horizon say which step, with goals which goal."""
+        self._fitted()
+        at = np.asarray(states)
+        if at.dtype.kind not in "iu" or at.ndim != 1:
+            raise TypeError("states must be a flat sequence of whole numbers")
+        if at.size and not (at.min() >= 0 and at.max() < self.mdp_.n_states):
+            raise ValueError(f"states must be among 0 … {self.mdp_.n_states - 1}")
+        return np.array(self._one_policy(step, goal)[at])
+
+    def _one_policy(self, step: int | None, goal: int | None) -> Floats:
+        if (goal is None) == isinstance(self.policy_, Mapping):
+            raise ValueError(
+                "say goal=, towards which state" if goal is None else "this fit has no goals: leave goal out"
+            )
+        policy = self.policy_ if goal is None else self.policy_[goal]
+        if (step is None) == (self.mdp_.horizon is not None):
+            raise ValueError(
+                f"say step=, 0 to {len(policy) - 1}: the policy depends on it"
+                if step is None
+                else "this fit has no horizon"
+            )
+        if step is None:
+            return np.asarray(policy)
+        if not 0 <= step < len(policy):
+            raise ValueError(f"step {step} is not one of 0 … {len(policy) - 1}")
+        return np.asarray(policy[step])
+
+    def sample(
+        self,
+        n: int,
+        length: int | None = None,
+        *,
+        goal: int | None = None,
+        start: npt.ArrayLike | None = None,
+        random_state: Any = None,
+    ) -> Trajectories:
+        """n trajectories of the fitted policy, from the starts of the fit."""
+        self._fitted()
+        if (goal is None) == isinstance(self.policy_, Mapping):
+            raise ValueError(
+                "say goal=, towards which state" if goal is None else "this fit has no goals: leave goal out"
+            )
+        policy = self.policy_ if goal is None else self.policy_[goal]
+        seed = self.random_state if random_state is None else random_state
+        begin = self.start_ if start is None else start
+        return sample(self.mdp_, policy, n, length, seed, goal=goal, start=begin)
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model to one file that `messirl.load` reads."""
+        from messirl.estimators.persistence import save
+
+        self._fitted()
+        save(self, path)
+
+
+def number(name: str, value: Any, *, above: float | None = None, least: float | None = None) -> float:
+    """A finite number within its limits, or an error that says which."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name}={value!r}: it must be a number")
+    x = float(value)
+    if not np.isfinite(x) or (above is not None and x <= above) or (least is not None and x < least):
+        limit = f"> {above:g}" if above is not None else f">= {least:g}"
+        raise ValueError(f"{name}={value}: it must be finite and {limit}")
+    return x

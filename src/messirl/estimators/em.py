@@ -1,0 +1,118 @@
+"""η-EM-MaxEnt (Eq. 9): MaxEnt-IRL on all trajectories, each weighted by how likely the current θ makes it.
+
+E-step:  w_ζ ∝ exp(θᵀf_ζ − V_θ(s_0)) over Σ = Σ* ∪ Σ̃     (Π p does not depend on θ and is left out)
+M-step:  η gradient steps on L with f* = Σ_ζ w_ζ f_ζ
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.lib.recfunctions as rfn
+from scipy.special import logsumexp
+
+from messirl.estimators.base import IRLEstimator
+from messirl.objective import Objective
+from messirl.optimise import Result
+from messirl.planning import start_values
+from messirl.problem.mdp import MDP, Floats
+from messirl.problem.trajectories import Trajectories
+
+
+class EMMaxEnt(IRLEstimator):
+    """EM-MaxEnt with η = `steps_per_round` iterations of the solver between two E-steps, `max_iter` in all.
+
+    The default solver is the paper's: fixed gradient steps. `weights_` are the weights of the last E-step over the
+    trajectories, experts first; `history_` also has the effective sample size 1/Σ w².
+    """
+
+    def __init__(
+        self,
+        *,
+        steps_per_round: int = 1,
+        theta_max: float | None = 500.0,
+        entropy: str = "causal",
+        solver: str = "paper",
+        step_size: float = 1.0,
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        theta_init: Any = None,
+        random_state: Any = None,
+        callback: Any = None,
+        warm_start: bool = False,
+    ) -> None:
+        self.steps_per_round = steps_per_round
+        self.theta_max = theta_max
+        self.entropy = entropy
+        self.solver = solver
+        self.step_size = step_size
+        self.max_iter = max_iter
+        self.tol = tol
+        self.theta_init = theta_init
+        self.random_state = random_state
+        self.callback = callback
+        self.warm_start = warm_start
+
+    def fit(self, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None = None) -> Self:
+        """Fit to the expert's and the unlabelled trajectories together."""
+        self._check_arguments()
+        eta = self.steps_per_round
+        if isinstance(eta, bool) or not isinstance(eta, int | np.integer) or eta < 1:
+            raise ValueError(f"steps_per_round={eta!r}: it must be a whole number from 1 on")
+        everyone, counts = self._read(mdp, expert, unlabelled)
+
+        def weighted(weights: Floats) -> Objective:
+            return Objective.from_trajectories(
+                mdp, everyone, self.entropy, None, weights, counts=counts, tilted=self.solver != "paper"
+            )
+
+        theta_start = theta = self._theta_start(mdp, weighted(np.full(len(everyone), 1.0)))
+        parts: list[np.recarray[Any, Any]] = []
+        done, result = 0, None
+        while result is None or done < self.max_iter:
+            weights = e_step(mdp, theta, self.entropy, everyone, counts)
+            objective = weighted(weights)
+            result = self._round(objective, theta, min(int(eta), self.max_iter - done), done)
+            steps = int(result.history.iteration[-1])
+            parts.append(_rows(result, done, 1.0 / float(weights @ weights), keep_first=not parts))
+            done, theta = done + steps, result.theta
+            if steps < eta:  # asked to stop, or nothing left to gain with these weights
+                break
+        self.weights_ = weights
+        self.effective_sample_size_ = 1.0 / float(weights @ weights)
+        history = np.concatenate(parts).view(np.recarray)
+        final = Result(theta, result.point, history, result.converged, result.reason, result.gradient_norm)
+        return self._finish(mdp, everyone, objective, theta_start, final)
+
+    def _round(self, objective: Objective, theta: Floats, steps: int, done: int) -> Result:
+        """One M-step; the callback sees iterations numbered through."""
+        callback = self.callback
+        if callback is None or done == 0:
+            return self._optimise(objective, theta, steps)
+
+        def numbered(state: dict[str, Any]) -> object:
+            if state["iteration"] == 0:
+                return None
+            return callback({**state, "iteration": state["iteration"] + done})
+
+        self.callback = numbered
+        try:
+            return self._optimise(objective, theta, steps)
+        finally:
+            self.callback = callback
+
+
+def e_step(mdp: MDP, theta: Floats, entropy: str, everyone: Trajectories, counts: Floats) -> Floats:
+    """P(ζ|θ) normalised over Σ, in log space: w_ζ ∝ exp(θᵀf_ζ − V_θ(s_0))."""
+    log_weight = counts @ theta - start_values(mdp, mdp.reward(theta), entropy, everyone)
+    return np.asarray(np.exp(log_weight - logsumexp(log_weight)))
+
+
+def _rows(result: Result, done: int, size: float, *, keep_first: bool) -> Any:
+    history = result.history if keep_first else result.history[1:]
+    history = history.copy()
+    history.iteration += done
+    return rfn.append_fields(
+        np.asarray(history), "effective_sample_size", np.full(len(history), size), usemask=False
+    )

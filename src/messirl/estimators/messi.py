@@ -1,0 +1,80 @@
+"""MESSI (Alg. 1, Eq. 6): maximise L(θ) − λ R(θ) with λ = λ0/θ_max and ‖θ‖∞ ≤ θ_max."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy.typing as npt
+
+from messirl.estimators.base import IRLEstimator, number
+from messirl.objective import Objective
+from messirl.problem.mdp import MDP
+from messirl.problem.trajectories import Trajectories
+from messirl.similarity import RBF, similarity_penalty
+
+
+class MESSI(IRLEstimator):
+    """Maximum entropy semi-supervised inverse reinforcement learning.
+
+    similarity : RBF, Exponential, CompleteGraph, Precomputed, or a callable (trajectories, counts) → matrix over all
+        trajectories, experts first; None is RBF(5.0), the paper's
+    lambda0 : weight of the pairwise penalty; the objective has λ = λ0/θ_max
+    theta_max : bound on ‖θ‖∞
+    entropy, solver, step_size, … : as in MaxEntIRL
+    """
+
+    def __init__(
+        self,
+        similarity: Any = None,
+        *,
+        lambda0: float = 0.05,
+        theta_max: float = 500.0,
+        entropy: str = "causal",
+        solver: str = "lbfgs",
+        step_size: float = 1.0,
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        theta_init: Any = None,
+        random_state: Any = None,
+        callback: Any = None,
+        warm_start: bool = False,
+    ) -> None:
+        self.similarity = similarity
+        self.lambda0 = lambda0
+        self.theta_max = theta_max
+        self.entropy = entropy
+        self.solver = solver
+        self.step_size = step_size
+        self.max_iter = max_iter
+        self.tol = tol
+        self.theta_init = theta_init
+        self.random_state = random_state
+        self.callback = callback
+        self.warm_start = warm_start
+
+    def fit(
+        self,
+        mdp: MDP,
+        expert: Trajectories,
+        unlabelled: Trajectories | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> Self:
+        """Fit to the expert's trajectories and to those of unknown quality (None: the penalty is on the experts alone)."""
+        self._check_arguments()
+        weight = number("lambda0", self.lambda0, least=0.0) / number("theta_max", self.theta_max, above=0.0)
+        everyone, counts = self._read(mdp, expert, unlabelled)
+        penalty = similarity_penalty(
+            RBF(5.0) if self.similarity is None else self.similarity, everyone, counts
+        )
+        objective = Objective.from_trajectories(
+            mdp,
+            expert,
+            self.entropy,
+            weight * penalty if weight > 0 else None,
+            sample_weight,
+            counts=counts[: len(expert)],
+            tilted=self.solver != "paper",
+        )
+        self.penalty_matrix_ = penalty
+        theta = self._theta_start(mdp, objective)
+        return self._finish(mdp, expert, objective, theta, self._optimise(objective, theta, self.max_iter))

@@ -1,0 +1,39 @@
+"""The policies of a fit with goals: one a goal, computed when first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from messirl.planning import soft_policy
+from messirl.problem.mdp import MDP, Floats
+
+
+class GoalPolicies(Mapping[int, Floats]):
+    """A lazy mapping from goal to policy (S, A). Any state may be asked for; iteration is over the expert's goals."""
+
+    def __init__(self, mdp: MDP, reward: Floats, goals: Floats) -> None:
+        self._mdp, self._reward = mdp, reward
+        self._goals = tuple(int(g) for g in np.unique(goals))
+        self._known: dict[int, Floats] = {}
+
+    def __getitem__(self, goal: int) -> Floats:
+        goal = int(goal)
+        if not 0 <= goal < self._mdp.n_states:
+            raise KeyError(goal)
+        if goal not in self._known:
+            self._known[goal] = np.ascontiguousarray(soft_policy(self._mdp, self._reward, goal=goal))
+        return self._known[goal]
+
+    def __contains__(self, goal: object) -> bool:
+        return isinstance(goal, int | np.integer) and 0 <= goal < self._mdp.n_states
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._goals)
+
+    def __len__(self) -> int:
+        return len(self._goals)
+
+    def __repr__(self) -> str:
+        return f"GoalPolicies({len(self)} goals)"

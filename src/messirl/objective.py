@@ -1,0 +1,132 @@
+"""The objective J(θ) = L(θ) − ½ θᵀ Q θ and its gradient (Eqs. 4 and 6).
+
+    L(θ) = θᵀ f* − Σ_s start(s) V_θ(s),        ∇L(θ) = f* − f_θ,    f_θ = Σ_s ρ_θ(s) f(s)
+
+L is the concave dual of maximum (causal) entropy; it is the log-likelihood of the expert's trajectories where moves are
+deterministic and γ = 1. MESSI has Q = (λ0/θ_max) M with M of Eq. 5; a ridge has Q = ρ I.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from messirl.planning import NoFiniteValue, Planner, Visits
+from messirl.planning.structure import structure
+from messirl.problem.counts import check_trajectories, feature_counts
+from messirl.problem.mdp import MDP, Floats
+from messirl.problem.trajectories import Trajectories
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """J at one θ. Where the model has no finite value, `value` is −inf and there is no gradient to speak of."""
+
+    value: float
+    gradient: Floats
+    expected_counts: Floats
+    visits: Visits | None
+
+    @property
+    def visitation(self) -> Floats:
+        if self.visits is None:
+            raise NoFiniteValue("no visits: the model has no finite value at this theta")
+        return self.visits.states
+
+
+class Objective:
+    """J as a function of θ; no loop over iterations in here.
+
+    target : (d,) the expert's mean counts f*
+    quadratic : (d, d) the matrix Q, or None
+    """
+
+    def __init__(self, mdp: MDP, planner: Planner, target: Floats, quadratic: Floats | None = None) -> None:
+        self.mdp, self.planner, self.target, self.quadratic = mdp, planner, target, quadratic
+
+    @classmethod
+    def from_trajectories(
+        cls,
+        mdp: MDP,
+        expert: Trajectories,
+        entropy: str = "causal",
+        quadratic: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        *,
+        counts: Floats | None = None,
+        tilted: bool = True,
+    ) -> Objective:
+        """J for an expert's trajectories, weighted by `sample_weight`; `counts` are theirs, if known already."""
+        check_trajectories(mdp, expert, "expert")
+        if len(expert) == 0:
+            raise ValueError("expert is empty: at least one trajectory is needed")
+        weights = checked_weights(sample_weight, len(expert))
+        _check_alive(mdp, expert)
+        table = feature_counts(mdp, expert) if counts is None else counts
+        if expert.goals is not None:
+            planner = Planner.for_trips(mdp, entropy, expert.first, expert.goals, weights)
+        else:
+            start = mdp.start
+            if start is None:
+                start = np.bincount(expert.first, weights=weights, minlength=mdp.n_states)
+            planner = Planner(mdp, entropy, start, tilted=tilted)
+        q = None if quadratic is None else np.asarray(quadratic, dtype=np.float64)
+        if q is not None and q.shape != (mdp.n_features, mdp.n_features):
+            raise ValueError(f"quadratic has shape {q.shape}, not ({mdp.n_features}, {mdp.n_features})")
+        return cls(mdp, planner, weights @ table, q)
+
+    @property
+    def scale(self) -> float:
+        """The size of the counts, against which a gradient is small or not."""
+        return max(1.0, float(np.abs(self.target).max()))
+
+    def __call__(self, theta: npt.ArrayLike) -> Evaluation:
+        t = np.asarray(theta, dtype=np.float64)
+        if t.shape != self.target.shape:
+            raise ValueError(f"theta has shape {t.shape}: the MDP has {self.mdp.n_features} features")
+        try:
+            expected = self.planner(self.mdp.reward(t))
+        except NoFiniteValue:
+            nothing = np.zeros_like(t)
+            return Evaluation(-np.inf, nothing, nothing, None)
+        counts = expected.visits.counts(self.mdp)
+        value = float(t @ self.target) - expected.log_partition
+        gradient = self.target - counts
+        if self.quadratic is not None:
+            pull = self.quadratic @ t
+            value -= 0.5 * float(t @ pull)
+            gradient = gradient - pull
+        return Evaluation(value, gradient, counts, expected.visits)
+
+
+def checked_weights(sample_weight: npt.ArrayLike | None, n: int) -> Floats:
+    """Weights of n trajectories, made to sum to one."""
+    if sample_weight is None:
+        return np.full(n, 1.0 / n)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}: give one weight for each of the {n} expert trajectories"
+        )
+    if not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() == 0:
+        raise ValueError("sample_weight must be finite, not negative and not all zero")
+    return weights / weights.sum()
+
+
+def _check_alive(mdp: MDP, expert: Trajectories) -> None:
+    """An expert that does what the model never does (risk a dead end, never end) has probability zero at every θ."""
+    if mdp.horizon is not None or expert.goals is not None:
+        return
+    frame = structure(mdp)
+    wrong = ~frame.alive[expert.states]
+    if not wrong.any() and expert.actions is not None:
+        left = np.flatnonzero(expert.leaves)
+        wrong[left] = ~frame.live[expert.states[left], expert.actions]
+    if wrong.any():
+        i, t = expert.locate(int(np.argmax(wrong)))
+        raise ValueError(
+            f"expert: trajectory {i}, step {t}: from state {expert.states[expert.offsets[i] + t]} this can run into a dead "
+            "end or never end, which the model never does: make the dead end terminal, or drop the trajectory"
+        )

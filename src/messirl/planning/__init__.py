@@ -1,0 +1,30 @@
+"""Soft and hard values, policies, expected visits, sampling and likelihood (paper, Eqs. 3 and 8)."""
+
+from messirl.planning.api import (
+    optimal_policy,
+    optimal_values,
+    soft_policy,
+    soft_values,
+    state_visitation,
+    visits,
+)
+from messirl.planning.expectation import Expectation, Planner, start_values
+from messirl.planning.likelihood import log_likelihood
+from messirl.planning.sampling import sample
+from messirl.planning.terms import NoFiniteValue, Visits
+
+__all__ = [
+    "Expectation",
+    "NoFiniteValue",
+    "Planner",
+    "Visits",
+    "log_likelihood",
+    "optimal_policy",
+    "optimal_values",
+    "sample",
+    "soft_policy",
+    "soft_values",
+    "start_values",
+    "state_visitation",
+    "visits",
+]

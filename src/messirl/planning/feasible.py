@@ -1,0 +1,71 @@
+"""A θ at which the model has finite values, where zero is not one (γ = 1, no horizon).
+
+If some potential φ makes every step cost at least the log of the number of choices,
+
+    θᵀf(s,a) + Σ_s' p(s'|s,a) φ(s') − φ(s) ≤ −log |A(s)|      for every live (s, a),
+
+then φ solves T φ ≤ φ, so V ≤ φ: finite. The θ of least ‖θ‖∞ with that property is a linear programme. First it is tried
+without a potential on the steps that lie on cycles (few variables), then with one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import linprog
+from scipy.sparse.csgraph import connected_components
+
+from messirl.planning.structure import Structure
+from messirl.problem.mdp import MDP, Floats
+
+MARGIN = 0.1  # beyond log |A|, to stay clear of the boundary
+
+
+def feasible_theta(mdp: MDP, bound: float, frame: Structure | None) -> Floats | None:
+    """θ in the box with finite values towards the ends of `frame` (None: towards any goal); None if there is none."""
+    live = (mdp.allowed if frame is None else frame.live).ravel()
+    rows = np.flatnonzero(live)
+    state = rows // mdp.n_actions
+    moves = mdp.transitions[rows]
+    features = mdp.feature_rows[rows if mdp.state_action else state]
+    features = features if sp.issparse(features) else np.asarray(features)
+    choices = np.bincount(state, minlength=mdp.n_states)[state]
+    cost = -np.log(choices) - MARGIN
+
+    graph = sp.csr_array(
+        sp.coo_array(
+            (np.ones(moves.nnz), (np.repeat(state, np.diff(moves.indptr)), moves.indices)),
+            shape=(mdp.n_states, mdp.n_states),
+        )
+    )
+    _, part = connected_components(graph, directed=True, connection="strong")
+    inside = np.logical_or.reduceat(
+        part[moves.indices] == np.repeat(part[state], np.diff(moves.indptr)), moves.indptr[:-1]
+    )
+    if not inside.any():
+        return np.zeros(mdp.n_features)
+    theta = _least(sp.csr_array(features)[inside], cost[inside], 0, mdp.n_features, bound)
+    if theta is not None:
+        return theta
+    out = sp.csr_array(
+        sp.coo_array((np.ones(rows.size), (np.arange(rows.size), state)), shape=(rows.size, mdp.n_states))
+    )
+    both = sp.csr_array(sp.hstack([sp.csr_array(features), moves - out]))[inside]
+    return _least(both, cost[inside], mdp.n_states, mdp.n_features, bound)
+
+
+def _least(left: sp.csr_array, right: Floats, n_free: int, d: int, bound: float) -> Floats | None:
+    """θ of least ‖θ‖∞ with left [θ, φ] ≤ right, ‖θ‖∞ ≤ bound."""
+    n = left.shape[0]
+    # Variables θ, φ and m ≥ |θ_j|.
+    stack = sp.hstack([left, sp.csr_array((n, 1))])
+    caps = sp.hstack([sp.eye_array(d), sp.csr_array((d, n_free)), -np.ones((d, 1))])
+    floors = sp.hstack([-sp.eye_array(d), sp.csr_array((d, n_free)), -np.ones((d, 1))])
+    matrix = sp.csr_array(sp.vstack([stack, caps, floors]))
+    limits = np.concatenate([right, np.zeros(2 * d)])
+    objective = np.zeros(d + n_free + 1)
+    objective[-1] = 1.0
+    top = bound if np.isfinite(bound) else None
+    box = [(None, None)] * (d + n_free) + [(0.0, top)]
+    answer = linprog(objective, A_ub=matrix, b_ub=limits, bounds=box, method="highs")
+    return np.asarray(answer.x[:d]) if answer.status == 0 else None

@@ -1,0 +1,123 @@
+"""Which directions of θ the model cannot tell apart.
+
+Adding v to θ changes nothing if every policy collects the same v-reward: if, under some fixed policy that may do
+anything (every live action alike), no action is better than another,
+
+    vᵀ A_f(s, a) = 0 for every reachable (s, a),     A_f(s,a) = f(s,a) + γ Σ p F(s') − F(s),   F = Σ_a π (f + γ P F).
+
+So the unidentified directions are the null space of G = Σ_{s,a} A_f A_fᵀ, a d×d matrix that θ does not enter.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import splu
+
+from messirl.planning.structure import Structure, structure
+from messirl.problem.mdp import MDP, Floats
+from messirl.problem.trajectories import Ints
+
+RELATIVE = 1e-10
+MAX_STATES = 200_000  # beyond, the factorisation would cost more than the fit
+MAX_STEPS = 200  # of a horizon: the rank settles long before
+MAX_GOALS = 16
+
+
+def unidentified(mdp: MDP, start: Floats | None, goals: Ints | None, *, noncausal: bool = False) -> Floats:
+    """An orthonormal basis (k, d) of the directions of θ that no trajectory from these starts can tell."""
+    if mdp.n_states > MAX_STATES:
+        return np.zeros((0, mdp.n_features))
+    if goals is not None:
+        distinct, often = np.unique(goals, return_counts=True)
+        gram = np.zeros((mdp.n_features, mdp.n_features))
+        for i, goal in enumerate(distinct[np.argsort(-often, kind="stable")]):
+            gram += _gram_endless(mdp, structure(mdp, int(goal)), None, noncausal=noncausal)
+            if i + 1 >= MAX_GOALS or len(_null(gram)) == 0:
+                break
+        return _null(gram)
+    if mdp.horizon is not None:
+        return _null(_gram_finite(mdp, start, noncausal=noncausal))
+    return _null(_gram_endless(mdp, structure(mdp), start, noncausal=noncausal))
+
+
+def _null(gram: Floats) -> Floats:
+    size = np.sqrt(np.maximum(np.diag(gram), 0.0))
+    unit = np.where(size > 0, size, 1.0)
+    values, vectors = np.linalg.eigh(gram / np.outer(unit, unit))
+    basis = vectors[:, values <= RELATIVE * max(float(values[-1]), 1e-300)].T / unit
+    return np.asarray(np.linalg.qr(basis.T)[0].T) if len(basis) else np.zeros((0, len(gram)))
+
+
+def _rows(mdp: MDP) -> Floats:
+    """Features of every (s, a) as a dense (S·A, d) matrix, scaled to comparable size by feature."""
+    rows = mdp.feature_rows
+    dense = np.asarray(rows.todense()) if sp.issparse(rows) else rows
+    return dense if mdp.state_action else np.repeat(dense, mdp.n_actions, axis=0)
+
+
+def _average(mdp: MDP, live: np.ndarray) -> sp.csr_array:
+    """The policy that takes every live action alike, as a matrix (S, S·A)."""
+    share = (live / np.maximum(live.sum(axis=1, keepdims=True), 1)).ravel()
+    at = np.flatnonzero(share)
+    return sp.csr_array(
+        sp.coo_array((share[at], (at // mdp.n_actions, at)), shape=(mdp.n_states, share.size))
+    )
+
+
+def _spread(
+    mdp: MDP, rows: Floats, ahead: Floats, here: Floats, live: np.ndarray, *, noncausal: bool
+) -> Floats:
+    """Σ over live (s, a) of A_f A_fᵀ; noncausal models also tell next states apart."""
+    gap = rows + mdp.discount * (mdp.transitions @ ahead) - np.repeat(here, mdp.n_actions, axis=0)
+    gap = gap[live.ravel()]
+    gram = gap.T @ gap
+    if noncausal:
+        keep = np.repeat(live.ravel(), np.diff(mdp.transitions.indptr))
+        row = np.repeat(np.arange(live.size), np.diff(mdp.transitions.indptr))
+        luck = ahead[mdp.transitions.indices] - (mdp.transitions @ ahead)[row]
+        gram += luck[keep].T @ luck[keep]
+    return np.asarray(gram)
+
+
+def _reachable(mdp: MDP, live: np.ndarray, start: Floats | None) -> np.ndarray:
+    if start is None:
+        return np.ones(mdp.n_states, dtype=bool)
+    chain = _average(mdp, live) @ mdp.transitions
+    seen = start > 0
+    while True:
+        more = seen | ((seen.astype(float) @ chain) > 0)
+        if (more == seen).all():
+            return seen
+        seen = more
+
+
+def _gram_endless(mdp: MDP, frame: Structure, start: Floats | None, *, noncausal: bool) -> Floats:
+    rows, average = _rows(mdp), _average(mdp, frame.live)
+    end = np.zeros((mdp.n_states, mdp.n_features))
+    if not mdp.state_action:
+        end[frame.ends] = rows[:: mdp.n_actions][frame.ends]
+    system = sp.csc_array(sp.eye_array(mdp.n_states) - mdp.discount * (average @ mdp.transitions))
+    here = splu(system).solve(np.ascontiguousarray(average @ rows + end))
+    live = frame.live & _reachable(mdp, frame.live, start)[:, None]
+    return _spread(mdp, rows, here, here, live, noncausal=noncausal)
+
+
+def _gram_finite(mdp: MDP, start: Floats | None, *, noncausal: bool) -> Floats:
+    assert mdp.horizon is not None
+    rows = _rows(mdp)
+    stuck = ~mdp.allowed.any(axis=1) & ~mdp.terminal
+    live = mdp.allowed & ~((mdp.transitions @ stuck.astype(float)) > 0).reshape(mdp.allowed.shape)
+    average = _average(mdp, live)
+    end = np.zeros((mdp.n_states, mdp.n_features)) if mdp.state_action else rows[:: mdp.n_actions]
+    ahead = end
+    at = live & _reachable(mdp, live, start)[:, None]
+    gram = np.zeros((mdp.n_features, mdp.n_features))
+    for _ in range(min(mdp.horizon - 1, MAX_STEPS)):
+        here = average @ (rows + mdp.discount * (mdp.transitions @ ahead))
+        here[mdp.terminal] = end[mdp.terminal]
+        gram += _spread(mdp, rows, ahead, here, at, noncausal=noncausal)
+        ahead = here
+        if len(_null(gram)) == 0:
+            break
+    return gram

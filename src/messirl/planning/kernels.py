@@ -1,0 +1,552 @@
+"""Every compiled loop of the library: soft and hard Bellman sweeps, visitation, linear solves, liveness.
+
+Layout (built in layout.py). States lie in blocks of B; the last block is padded with states of probability zero.
+Block b owns the slots off[b] … off[b+1]−1, each a row of B successors, `idx[slot, i]`:
+
+- shared:   a slot is one successor of the state, whichever action leads there, with A rows of probabilities,
+            `prob[slot·A + a, i]`: few gathers, where actions share successors (slippery grids)
+- separate: slot a·K + k is the k-th successor of action a, `prob[slot, i]`: fewer products, where they do not
+            (deterministic moves: K = 1)
+
+All inner loops run over the B states of a block and become vector instructions; exp and log are written out for that
+reason (relative error 2.2e-16). Values of states that cannot be entered are kept finite in here, so that 0·V never is
+NaN; actions that may not be taken have reward −inf.
+
+Policies are stored action-major, (…, A, S padded). Only arrays and numbers come in.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+B = 128
+LOWEST = -1e300
+FOREVER = 1 << 40
+TINY = -700.0  # exp of less is taken as zero
+FLAGS = {"contract", "nsz", "arcp"}  # no reassociation: rounding by a magic number must survive
+_OPTIONS = {"cache": True, "fastmath": FLAGS, "error_model": "numpy", "nogil": True}
+_INLINE = {"inline": "always", "fastmath": FLAGS, "error_model": "numpy"}
+
+jit = njit(**_OPTIONS)
+inlined = njit(**_INLINE)
+
+
+@inlined
+def _exp(x):
+    """e^x for x ≤ 0, zero below e^−700: 2^k e^r with |r| ≤ ½ log 2, e^r by its series."""
+    y = max(x, TINY)
+    shifted = y * 1.4426950408889634 + 6755399441055744.0
+    k = np.float64(shifted).view(np.int64)
+    n = shifted - 6755399441055744.0
+    r = y - n * 6.93147180369123816490e-01
+    r = r - n * 1.90821492927058770002e-10
+    p = 1.0 / 6227020800.0
+    p = p * r + 1.0 / 479001600.0
+    p = p * r + 1.0 / 39916800.0
+    p = p * r + 1.0 / 3628800.0
+    p = p * r + 1.0 / 362880.0
+    p = p * r + 1.0 / 40320.0
+    p = p * r + 1.0 / 5040.0
+    p = p * r + 1.0 / 720.0
+    p = p * r + 1.0 / 120.0
+    p = p * r + 1.0 / 24.0
+    p = p * r + 1.0 / 6.0
+    p = p * r + 0.5
+    p = p * r + 1.0
+    p = p * r + 1.0
+    e = p * np.int64((k + 1023) << 52).view(np.float64)
+    return e if x > TINY else 0.0
+
+
+@inlined
+def _log(x):
+    """log x for normal x > 0: exponent·log 2 + 2 atanh((m−1)/(m+1)), m in [√½, √2)."""
+    bits = np.float64(x).view(np.int64)
+    e = (bits - 0x3FE6A09E667F3BCD) >> 52
+    m = np.int64(bits - (e << 52)).view(np.float64)
+    f = (m - 1.0) / (m + 1.0)
+    g = f * f
+    p = 2.0 / 21.0
+    p = p * g + 2.0 / 19.0
+    p = p * g + 2.0 / 17.0
+    p = p * g + 2.0 / 15.0
+    p = p * g + 2.0 / 13.0
+    p = p * g + 2.0 / 11.0
+    p = p * g + 2.0 / 9.0
+    p = p * g + 2.0 / 7.0
+    p = p * g + 2.0 / 5.0
+    p = p * g + 2.0 / 3.0
+    p = p * g + 2.0
+    return float(e) * 0.6931471805599453 + f * p
+
+
+@jit
+def _next_values(shared, off, idx, prob, v, b, gathered, q):
+    """q[a, i] = Σ_s' p(s'|s,a) v(s') for the states of block b."""
+    first = off[b]
+    n_slots = off[b + 1] - first
+    n_actions = q.shape[0]
+    for a in range(n_actions):
+        for i in range(B):
+            q[a, i] = 0.0
+    if shared:
+        for u in range(n_slots):
+            for i in range(B):
+                gathered[u, i] = v[idx[first + u, i]]
+        for a in range(n_actions):
+            u = 0
+            while u + 4 <= n_slots:  # four at a time: q is loaded and stored a quarter as often
+                row = (first + u) * n_actions + a
+                for i in range(B):
+                    q[a, i] += (
+                        prob[row, i] * gathered[u, i] + prob[row + n_actions, i] * gathered[u + 1, i]
+                    ) + (
+                        prob[row + 2 * n_actions, i] * gathered[u + 2, i]
+                        + prob[row + 3 * n_actions, i] * gathered[u + 3, i]
+                    )
+                u += 4
+            while u < n_slots:
+                row = (first + u) * n_actions + a
+                for i in range(B):
+                    q[a, i] += prob[row, i] * gathered[u, i]
+                u += 1
+    else:
+        per_action = n_slots // n_actions
+        for a in range(n_actions):
+            for k in range(per_action):
+                slot = first + a * per_action + k
+                for i in range(B):
+                    q[a, i] += prob[slot, i] * v[idx[slot, i]]
+
+
+@jit
+def _action_values(shared, off, idx, prob, action_reward, gamma, v, b, gathered, q, top):
+    """q ← r(s,a) + γ Σ p v, and top ← its maximum over a."""
+    _next_values(shared, off, idx, prob, v, b, gathered, q)
+    n_actions = q.shape[0]
+    for i in range(B):
+        top[i] = LOWEST
+    for a in range(n_actions):
+        if action_reward.shape[0] > 0:
+            for i in range(B):
+                q[a, i] = gamma * q[a, i] + action_reward[a, b * B + i]
+        else:
+            for i in range(B):
+                q[a, i] *= gamma
+        for i in range(B):
+            top[i] = max(top[i], q[a, i])
+
+
+@inlined
+def _widest(off):
+    widest = 0
+    for b in range(off.shape[0] - 1):
+        widest = max(widest, off[b + 1] - off[b])
+    return widest
+
+
+@jit
+def soft_sweep(shared, off, idx, prob, n_actions, state_reward, action_reward, gamma, v, out, policy):
+    """One soft Bellman backup of all states and its policy (A, S):
+
+    V(s) = r(s) + log Σ_a exp(r(s,a) + γ Σ p v),   π(a|s) = exp(Q(s,a) − V(s))
+    """
+    gathered = np.empty((_widest(off), B))
+    q = np.empty((n_actions, B))
+    top = np.empty(B)
+    total = np.empty(B)
+    for b in range(off.shape[0] - 1):
+        _action_values(shared, off, idx, prob, action_reward, gamma, v, b, gathered, q, top)
+        for i in range(B):
+            total[i] = 0.0
+        for a in range(n_actions):
+            for i in range(B):
+                e = _exp(q[a, i] - top[i])
+                q[a, i] = e
+                total[i] += e
+        at = b * B
+        for i in range(B):
+            out[at + i] = state_reward[at + i] + (top[i] + _log(total[i]))
+        for i in range(B):
+            total[i] = 1.0 / total[i] if total[i] > 0.0 else 0.0
+        for a in range(n_actions):
+            for i in range(B):
+                policy[a, at + i] = q[a, i] * total[i]
+
+
+@jit
+def hard_sweep(shared, off, idx, prob, n_actions, state_reward, action_reward, gamma, v, out, choice):
+    """One hard-max backup: V(s) = r(s) + max_a (r(s,a) + γ Σ p v), and the lowest action that attains it."""
+    gathered = np.empty((_widest(off), B))
+    q = np.empty((n_actions, B))
+    top = np.empty(B)
+    for b in range(off.shape[0] - 1):
+        _action_values(shared, off, idx, prob, action_reward, gamma, v, b, gathered, q, top)
+        for i in range(B):
+            s = b * B + i
+            out[s] = state_reward[s] + top[i]
+            choice[s] = 0
+            # An action a rounding below the best one is as good: ties go to the lowest.
+            near = top[i] - 1e-12 * (1.0 + abs(top[i]))
+            for a in range(n_actions - 1, -1, -1):
+                if q[a, i] >= near:
+                    choice[s] = a
+
+
+@jit
+def soft_backward(
+    shared,
+    off,
+    idx,
+    prob,
+    n_actions,
+    state_reward,
+    action_reward,
+    gamma,
+    fixed,
+    fixed_value,
+    values,
+    policy,
+    hi,
+    lo,
+):
+    """values[t], policy[t] for t = hi−1 … lo from values[hi]; `fixed` states keep their value and have no policy."""
+    for t in range(hi - 1, lo - 1, -1):
+        soft_sweep(
+            shared,
+            off,
+            idx,
+            prob,
+            n_actions,
+            state_reward,
+            action_reward,
+            gamma,
+            values[t + 1],
+            values[t],
+            policy[t],
+        )
+        for j in range(fixed.shape[0]):
+            s = fixed[j]
+            values[t, s] = fixed_value[j]
+            for a in range(n_actions):
+                policy[t, a, s] = 0.0
+
+
+@jit
+def merge(shared, off, idx, prob, n_actions, policy, weights):
+    """weights[slot, i] = Σ_a π(a|s) p(slot|s,a): the transition matrix P_π on the slots."""
+    for b in range(off.shape[0] - 1):
+        first = off[b]
+        n_slots = off[b + 1] - first
+        at = b * B
+        if shared:
+            for u in range(n_slots):
+                slot = first + u
+                for i in range(B):
+                    weights[slot, i] = 0.0
+                for a in range(n_actions):
+                    for i in range(B):
+                        weights[slot, i] += prob[slot * n_actions + a, i] * policy[a, at + i]
+        else:
+            per_action = n_slots // n_actions
+            for a in range(n_actions):
+                for k in range(per_action):
+                    slot = first + a * per_action + k
+                    for i in range(B):
+                        weights[slot, i] = prob[slot, i] * policy[a, at + i]
+
+
+@jit
+def forward(shared, off, idx, prob, n_actions, policies, moving, start, gamma, total, by_action):
+    """Σ_t γ^t P(s_t = s) under one policy a step, added into `total` (and by action into `by_action` if not empty).
+
+    Returns the largest error of a policy's row sums among the states that are reached: `moving` is 1 where a state
+    must have a policy, 0 where it must have none.
+    """
+    n_states = start.shape[0]
+    now = start.copy()
+    then = np.zeros(n_states)
+    flow = np.empty(B)
+    sums = np.empty(B)
+    worst = 0.0
+    weight = 1.0
+    for s in range(n_states):
+        total[s] += now[s]
+    for t in range(policies.shape[0]):
+        policy = policies[t]
+        for b in range(off.shape[0] - 1):
+            at = b * B
+            reached = False
+            for i in range(B):
+                reached |= now[at + i] > 0.0
+            if not reached:
+                continue
+            for i in range(B):
+                sums[i] = -moving[at + i]
+            for a in range(n_actions):
+                for i in range(B):
+                    p = policy[a, at + i]
+                    sums[i] += p if p >= 0.0 else 1e9
+            for i in range(B):
+                worst = max(worst, abs(sums[i]) if now[at + i] > 0.0 else 0.0)
+            if by_action.shape[0] > 0:
+                for a in range(n_actions):
+                    for i in range(B):
+                        by_action[a, at + i] += weight * now[at + i] * policy[a, at + i]
+            first = off[b]
+            n_slots = off[b + 1] - first
+            if shared:
+                for u in range(n_slots):
+                    slot = first + u
+                    for i in range(B):
+                        flow[i] = 0.0
+                    for a in range(n_actions):
+                        for i in range(B):
+                            flow[i] += prob[slot * n_actions + a, i] * policy[a, at + i]
+                    for i in range(B):
+                        flow[i] *= now[at + i]
+                    for i in range(B):
+                        then[idx[slot, i]] += flow[i]
+            else:
+                per_action = n_slots // n_actions
+                for a in range(n_actions):
+                    for k in range(per_action):
+                        slot = first + a * per_action + k
+                        for i in range(B):
+                            flow[i] = now[at + i] * policy[a, at + i] * prob[slot, i]
+                        for i in range(B):
+                            then[idx[slot, i]] += flow[i]
+        weight *= gamma
+        for s in range(n_states):
+            total[s] += weight * then[s]
+            now[s] = then[s]
+            then[s] = 0.0
+    return worst
+
+
+@jit
+def _apply(off, idx, weights, gamma, transpose, x, out):
+    """out = (I − γ P) x, or its transpose."""
+    for s in range(x.shape[0]):
+        out[s] = x[s]
+    for b in range(off.shape[0] - 1):
+        at = b * B
+        for slot in range(off[b], off[b + 1]):
+            if transpose:
+                for i in range(B):
+                    out[idx[slot, i]] -= gamma * weights[slot, i] * x[at + i]
+            else:
+                for i in range(B):
+                    out[at + i] -= gamma * weights[slot, i] * x[idx[slot, i]]
+
+
+@jit
+def _dot(x, y):
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += x[i] * y[i]
+    return total
+
+
+@jit
+def bicgstab(off, idx, weights, gamma, transpose, b, x, tolerance, max_iter):
+    """Solve (I − γ P) x = b (or its transpose) by BiCGSTAB from the x given; returns ‖residual‖∞ reached.
+
+    Stops at ‖residual‖∞ ≤ tolerance, at max_iter, or where the recurrence breaks down; the caller judges.
+    """
+    n = b.shape[0]
+    r = np.empty(n)
+    _apply(off, idx, weights, gamma, transpose, x, r)
+    worst = 0.0
+    for i in range(n):
+        r[i] = b[i] - r[i]
+        worst = max(worst, abs(r[i]))
+    shadow = r.copy()
+    p = np.zeros(n)
+    v = np.zeros(n)
+    t = np.empty(n)
+    rho = alpha = omega = 1.0
+    for _ in range(max_iter):
+        if worst <= tolerance:
+            break
+        rho_next = _dot(shadow, r)
+        if rho_next == 0.0 or omega == 0.0:
+            break
+        beta = (rho_next / rho) * (alpha / omega)
+        rho = rho_next
+        for i in range(n):
+            p[i] = r[i] + beta * (p[i] - omega * v[i])
+        _apply(off, idx, weights, gamma, transpose, p, v)
+        bottom = _dot(shadow, v)
+        if bottom == 0.0:
+            break
+        alpha = rho / bottom
+        for i in range(n):
+            r[i] -= alpha * v[i]
+        _apply(off, idx, weights, gamma, transpose, r, t)
+        tt = _dot(t, t)
+        omega = _dot(t, r) / tt if tt > 0.0 else 0.0
+        worst = 0.0
+        for i in range(n):
+            x[i] += alpha * p[i] + omega * r[i]
+            r[i] -= omega * t[i]
+            worst = max(worst, abs(r[i]))
+        if not worst < 1e300:
+            break
+    return worst
+
+
+@jit
+def noncausal_backward(indptr, indices, log_prob, n_actions, reward, last, gamma, log_z, policy):
+    """log Z_t(s) = log Σ_a exp(γ^t r(s,a)) Σ_s' p(s'|s,a) Z_{t+1}(s') for t = H−2 … 0, from log_z[H−1].
+
+    `last[t]` entries that are finite stay: terminal states. π_t(a|s) is the share of action a in the sum.
+    """
+    n_states = reward.shape[0]
+    q = np.empty(n_actions)
+    for t in range(log_z.shape[0] - 2, -1, -1):
+        scale = gamma**t
+        ahead = log_z[t + 1]
+        for s in range(n_states):
+            if last[s] > -math.inf:
+                log_z[t, s] = scale * last[s]
+                for a in range(n_actions):
+                    policy[t, a, s] = 0.0
+                continue
+            top = -math.inf
+            for a in range(n_actions):
+                row = s * n_actions + a
+                peak = -math.inf
+                for j in range(indptr[row], indptr[row + 1]):
+                    peak = max(peak, log_prob[j] + ahead[indices[j]])
+                q[a] = -math.inf
+                if peak > -math.inf:
+                    mass = 0.0
+                    for j in range(indptr[row], indptr[row + 1]):
+                        mass += math.exp(log_prob[j] + ahead[indices[j]] - peak)
+                    q[a] = peak + math.log(mass) + scale * reward[s, a]
+                top = max(top, q[a])
+            if top == -math.inf:
+                log_z[t, s] = -math.inf
+                for a in range(n_actions):
+                    policy[t, a, s] = 0.0
+                continue
+            mass = 0.0
+            for a in range(n_actions):
+                mass += math.exp(q[a] - top)
+            log_z[t, s] = top + math.log(mass)
+            for a in range(n_actions):
+                policy[t, a, s] = math.exp(q[a] - log_z[t, s])
+
+
+@jit
+def noncausal_forward(
+    indptr, indices, log_prob, n_actions, reward, start, gamma, log_z, policy, total, by_action
+):
+    """Σ_t γ^t P(s_t = s) under the model itself: the policy and the dynamics tilted by Z.
+
+    P(s', a | s, t) = exp(γ^t r(s,a)) p(s'|s,a) Z_{t+1}(s') / Z_t(s)
+    """
+    n_states = reward.shape[0]
+    now = start.copy()
+    for s in range(n_states):
+        total[s] += now[s]
+    weight = 1.0
+    for t in range(log_z.shape[0] - 1):
+        then = np.zeros(n_states)
+        scale = gamma**t
+        ahead = log_z[t + 1]
+        for s in range(n_states):
+            if now[s] == 0.0:
+                continue
+            for a in range(n_actions):
+                if policy[t, a, s] == 0.0:
+                    continue
+                by_action[s, a] += weight * now[s] * policy[t, a, s]
+                row = s * n_actions + a
+                for j in range(indptr[row], indptr[row + 1]):
+                    lift = scale * reward[s, a] + log_prob[j] + ahead[indices[j]] - log_z[t, s]
+                    then[indices[j]] += now[s] * math.exp(lift)
+        weight *= gamma
+        for s in range(n_states):
+            total[s] += weight * then[s]
+            now[s] = then[s]
+
+
+@jit
+def lifetimes(indptr, n_actions, parents_ptr, parents, ends, dead):
+    """For how many more steps a state can surely avoid dead ends; FOREVER where without end.
+
+    A dead end (no action, or `dead`) has life −1; any other state 1 + max_a min_s' life(s'). Found level by level, each
+    move looked at once. Returns life (S,) and the life of every row s·A + a: its worst successor's; −2 if not allowed.
+    """
+    n_states = ends.shape[0]
+    forever = np.int64(FOREVER)
+    life = np.full(n_states, forever)
+    row_life = np.full(n_states * n_actions, forever)
+    open_rows = np.zeros(n_states, np.int64)
+    queue = np.empty(n_states, np.int64)
+    filled = 0
+    for s in range(n_states):
+        for a in range(n_actions):
+            row = s * n_actions + a
+            if indptr[row + 1] > indptr[row]:
+                open_rows[s] += 1
+            else:
+                row_life[row] = -2
+        if dead[s] or (open_rows[s] == 0 and not ends[s]):
+            life[s] = -1
+            queue[filled] = s
+            filled += 1
+    head = 0
+    while head < filled:
+        s = queue[head]
+        head += 1
+        for j in range(parents_ptr[s], parents_ptr[s + 1]):
+            row = parents[j]
+            if row_life[row] != forever:
+                continue
+            row_life[row] = life[s]
+            parent = row // n_actions
+            open_rows[parent] -= 1
+            if open_rows[parent] == 0 and not ends[parent] and life[parent] == forever:
+                life[parent] = life[s] + 1
+                queue[filled] = parent
+                filled += 1
+    return life, row_life
+
+
+@jit
+def reaches(n_actions, parents_ptr, parents, live_rows, ends):
+    """Which states reach an end by live rows, bool (S,)."""
+    n_states = ends.shape[0]
+    seen = ends.copy()
+    queue = np.empty(n_states, np.int64)
+    filled = 0
+    for s in range(n_states):
+        if ends[s]:
+            queue[filled] = s
+            filled += 1
+    head = 0
+    while head < filled:
+        s = queue[head]
+        head += 1
+        for j in range(parents_ptr[s], parents_ptr[s + 1]):
+            row = parents[j]
+            parent = row // n_actions
+            if live_rows[row] and not seen[parent]:
+                seen[parent] = True
+                queue[filled] = parent
+                filled += 1
+    return seen
+
+
+@jit
+def path_flows(source, target, gain, y, z, flows):
+    """flows[e] += gain[e] Σ_g y[source[e], g] z[target[e], g], with y and z stored goal by goal, (G, S)."""
+    for g in range(y.shape[0]):
+        for e in range(source.shape[0]):
+            flows[e] += gain[e] * y[g, source[e]] * z[g, target[e]]

@@ -1,0 +1,110 @@
+"""An MDP's dynamics laid out for the kernels: blocks of states, slots of successors (see kernels.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from messirl.planning.kernels import B
+from messirl.problem.mdp import MDP, Floats
+
+Ints = npt.NDArray[np.int64]
+GATHER_COST = 2.0  # a gathered value costs about as much as two products
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Arguments every kernel takes first, and what is needed to pad and unpad."""
+
+    shared: bool
+    off: Ints
+    idx: npt.NDArray[np.uint32]
+    prob: Floats
+    n_actions: int
+    n_states: int
+
+    @property
+    def dynamics(self) -> tuple[Any, ...]:
+        return self.shared, self.off, self.idx, self.prob, self.n_actions
+
+    @property
+    def padded(self) -> int:
+        return (self.off.size - 1) * B
+
+    def pad(self, per_state: npt.ArrayLike) -> Floats:
+        out = np.zeros(self.padded)
+        out[: self.n_states] = per_state
+        return out
+
+    def action_major(self, policy: Floats) -> Floats:
+        """A policy (…, S, A) as the kernels store it, (…, A, S padded); no copy if it came from them."""
+        base = policy.base
+        shape = (*policy.shape[:-2], self.n_actions, self.padded)
+        if (
+            isinstance(base, np.ndarray)
+            and base.shape == shape
+            and base.dtype == np.float64
+            and base.flags.c_contiguous
+        ):
+            view = self.state_major(base)
+            if (
+                view.ctypes.data == policy.ctypes.data
+                and view.strides == policy.strides
+                and view.shape == policy.shape
+            ):
+                return base
+        out = np.zeros(shape)
+        out[..., : self.n_states] = np.swapaxes(policy, -1, -2)
+        return out
+
+    def state_major(self, stored: Floats) -> Floats:
+        """The public view (…, S, A) of a stored policy."""
+        return np.swapaxes(stored[..., : self.n_states], -1, -2)
+
+    def matrix(self, weights: Floats) -> sp.csr_array:
+        """P_π (S, S) from weights on the slots."""
+        n_blocks = self.off.size - 1
+        block = np.repeat(np.arange(n_blocks), np.diff(self.off))
+        source = block[:, None] * B + np.arange(B)
+        keep = (weights != 0.0) & (source < self.n_states)
+        entries = (weights[keep], (source[keep], self.idx[keep]))
+        return sp.csr_array(sp.coo_array(entries, shape=(self.n_states, self.n_states)))
+
+
+def layout_of(mdp: MDP) -> Layout:
+    """The MDP's layout, made once: the cheaper of the two for its dynamics."""
+    return mdp.memo("layout", lambda: _build(mdp.transitions, mdp.n_states, mdp.n_actions))
+
+
+def _build(transitions: sp.csr_array, n_states: int, n_actions: int) -> Layout:
+    n_blocks = -(-n_states // B)
+    rows = np.repeat(np.arange(transitions.shape[0], dtype=np.int64), np.diff(transitions.indptr))
+    state, action, successor = rows // n_actions, rows % n_actions, transitions.indices.astype(np.int64)
+
+    # Position of each entry among the successors of its row, and among all successors of its state.
+    within = np.arange(rows.size) - transitions.indptr[rows]
+    unique, slot_of = np.unique(state * n_states + successor, return_inverse=True)
+    first = np.searchsorted(unique, np.arange(n_states + 1) * n_states)
+    slot = slot_of - first[state]
+
+    per_row = np.zeros(n_blocks, dtype=np.int64)
+    np.maximum.at(per_row, state // B, within + 1)
+    per_state = np.zeros(n_blocks, dtype=np.int64)
+    np.maximum.at(per_state, state // B, slot + 1)
+    shared_cost = per_state.sum() * (GATHER_COST + n_actions)
+    separate_cost = per_row.sum() * n_actions * (GATHER_COST + 1)
+    shared = bool(shared_cost <= separate_cost)
+
+    slots = per_state if shared else per_row * n_actions
+    off = np.concatenate([[0], np.cumsum(slots)]).astype(np.int64)
+    block, lane = state // B, state % B
+    number = off[block] + (slot if shared else action * per_row[block] + within)
+    idx = np.zeros((int(off[-1]), B), dtype=np.uint32)
+    idx[number, lane] = successor
+    prob = np.zeros((int(off[-1]) * (n_actions if shared else 1), B))
+    prob[number * n_actions + action if shared else number, lane] = transitions.data
+    return Layout(shared, off, idx, prob, n_actions, n_states)

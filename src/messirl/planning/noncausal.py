@@ -1,0 +1,53 @@
+"""The paper's own model (Eq. 3; Ziebart 2008): P(ζ|θ) ∝ exp(θᵀf_ζ) Π p(s_{t+1}|s_t, a_t), with a horizon.
+
+    log Z_{H−1}(s) = γ^{H−1} r(s),     log Z_t(s) = log Σ_a exp(γ^t r(s,a)) Σ_s' p(s'|s,a) Z_{t+1}(s')
+
+Under it not only the actions but the moves themselves are drawn by reward: the dynamics are *tilted* by Z. Expected
+counts under the tilted dynamics are the gradient of log Z; the paper's forward pass uses the true dynamics instead.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from messirl.planning.kernels import noncausal_backward, noncausal_forward
+from messirl.planning.layout import layout_of
+from messirl.planning.terms import Visits
+from messirl.problem.mdp import MDP, Floats
+
+
+def solve_noncausal(mdp: MDP, reward: Floats) -> tuple[Floats, Floats]:
+    """log Z (H, S) and stored policies (H − 1, A, S padded)."""
+    horizon = _horizon(mdp)
+    log_z = np.empty((horizon, mdp.n_states))
+    policy = np.zeros((horizon - 1, mdp.n_actions, layout_of(mdp).padded))
+    end = reward if reward.ndim == 1 else np.zeros(mdp.n_states)
+    stuck = ~mdp.allowed.any(axis=1) & ~mdp.terminal
+    log_z[-1] = np.where(stuck, -np.inf, mdp.discount ** (horizon - 1) * end)
+    at_end = np.where(mdp.terminal, end, -np.inf)
+    noncausal_backward(*_rows(mdp), _by_action(mdp, reward), at_end, mdp.discount, log_z, policy)
+    return log_z, policy
+
+
+def visit_noncausal(mdp: MDP, reward: Floats, log_z: Floats, policy: Floats, start: Floats) -> Visits:
+    """Expected discounted visits under the tilted dynamics."""
+    states, steps = np.zeros(mdp.n_states), np.zeros((mdp.n_states, mdp.n_actions))
+    noncausal_forward(*_rows(mdp), _by_action(mdp, reward), start, mdp.discount, log_z, policy, states, steps)
+    return Visits(states, steps)
+
+
+def _horizon(mdp: MDP) -> int:
+    if mdp.horizon is None:
+        raise ValueError("entropy='noncausal' needs a horizon: give the MDP one, or use entropy='causal'")
+    return mdp.horizon
+
+
+def _rows(mdp: MDP) -> tuple[Floats, Floats, Floats, int]:
+    matrix = mdp.transitions
+    return matrix.indptr, matrix.indices, mdp.memo("log p", lambda: np.log(matrix.data)), mdp.n_actions
+
+
+def _by_action(mdp: MDP, reward: Floats) -> Floats:
+    if reward.ndim == 2:
+        return np.ascontiguousarray(reward)
+    return np.repeat(reward[:, None], mdp.n_actions, axis=1)

@@ -1,0 +1,119 @@
+"""Drawing trajectories: actions from the policy, next states from the dynamics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_random_state
+
+from messirl.planning.api import check_goal, start_of
+from messirl.problem.mdp import MDP, Floats
+from messirl.problem.trajectories import Ints, Trajectories
+
+MAX_LENGTH = 100_000  # states after which a trajectory that should end by itself is given up
+
+
+def sample(
+    mdp: MDP,
+    policy: npt.ArrayLike,
+    n: int,
+    length: int | None = None,
+    random_state: Any = None,
+    *,
+    goal: int | None = None,
+    start: npt.ArrayLike | None = None,
+) -> Trajectories:
+    """n trajectories with their actions, of at most `length` states each.
+
+    length=None: the horizon, or until every trajectory has ended; endless problems need a length. With `goal` the
+    trajectories end there and carry it.
+    """
+    check_goal(mdp, goal)
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+        raise ValueError(f"n={n!r}: how many trajectories, a whole number")
+    if length is not None and (
+        isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 1
+    ):
+        raise ValueError(f"length={length!r}: how many states at most, a whole number from 1 on, or None")
+    table = np.asarray(policy, dtype=np.float64)
+    shape: tuple[int, ...] = (mdp.n_states, mdp.n_actions)
+    if mdp.horizon is not None:
+        shape = (mdp.horizon - 1, *shape)
+    if table.shape != shape:
+        raise ValueError(f"policy has shape {table.shape}, not {shape}")
+    ends = mdp.terminal if goal is None else np.arange(mdp.n_states) == goal
+    limit = _limit(mdp, length, bool(ends.any()))
+    begin = start_of(mdp, start)
+    random = check_random_state(random_state)
+
+    now = np.searchsorted(np.cumsum(begin) / begin.sum(), random.random_sample(n), side="right")
+    states, actions = [np.minimum(now, mdp.n_states - 1)], []
+    going = ~ends[states[0]]
+    for t in range(limit - 1):
+        if not going.any():
+            break
+        at = states[-1]
+        rows = table[at] if mdp.horizon is None else table[t, at]
+        chosen, entered = np.full(n, -1), np.full(n, -1)
+        chosen[going] = _choose(rows[going], at[going], random.random_sample(int(going.sum())))
+        entered[going] = _move(
+            mdp, at[going] * mdp.n_actions + chosen[going], random.random_sample(int(going.sum()))
+        )
+        states.append(entered)
+        actions.append(chosen)
+        going = going & ~ends[entered]
+    if length is None and mdp.horizon is None and going.any():
+        raise ValueError(
+            f"{int(going.sum())} of {n} trajectories had not ended after {limit} states: give a length, or a policy "
+            "that ends"
+        )
+    return _ragged(states, actions, None if goal is None else np.full(n, goal), n)
+
+
+def _limit(mdp: MDP, length: int | None, can_end: bool) -> int:
+    if mdp.horizon is not None:
+        return mdp.horizon if length is None else min(length, mdp.horizon)
+    if length is None and not can_end:
+        raise ValueError("nothing ends these trajectories: give length=, the number of states of each")
+    return MAX_LENGTH if length is None else length
+
+
+def _choose(rows: Floats, states: Ints, u: Floats) -> Ints:
+    cumulated = np.cumsum(rows, axis=1)
+    total = cumulated[:, -1]
+    if not np.all(np.abs(total - 1.0) < 1e-6) or (rows < 0).any():
+        worst = int(np.argmax(np.abs(total - 1.0)))
+        raise ValueError(
+            f"policy[{states[worst]}] sums to {total[worst]:.4f}, not 1, but the state is visited"
+        )
+    return (cumulated <= (u * total)[:, None]).sum(axis=1).clip(max=rows.shape[1] - 1)
+
+
+def _move(mdp: MDP, rows: Ints, u: Floats) -> Ints:
+    """Next states: u is looked up in the cumulated probabilities of its row, all rows in one sorted array."""
+
+    def build() -> Floats:
+        matrix = mdp.transitions
+        cumulated = np.cumsum(matrix.data)
+        before = np.concatenate([[0.0], cumulated])[matrix.indptr[:-1]]
+        row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+        return row + np.minimum(cumulated - before[row], 1.0)
+
+    ladder, indptr = mdp.memo("ladder", build), mdp.transitions.indptr
+    if np.any(indptr[rows] == indptr[rows + 1]):
+        bad = int(rows[np.argmax(indptr[rows] == indptr[rows + 1])])
+        raise ValueError(
+            f"the policy takes action {bad % mdp.n_actions} in state {bad // mdp.n_actions}, which is not allowed there"
+        )
+    at = np.searchsorted(ladder, rows + u, side="right")
+    return mdp.transitions.indices[np.clip(at, indptr[rows], indptr[rows + 1] - 1)].astype(np.int64)
+
+
+def _ragged(states: list[Ints], actions: list[Ints], goals: Ints | None, n: int) -> Trajectories:
+    grid = np.stack(states, axis=1)
+    taken = np.stack(actions, axis=1) if actions else np.zeros((n, 0), dtype=np.int64)
+    there = grid >= 0
+    offsets = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+    return Trajectories(grid[there], offsets, taken[taken >= 0], goals)

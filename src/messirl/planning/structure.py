@@ -1,0 +1,86 @@
+"""Which actions the model may take at all, whatever θ.
+
+A state with no allowed action that is neither terminal nor the goal is a dead end: V = −inf, never entered. So an
+action that can lead into one is never taken, and a state with no other action is as bad. With γ = 1 and no horizon a
+state must moreover be able to reach an end with probability one. None of this depends on θ: it is found once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from messirl.planning.kernels import FOREVER, lifetimes, reaches
+from messirl.problem.mdp import MDP
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """For a problem without horizon: which states end it, which have a value, which actions may be taken."""
+
+    ends: Flags  # (S,)
+    alive: Flags  # (S,) V > −inf
+    live: Flags  # (S, A)
+
+
+def structure(mdp: MDP, goal: int | None = None) -> Structure:
+    """Ends, values and actions of a problem without horizon, towards one goal or towards the terminal states."""
+    return mdp.memo(f"structure {goal}", lambda: _build(mdp, goal)) if goal is None else _build(mdp, goal)
+
+
+def _build(mdp: MDP, goal: int | None) -> Structure:
+    if goal is None:
+        ends = mdp.terminal
+    else:
+        if not 0 <= goal < mdp.n_states:
+            raise ValueError(f"goal {goal} is not one of the states 0 … {mdp.n_states - 1}")
+        ends = np.zeros(mdp.n_states, dtype=bool)
+        ends[goal] = True
+    if goal is None and mdp.discount == 1.0 and not ends.any():
+        raise ValueError(
+            "discount=1 with no horizon, no terminal state and no goal: nothing ends, so no value is finite; "
+            "give a horizon, terminal states, goals, or a discount below 1"
+        )
+    dead = np.zeros(mdp.n_states, dtype=bool)
+    parents_ptr, parents = _parents(mdp)
+    while True:  # each turn marks at least one more state dead: at most S turns
+        life, row_life = lifetimes(mdp.transitions.indptr, mdp.n_actions, parents_ptr, parents, ends, dead)
+        alive, live = life == FOREVER, row_life == FOREVER
+        live &= np.repeat(alive & ~ends, mdp.n_actions)
+        if mdp.discount < 1.0:
+            break
+        lost = alive & ~reaches(mdp.n_actions, parents_ptr, parents, live, ends)
+        if not lost.any():
+            break
+        dead = ~alive | lost
+    return Structure(ends, alive, live.reshape(mdp.n_states, mdp.n_actions))
+
+
+def lifespan(mdp: MDP) -> tuple[Ints, Ints] | None:
+    """(life, life of each action) of a problem with a horizon, see `lifetimes`; None where there are no dead ends."""
+
+    def build() -> tuple[Ints, Ints] | None:
+        if np.all(mdp.allowed.any(axis=1) | mdp.terminal):
+            return None
+        nowhere = np.zeros(mdp.n_states, dtype=bool)
+        life, row_life = lifetimes(
+            mdp.transitions.indptr, mdp.n_actions, *_parents(mdp), mdp.terminal, nowhere
+        )
+        return life, row_life.reshape(mdp.n_states, mdp.n_actions)
+
+    return mdp.memo("lifespan", build)
+
+
+def _parents(mdp: MDP) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """For each state the rows s·A + a that can lead there, in compressed form."""
+
+    def build() -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        columns = mdp.transitions.tocsc()
+        return columns.indptr, columns.indices
+
+    return mdp.memo("parents", build)

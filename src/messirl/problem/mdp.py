@@ -1,0 +1,341 @@
+"""The Markov decision process ⟨S, A, p⟩ with features (paper, section 2).
+
+    r_θ(s) = θᵀ f(s)        or, with state-action features,        r_θ(s, a) = θᵀ f(s, a)
+
+Dynamics are stored as one sparse matrix with row s·A + a; nothing here is ever a dense S×A×S array unless the
+caller gives one. An MDP is checked once, when it is made, and never changes afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from numbers import Integral, Real
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+T = TypeVar("T")
+
+SUM_TOLERANCE = 1e-6  # probabilities that come from float32 tables sum to one this closely
+
+
+class MDP:
+    """A finite MDP: sparse dynamics, features, and how a trajectory starts and ends.
+
+    transitions : array (S, A, S), or scipy.sparse (S·A, S) with row s·A + a.  An all-zero row is an action that is
+        not allowed there; rows of terminal states are ignored.
+    features : (S, d) or (S, A, d) dense, or scipy.sparse (S, d) or (S·A, d)
+    start : (S,) distribution of the first state, or None: the expert's own first states, at fit
+    discount : γ in (0, 1]
+    horizon : number of states H of a trajectory, or None: endless (γ < 1) or until an end is reached
+    terminal : bool (S,); entering such a state ends the episode
+    allowed : bool (S, A)
+    """
+
+    transitions: sp.csr_array
+    features: Any
+    start: Floats | None
+    discount: float
+    horizon: int | None
+    terminal: npt.NDArray[np.bool_]
+    allowed: npt.NDArray[np.bool_]
+    state_names: tuple[str, ...] | None
+    action_names: tuple[str, ...] | None
+    feature_names: tuple[str, ...] | None
+    n_states: int
+    n_actions: int
+    n_features: int
+    state_action: bool
+    deterministic: bool
+    _memo: dict[str, Any]
+
+    def __init__(
+        self,
+        transitions: Any,
+        features: Any,
+        *,
+        start: npt.ArrayLike | None = None,
+        discount: float = 0.95,
+        horizon: int | None = None,
+        terminal: npt.ArrayLike | None = None,
+        allowed: npt.ArrayLike | None = None,
+        state_names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> None:
+        matrix, n_states, n_actions = _as_rows(transitions)
+        ends = _flags("terminal", terminal, (n_states,), default=False)
+        permitted = _flags("allowed", allowed, (n_states, n_actions), default=True)
+        matrix, permitted = _checked_dynamics(matrix, ends, permitted, explicit=allowed is not None)
+        table, state_action = _checked_features(features, n_states, n_actions)
+        n_features = int(table.shape[-1])
+
+        put = object.__setattr__
+        put(self, "transitions", matrix)
+        put(self, "features", table)
+        put(self, "discount", _checked_discount(discount))
+        put(self, "horizon", _checked_horizon(horizon))
+        put(self, "start", None if start is None else _checked_start(start, n_states))
+        put(self, "terminal", _frozen(ends))
+        put(self, "allowed", _frozen(permitted))
+        put(self, "state_names", _checked_names("state_names", state_names, n_states))
+        put(self, "action_names", _checked_names("action_names", action_names, n_actions))
+        put(self, "feature_names", _checked_names("feature_names", feature_names, n_features))
+        put(self, "n_states", n_states)
+        put(self, "n_actions", n_actions)
+        put(self, "n_features", n_features)
+        put(self, "state_action", state_action)
+        put(self, "deterministic", bool(np.all(matrix.data == 1.0)))
+        put(self, "_memo", {})
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"an MDP does not change: make another one with mdp.replace({name}=...)")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_memo": {}}
+
+    def __repr__(self) -> str:
+        kind = "state-action" if self.state_action else "state"
+        end = f"horizon {self.horizon}" if self.horizon is not None else "no horizon"
+        return (
+            f"MDP({self.n_states} states, {self.n_actions} actions, {self.n_features} {kind} features, "
+            f"discount {self.discount:g}, {end}, {int(self.terminal.sum())} terminal)"
+        )
+
+    def replace(self, **changes: Any) -> MDP:
+        """The same MDP with some of its arguments changed."""
+        keep: dict[str, Any] = {
+            "start": self.start,
+            "discount": self.discount,
+            "horizon": self.horizon,
+            "terminal": self.terminal,
+            "state_names": self.state_names,
+            "action_names": self.action_names,
+            "feature_names": self.feature_names,
+        }
+        known = {"transitions", "features", "allowed", *keep}
+        for name in changes:
+            if name not in known:
+                raise TypeError(f"an MDP has no argument {name!r}: choose from {', '.join(sorted(known))}")
+        if "features" in changes and "feature_names" not in changes:
+            keep["feature_names"] = None
+        transitions = changes.pop("transitions", self.transitions)
+        features = changes.pop("features", self.features)
+        return MDP(transitions, features, **{**keep, **changes})
+
+    def scaled(self) -> MDP:
+        """The paper's scaling: each feature divided by its maximum and multiplied by (1 − γ), so counts lie in [0, 1]."""
+        if self.discount == 1.0:
+            raise ValueError(
+                "scaled() multiplies by 1 - discount, which is 0 here: scale the features yourself"
+            )
+        flat = self.feature_rows
+        low = np.asarray(flat.min(axis=0).todense() if sp.issparse(flat) else flat.min(axis=0)).ravel()
+        top = np.asarray(flat.max(axis=0).todense() if sp.issparse(flat) else flat.max(axis=0)).ravel()
+        if np.any(low < 0):
+            worst = int(np.argmin(low))
+            raise ValueError(
+                f"feature {self.feature_label(worst)} goes down to {low[worst]:g}: scaled() needs features >= 0; "
+                "shift it, or split it into two features of one sign"
+            )
+        factor = (1.0 - self.discount) / np.where(top > 0, top, 1.0)
+        scaled = flat @ sp.diags_array(factor) if sp.issparse(flat) else self.features * factor
+        return self.replace(features=scaled, feature_names=self.feature_names)
+
+    @property
+    def feature_rows(self) -> Any:
+        """Features as a matrix: (S, d), or (S·A, d) with row s·A + a."""
+        if self.state_action and not sp.issparse(self.features):
+            return self.features.reshape(self.n_states * self.n_actions, self.n_features)
+        return self.features
+
+    def reward(self, theta: npt.ArrayLike) -> Floats:
+        """r_θ = f θ, shape (S,), or (S, A) with state-action features."""
+        flat = np.asarray(self.features @ np.asarray(theta, dtype=np.float64))
+        return flat.reshape(self.n_states, self.n_actions) if self.state_action else flat
+
+    def counts(self, visitation: Floats) -> Floats:
+        """Σ_s ρ(s) f(s) (Eq. 8) for a visitation of the reward's shape."""
+        return np.asarray(self.feature_rows.T @ visitation.reshape(-1))
+
+    def feature_label(self, index: int) -> str:
+        """The name of a feature, or its number where it has none."""
+        return repr(self.feature_names[index]) if self.feature_names else str(index)
+
+    def memo(self, key: str, build: Callable[[], T]) -> T:
+        """What `build` returns, computed once for this MDP."""
+        if key not in self._memo:
+            self._memo[key] = build()
+        return cast(T, self._memo[key])
+
+
+def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    array.flags.writeable = False
+    return array
+
+
+def _as_rows(transitions: Any) -> tuple[sp.csr_array, int, int]:
+    if sp.issparse(transitions):
+        rows, n_states = transitions.shape
+        if n_states == 0 or rows == 0 or rows % n_states:
+            raise ValueError(
+                f"sparse transitions have shape {transitions.shape}: they need S*A rows (row s*A + a) and S columns"
+            )
+        matrix = sp.csr_array(transitions, dtype=np.float64, copy=True)
+        matrix.sum_duplicates()
+        return matrix, int(n_states), int(rows // n_states)
+    dense = _numbers("transitions", transitions)
+    if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or 0 in dense.shape:
+        raise ValueError(
+            f"transitions have shape {dense.shape}: give an array (S, A, S) in the order state, action, next state, "
+            "or a scipy.sparse matrix (S*A, S)"
+        )
+    n_states, n_actions, _ = dense.shape
+    return sp.csr_array(dense.reshape(n_states * n_actions, n_states)), n_states, n_actions
+
+
+def _numbers(what: str, value: Any) -> Floats:
+    """The value as floats, or a TypeError that names it."""
+    raw = np.asarray(value)
+    if raw.dtype.kind not in "fiub":
+        raise TypeError(f"{what} must be numbers, not {raw.dtype}")
+    return raw.astype(np.float64)
+
+
+def _flags(
+    what: str, value: npt.ArrayLike | None, shape: tuple[int, ...], *, default: bool
+) -> npt.NDArray[np.bool_]:
+    if value is None:
+        return np.full(shape, default)
+    flags = np.array(value)
+    if flags.dtype != np.bool_:
+        raise TypeError(f"{what} must be an array of bool of shape {shape}, not of {flags.dtype}")
+    if flags.shape != shape:
+        raise ValueError(f"{what} has shape {flags.shape}, not {shape}")
+    return flags
+
+
+def _checked_dynamics(
+    matrix: sp.csr_array,
+    terminal: npt.NDArray[np.bool_],
+    allowed: npt.NDArray[np.bool_],
+    *,
+    explicit: bool,
+) -> tuple[sp.csr_array, npt.NDArray[np.bool_]]:
+    n_states, n_actions = allowed.shape
+    row_of = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+
+    def place(entry: int) -> str:
+        row = int(row_of[entry])
+        return f"transitions[{row // n_actions}, {row % n_actions}, {int(matrix.indices[entry])}]"
+
+    for wrong, what in ((~np.isfinite(matrix.data), "is not finite"), (matrix.data < 0, "is negative")):
+        if wrong.any():
+            entry = int(np.argmax(wrong))
+            raise ValueError(f"{place(entry)} = {matrix.data[entry]} {what}: probabilities lie in [0, 1]")
+
+    usable = allowed & ~terminal[:, None]
+    sums = np.asarray(matrix.sum(axis=1)).reshape(n_states, n_actions)
+    if explicit:
+        empty = usable & (sums == 0)
+        if empty.any():
+            s, a = np.argwhere(empty)[0]
+            raise ValueError(
+                f"allowed[{s}, {a}] is True but transitions[{s}, {a}] is all zero: give the move, or set it to False"
+            )
+    usable &= sums > 0
+    off = usable & (np.abs(sums - 1.0) > SUM_TOLERANCE)
+    if off.any():
+        s, a = np.argwhere(off)[0]
+        raise ValueError(
+            f"transitions[{s}, {a}] sums to {sums[s, a]:.4f}, not 1: renormalise the row, or make state {s} terminal"
+        )
+    # Sums off by more than rounding are made exact; those within it are left alone, so that a saved MDP reads back equal.
+    factor = np.where(
+        usable & (np.abs(sums - 1.0) > 1e-12), 1.0 / np.where(usable, sums, 1.0), usable.astype(np.float64)
+    )
+    matrix = sp.csr_array(sp.diags_array(factor.ravel()) @ matrix)
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    for part in (matrix.data, matrix.indices, matrix.indptr):
+        part.flags.writeable = False
+    return matrix, usable
+
+
+def _checked_features(features: Any, n_states: int, n_actions: int) -> tuple[Any, bool]:
+    if sp.issparse(features):
+        table = sp.csr_array(features, dtype=np.float64, copy=True)
+        rows, d = table.shape
+        if rows not in (n_states, n_states * n_actions) or d == 0:
+            raise ValueError(
+                f"sparse features have shape {table.shape}: they need {n_states} rows, one a state, or "
+                f"{n_states * n_actions}, row s*A + a, and at least one column"
+            )
+        if not np.all(np.isfinite(table.data)):
+            raise ValueError("features hold a value that is not finite: fill it in or drop the feature")
+        table.data.flags.writeable = False
+        return table, rows != n_states
+    array = _numbers("features", features)
+    fits = (array.ndim == 2 and array.shape[0] == n_states) or (
+        array.ndim == 3 and array.shape[:2] == (n_states, n_actions)
+    )
+    if not fits or array.shape[-1] == 0:
+        raise ValueError(
+            f"features have shape {array.shape}: give ({n_states}, d), or ({n_states}, {n_actions}, d) "
+            "for state-action features"
+        )
+    if not np.all(np.isfinite(array)):
+        where = ", ".join(str(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"features[{where}] is not finite: fill it in or drop the feature")
+    return _frozen(np.ascontiguousarray(array)), array.ndim == 3
+
+
+def _checked_discount(discount: float) -> float:
+    if isinstance(discount, bool) or not isinstance(discount, Real):
+        raise TypeError(f"discount must be a number in (0, 1], not {discount!r}")
+    if not 0.0 < float(discount) <= 1.0:
+        raise ValueError(f"discount is {discount}, but must lie in (0, 1]")
+    return float(discount)
+
+
+def _checked_horizon(horizon: int | None) -> int | None:
+    if horizon is None:
+        return None
+    if isinstance(horizon, bool) or not isinstance(horizon, Integral):
+        raise TypeError(f"horizon must be a whole number of states or None, not {horizon!r}")
+    if horizon < 1:
+        raise ValueError(f"horizon is {horizon}: a trajectory has at least one state")
+    return int(horizon)
+
+
+def _checked_start(start: npt.ArrayLike, n_states: int) -> Floats:
+    array = _numbers("start", start)
+    if array.shape != (n_states,):
+        raise ValueError(
+            f"start has shape {array.shape}: give the probability of each of the {n_states} states"
+        )
+    bad = ~np.isfinite(array) | (array < 0)
+    if bad.any():
+        s = int(np.argmax(bad))
+        raise ValueError(f"start[{s}] = {array[s]}: probabilities are finite and not negative")
+    total = float(array.sum())
+    if abs(total - 1.0) > SUM_TOLERANCE:
+        raise ValueError(f"start sums to {total:.4f}, not 1: divide it by its sum")
+    return _frozen(array / total if abs(total - 1.0) > 1e-12 else array)
+
+
+def _checked_names(what: str, names: Sequence[str] | None, n: int) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"{what} must be a sequence of strings")
+    if len(names) != n:
+        raise ValueError(f"{what} has {len(names)} names for {n}")
+    if len(set(names)) != n:
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise ValueError(f"{what} holds {twice!r} twice: names must differ")
+    return tuple(names)

@@ -1,0 +1,15 @@
+"""How alike trajectories are, and the penalty on giving alike ones different rewards (paper, section 3, Eq. 5)."""
+
+from messirl.similarity.kernels import RBF, CompleteGraph, Exponential, Precomputed, Similarity
+from messirl.similarity.penalty import pairwise_penalty, penalty_matrix, similarity_penalty
+
+__all__ = [
+    "RBF",
+    "CompleteGraph",
+    "Exponential",
+    "Precomputed",
+    "Similarity",
+    "pairwise_penalty",
+    "penalty_matrix",
+    "similarity_penalty",
+]
