@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 
 import mpmath as mp
 import numpy as np
-from scipy.special import logsumexp
 
 INF = math.inf
 Trajectory = tuple[list[int], list[int], "int | None"]
@@ -124,9 +123,7 @@ def random_problem(
         for s in range(n_states):
             for a in range(n_actions):
                 k = min(n_states, int(rng.integers(1, 3))) if stochastic else 1
-                p[s, a, rng.choice(n_states, size=k, replace=False)] = (
-                    rng.dirichlet(np.ones(k)) if k > 1 else 1.0
-                )
+                p[s, a, rng.choice(n_states, size=k, replace=False)] = rng.dirichlet(np.ones(k)) if k > 1 else 1.0
         is_terminal = np.zeros(n_states, dtype=bool)
         if terminal:
             is_terminal[rng.integers(n_states)] = True
@@ -147,7 +144,7 @@ def random_problem(
         problem = Problem(p, features, None, discount, horizon, is_terminal, allowed)
         worth = living(problem) & ~is_terminal
         if horizon is not None:
-            worth = np.array([not is_terminal[s] and survives(problem, s, 0) for s in range(n_states)])
+            worth = survivors(problem) & ~is_terminal
         if not worth.any() or (terminal and not reaches_terminal(problem, worth)):
             continue
         starts = rng.choice(np.flatnonzero(worth), size=min(2, int(worth.sum())), replace=False)
@@ -159,20 +156,20 @@ def random_problem(
 def reaches_terminal(problem: Problem, worth: np.ndarray) -> bool:
     """Whether some state worth starting in can move into a terminal state."""
     return any(
-        problem.terminal[j]
-        for s in np.flatnonzero(worth)
-        for _, successors in problem.moves(s)
-        for j, _ in successors
+        problem.terminal[j] for s in np.flatnonzero(worth) for _, successors in problem.moves(s) for j, _ in successors
     )
 
 
-def survives(problem: Problem, s: int, t: int) -> bool:
-    """Whether the rest of the horizon can be lived from s at step t without a chance of a dead end."""
-    if problem.dead(s):
-        return False
-    if problem.terminal[s] or t == problem.horizon - 1:
-        return True
-    return any(all(survives(problem, j, t + 1) for j, _ in successors) for _, successors in problem.moves(s))
+def survivors(problem: Problem) -> np.ndarray:
+    """States from which the whole horizon can be lived without a chance of a dead end."""
+    end = alive = {s for s in range(problem.n_states) if not problem.dead(s)}
+    for _ in range(problem.horizon - 1):
+        alive = {
+            s
+            for s in end
+            if problem.terminal[s] or any(all(j in alive for j, _ in successors) for _, successors in problem.moves(s))
+        }
+    return np.array([s in alive for s in range(problem.n_states)])
 
 
 def living(problem: Problem) -> np.ndarray:
@@ -250,9 +247,7 @@ def data_counts(problem: Problem, trajectory: Trajectory) -> np.ndarray:
     """Counts of a trajectory as data: one cut short in an endless discounted problem stands for an endless one."""
     states, actions, goal = trajectory
     total = counts(problem, states, actions)
-    cut = (
-        problem.horizon is None and problem.discount < 1 and goal is None and not problem.terminal[states[-1]]
-    )
+    cut = problem.horizon is None and problem.discount < 1 and goal is None and not problem.terminal[states[-1]]
     if cut:
         terms = len(states) if problem.by_state else len(states) - 1
         total = total / (1 - problem.discount**terms)
@@ -323,9 +318,7 @@ def enumerate_noncausal(problem: Problem, theta: np.ndarray) -> Solution:
             logs = [float(theta @ counts(problem, states, actions, t)) + lp for states, actions, lp in rest]
             values[t, s] = add_logs(logs)
             for a in range(problem.n_actions):
-                through = [
-                    x for x, (_, actions, _) in zip(logs, rest, strict=True) if actions and actions[0] == a
-                ]
+                through = [x for x, (_, actions, _) in zip(logs, rest, strict=True) if actions and actions[0] == a]
                 if through:
                     policy[t, s, a] = math.exp(add_logs(through) - values[t, s])
             if t == 0 and problem.start[s] > 0:
@@ -358,23 +351,31 @@ def backup(problem: Problem, reward: np.ndarray, values: np.ndarray) -> np.ndarr
     return q
 
 
-def iterate(problem: Problem, reward: np.ndarray, *, hard: bool = False, sweeps: int = 400_000) -> np.ndarray:
-    """The fixed point of the soft (or hard) Bellman equation of an endless problem, by sweeping until it stands."""
+def iterate(problem: Problem, reward: np.ndarray, *, hard: bool = False) -> np.ndarray:
+    """The fixed point of the soft (or hard) Bellman equation of an endless problem, by sweeping till it stands.
+
+    Without discount it may not exist: values that keep growing at the same pace are given up.
+    """
     alive = living(problem)
     values = np.where(alive, 0.0, -INF)
     values[problem.terminal] = reward[problem.terminal] if problem.by_state else 0.0
     going = alive & ~problem.terminal
     if not going.any():
         return values
-    for _ in range(sweeps):
+    pace = INF
+    for sweep in range(1, 400_000):
         q = backup(problem, reward, values)[going]
-        new = q.max(axis=1) if hard else logsumexp(q, axis=1)
-        moved = np.abs(new - values[going]).max()
+        new = top = q.max(axis=1)
+        if not hard:
+            new = top + np.log(np.exp(q - top[:, None]).sum(axis=1))
+        change = new - values[going]
         values[going] = new
-        if moved <= 1e-14 * max(1.0, np.abs(new).max()):
+        if np.abs(change).max() <= 1e-14 * max(1.0, np.abs(new).max()):
             return values
-        if not np.isfinite(new).all() or np.abs(new).max() > 1e8:
-            break
+        if problem.discount == 1.0 and sweep % 500 == 0:
+            if change.max() > 0.999 * pace > 0:
+                break
+            pace = change.max()
     raise ArithmeticError("no finite value, or too slow to converge")
 
 
@@ -402,9 +403,7 @@ def visits(problem: Problem, policy: np.ndarray, start: np.ndarray) -> np.ndarra
     return d
 
 
-def solve_endless(
-    problem: Problem, theta: np.ndarray, start: np.ndarray, goal: int | None = None
-) -> Solution:
+def solve_endless(problem: Problem, theta: np.ndarray, start: np.ndarray, goal: int | None = None) -> Solution:
     """Soft values, policy, visits and expected counts without a horizon."""
     towards = problem.towards(goal)
     reward = towards.reward(theta)
@@ -471,9 +470,7 @@ def evaluate(
     return Evaluation(value, gradient, expected)
 
 
-def finite_difference(
-    function: Callable[[np.ndarray], float], theta: np.ndarray, h: float = 1e-3
-) -> np.ndarray:
+def finite_difference(function: Callable[[np.ndarray], float], theta: np.ndarray, h: float = 1e-3) -> np.ndarray:
     """Gradient by the five-point rule."""
     theta = np.asarray(theta, dtype=float)
     gradient = np.zeros_like(theta)
@@ -481,10 +478,7 @@ def finite_difference(
         e = np.zeros_like(theta)
         e[k] = h
         gradient[k] = (
-            function(theta - 2 * e)
-            - 8 * function(theta - e)
-            + 8 * function(theta + e)
-            - function(theta + 2 * e)
+            function(theta - 2 * e) - 8 * function(theta - e) + 8 * function(theta + e) - function(theta + 2 * e)
         ) / (12 * h)
     return gradient
 
@@ -492,9 +486,7 @@ def finite_difference(
 def double_sum(features: np.ndarray, similarity: np.ndarray, theta: np.ndarray) -> float:
     """Eq. 5 as printed: R = 1/(2n) sum over all pairs of s(i, j) (theta' (f_i - f_j))^2."""
     n = len(features)
-    terms = [
-        similarity[i, j] * float(theta @ (features[i] - features[j])) ** 2 for i in range(n) for j in range(n)
-    ]
+    terms = [similarity[i, j] * float(theta @ (features[i] - features[j])) ** 2 for i in range(n) for j in range(n)]
     return math.fsum(terms) / (2 * n)
 
 
@@ -532,9 +524,7 @@ def draw(
     return states, actions, goal
 
 
-def draw_some(
-    problem: Problem, theta: np.ndarray, n: int, seed: int, length: int | None = None
-) -> list[Trajectory]:
+def draw_some(problem: Problem, theta: np.ndarray, n: int, seed: int, length: int | None = None) -> list[Trajectory]:
     """n trajectories of the causal soft policy at theta, starts drawn from the problem's own."""
     rng = np.random.default_rng(seed)
     if problem.horizon is None:
@@ -671,7 +661,8 @@ def mp_path_sums(
     values = np.full(n, -INF)
     policy = np.zeros((n, problem.n_actions))
     with mp.workdps(digits):
-        matrix, right = mp.eye(len(states)), mp.zeros(len(states), 1)
+        rows = [{i: mp.mpf(1)} for i in range(len(states))]  # of I - M, sparse
+        right = [mp.mpf(0)] * len(states)
         weight = {}
         for s in states:
             if problem.terminal[s]:
@@ -680,12 +671,29 @@ def mp_path_sums(
                 ((j, _),) = successors
                 if j in place:
                     weight[s, a] = (mp.exp(mp.mpf(float(reward[s] if problem.by_state else reward[s, a]))), j)
-                    matrix[place[s], place[j]] -= weight[s, a][0]
-        z = mp.lu_solve(matrix, right)
-        if any(x <= 0 for x in z):
-            raise ArithmeticError("no finite value")
+                    rows[place[s]][place[j]] = rows[place[s]].get(place[j], mp.mpf(0)) - weight[s, a][0]
+        z = _eliminate(rows, right)
         for s in states:
             values[s] = float(mp.log(z[place[s]]))
         for (s, a), (w, j) in weight.items():
             policy[s, a] = float(w * z[place[j]] / z[place[s]])
     return values, policy
+
+
+def _eliminate(rows: list[dict], right: list) -> list:
+    """Gauss without pivoting: of I - M, M >= 0, every pivot is positive if and only if the path sums are finite."""
+    n = len(rows)
+    for k in range(n):
+        if rows[k][k] <= 0:
+            raise ArithmeticError("no finite value")
+        for i in range(k + 1, n):
+            if k in rows[i]:
+                factor = rows[i].pop(k) / rows[k][k]
+                for j, x in rows[k].items():
+                    if j > k:
+                        rows[i][j] = rows[i].get(j, mp.mpf(0)) - factor * x
+                right[i] -= factor * right[k]
+    z = [mp.mpf(0)] * n
+    for k in reversed(range(n)):
+        z[k] = (right[k] - mp.fsum(x * z[j] for j, x in rows[k].items() if j > k)) / rows[k][k]
+    return z

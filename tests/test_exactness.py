@@ -291,9 +291,7 @@ def test_gradient_agrees_with_differences_of_the_value(case, entropy):
     assert_allclose(objective(theta).gradient, numeric, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "case", [i for i, c in enumerate(FINITE) if not c["stochastic"] and c["discount"] == 1.0]
-)
+@pytest.mark.parametrize("case", [i for i, c in enumerate(FINITE) if not c["stochastic"] and c["discount"] == 1.0])
 def test_noncausal_equals_causal_on_deterministic_moves_without_discount(case):
     problem, theta, expert = finite(case)
     mdp, reward, data = mdp_of(problem), problem.reward(theta), trajectories_of(expert)
@@ -316,9 +314,9 @@ def test_without_a_start_the_experts_first_states_are_the_start(case, entropy):
     problem = replace(problem, start=None)
     weights = np.array([1.0, 2.0, 4.0])
     truth = oracle.evaluate(problem, theta, expert, entropy=entropy, weights=weights)
-    got = Objective.from_trajectories(
-        mdp_of(problem), trajectories_of(expert), entropy=entropy, sample_weight=weights
-    )(theta)
+    got = Objective.from_trajectories(mdp_of(problem), trajectories_of(expert), entropy=entropy, sample_weight=weights)(
+        theta
+    )
     assert got.value == pytest.approx(truth.value, rel=1e-9, abs=1e-9)
     assert_allclose(got.gradient, truth.gradient, **EXACT)
 
@@ -572,9 +570,7 @@ FIT_ENTROPY = [(name, entropy) for name in FITS for entropy in entropies_of(name
 @pytest.mark.parametrize(("name", "entropy"), FIT_ENTROPY)
 def test_maxent_with_a_ridge_finds_what_scipy_finds(name, entropy):
     problem, expert, _ = fitting_problem(name)
-    est = MaxEntIRL(
-        ridge=0.1, theta_max=BOX, entropy=entropy, tol=1e-8, max_iter=5000, theta_init=start_for(name)
-    )
+    est = MaxEntIRL(ridge=0.1, theta_max=BOX, entropy=entropy, tol=1e-8, max_iter=5000, theta_init=start_for(name))
     est.fit(mdp_of(problem), trajectories_of(expert))
     assert_best(est, problem, expert, 0.1 * np.eye(2), entropy, start_for(name), unique=True)
     assert_allclose(est.reward_, problem.reward(est.theta_), rtol=1e-12, atol=1e-12)
@@ -733,9 +729,7 @@ def test_a_weight_of_two_is_a_trajectory_given_twice(name):
 @each_fit
 def test_score_is_the_pooled_log_probability_per_transition(name):
     problem, expert, others = fitting_problem(name)
-    est = MaxEntIRL(ridge=0.5, theta_max=BOX, theta_init=start_for(name)).fit(
-        mdp_of(problem), trajectories_of(expert)
-    )
+    est = MaxEntIRL(ridge=0.5, theta_max=BOX, theta_init=start_for(name)).fit(mdp_of(problem), trajectories_of(expert))
     policy, _ = policy_at(problem, est.theta_, expert)
 
     def row(t, s):
@@ -746,9 +740,7 @@ def test_score_is_the_pooled_log_probability_per_transition(name):
     assert est.score(trajectories_of(others)) == pytest.approx(with_actions / steps, rel=1e-8)
     if problem.by_state:
         without = sum(
-            np.log(row(t, x[t]) @ problem.transitions[x[t], :, x[t + 1]])
-            for x, u, _ in others
-            for t in range(len(u))
+            np.log(row(t, x[t]) @ problem.transitions[x[t], :, x[t + 1]]) for x, u, _ in others for t in range(len(u))
         )
         assert est.score(trajectories_of(others, actions=False)) == pytest.approx(without / steps, rel=1e-8)
 
@@ -822,9 +814,7 @@ def test_em_rounds_by_hand(name, own_start):
     everyone = expert + others
     f = np.array([oracle.data_counts(problem, x) for x in everyone])
     theta, step = np.array([0.4, -0.3]), 0.1
-    est = EMMaxEnt(
-        steps_per_round=2, max_iter=5, step_size=step, theta_max=500.0, theta_init=theta.copy(), tol=0.0
-    )
+    est = EMMaxEnt(steps_per_round=2, max_iter=5, step_size=step, theta_max=500.0, theta_init=theta.copy(), tol=0.0)
     est.fit(mdp_of(problem), trajectories_of(expert), trajectories_of(others))
     first = [x[0][0] for x in everyone]
     for k in range(5):
@@ -832,9 +822,7 @@ def test_em_rounds_by_hand(name, own_start):
             if problem.horizon is None:
                 values = oracle.iterate(problem, problem.reward(theta))
             else:
-                values = np.array(
-                    [oracle.causal_value(problem, theta, s, 0)[0] for s in range(problem.n_states)]
-                )
+                values = np.array([oracle.causal_value(problem, theta, s, 0)[0] for s in range(problem.n_states)])
             logs = f @ theta - values[first]
             weights = np.exp(logs - logs.max())
             weights /= weights.sum()

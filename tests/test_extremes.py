@@ -32,9 +32,7 @@ def mdp_of(problem: oracle.Problem) -> MDP:
     return MDP(*positional, **keywords)
 
 
-def steep(
-    signs: str, *, by_state: bool, horizon: int | None, discount: float
-) -> tuple[oracle.Problem, np.ndarray]:
+def steep(signs: str, *, by_state: bool, horizon: int | None, discount: float) -> tuple[oracle.Problem, np.ndarray]:
     """Four states, two actions, rewards of +500 or -500 and a little noise, so that choices stay open."""
     rng = np.random.default_rng(5)
     problem = oracle.random_problem(7, stochastic=True, n_states=4, n_actions=2, horizon=None, discount=0.9)
@@ -42,9 +40,7 @@ def steep(
     sign = np.array(SIGNS[signs])
     features = np.stack([np.broadcast_to(sign if by_state else sign[:, None], noise.shape), noise], axis=-1)
     start = np.full(4, 0.25)
-    return replace(problem, features=features, horizon=horizon, discount=discount, start=start), np.array(
-        [500.0, 1.0]
-    )
+    return replace(problem, features=features, horizon=horizon, discount=discount, start=start), np.array([500.0, 1.0])
 
 
 @cache
@@ -55,8 +51,7 @@ def steep_truth(signs: str, by_state: bool, entropy: str) -> tuple[np.ndarray, n
 
 steep_cases = pytest.mark.parametrize(
     ("signs", "by_state", "entropy"),
-    [(s, True, e) for s in SIGNS for e in ENTROPIES]
-    + [("all -500", False, "causal"), ("mixed", False, "noncausal")],
+    [(s, True, e) for s in SIGNS for e in ENTROPIES] + [("all -500", False, "causal"), ("mixed", False, "noncausal")],
 )
 
 
@@ -110,15 +105,11 @@ def test_endless_rewards_of_500_with_discount_0999_are_finite_and_right(signs, b
     assert_allclose(values, truth, rtol=1e-11)
     got = soft_policy(mdp, reward)
     assert_allclose(got, policy, atol=1e-6)
-    assert_allclose(
-        state_visitation(mdp, got), oracle.visits(problem, policy, problem.start), rtol=1e-5, atol=1e-5
-    )
+    assert_allclose(state_visitation(mdp, got), oracle.visits(problem, policy, problem.start), rtol=1e-5, atol=1e-5)
 
 
 def test_endless_rewards_of_500_ending_at_terminal_states_are_right():
-    problem = oracle.random_problem(
-        11, stochastic=True, terminal=True, n_states=5, n_actions=3, discount=0.999
-    )
+    problem = oracle.random_problem(11, stochastic=True, terminal=True, n_states=5, n_actions=3, discount=0.999)
     for size in (500.0, -500.0):
         reward = size + np.random.default_rng(1).normal(size=5)
         truth, policy = oracle.mp_endless(problem, reward)
@@ -131,9 +122,7 @@ def test_endless_rewards_of_500_ending_at_terminal_states_are_right():
 @pytest.mark.parametrize("size", [1e4, -1e4])
 def test_rewards_of_ten_thousand_are_finite_and_right(size, entropy):
     for by_state in (True, False):
-        problem = oracle.random_problem(
-            13, stochastic=True, by_state=by_state, n_states=4, horizon=50, discount=0.99
-        )
+        problem = oracle.random_problem(13, stochastic=True, by_state=by_state, n_states=4, horizon=50, discount=0.99)
         shape = (4,) if by_state else (4, problem.n_actions)
         reward = size * np.random.default_rng(2).random(shape)
         truth, policy = oracle.mp_finite(problem, reward, entropy=entropy)
@@ -199,9 +188,7 @@ def test_stochastic_and_without_a_finite_value_is_an_error():
     transitions[0, 1] = [0.0, 0.5, 0.5]
     transitions[1, 0] = [1.0, 0.0, 0.0]
     transitions[1, 1] = [0.0, 1.0, 0.0]
-    mdp = MDP(
-        transitions, np.ones((3, 1)), start=[1.0, 0.0, 0.0], discount=1.0, terminal=[False, False, True]
-    )
+    mdp = MDP(transitions, np.ones((3, 1)), start=[1.0, 0.0, 0.0], discount=1.0, terminal=[False, False, True])
     with pytest.raises(ValueError, match=r".+"):
         soft_values(mdp, np.array([1.0, 1.0, 0.0]))
 
@@ -413,16 +400,10 @@ def test_nothing_is_ever_nan(scale, seed, horizon, entropy, by_state, terminal, 
     assert not np.isnan(optimal_values(mdp, reward)).any()
     expert = oracle.draw_some(problem, np.zeros(problem.n_features), 2, seed, 30)
     states, actions, _ = oracle.columns(expert)
-    got = Objective.from_trajectories(mdp, Trajectories.from_lists(states, actions=actions), entropy=entropy)(
-        theta
-    )
+    got = Objective.from_trajectories(mdp, Trajectories.from_lists(states, actions=actions), entropy=entropy)(theta)
     assert math.isfinite(got.value)
     assert np.isfinite(got.gradient).all()
     assert np.isfinite(got.visitation).all()
-    drawn = (
-        sample(mdp, policy, 3, length=None if horizon else 20, random_state=seed)
-        if entropy == "causal"
-        else None
-    )
+    drawn = sample(mdp, policy, 3, length=None if horizon else 20, random_state=seed) if entropy == "causal" else None
     if drawn is not None:
         assert np.isfinite(log_likelihood(mdp, policy, drawn)).all()

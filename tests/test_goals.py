@@ -79,9 +79,7 @@ def graph_and_routes(seed: int, by_state: bool, discount: float = 1.0, stochasti
     for i in range(10):
         goal = goals[i % 5]
         towards = problem.towards(goal)
-        policy = oracle.policy_of(
-            towards, towards.reward(THETA), oracle.iterate(towards, towards.reward(THETA))
-        )
+        policy = oracle.policy_of(towards, towards.reward(THETA), oracle.iterate(towards, towards.reward(THETA)))
         start = int(rng.choice([s for s in range(ring) if s != goal]))
         routes.append(oracle.draw(problem, policy, start, 100_000, rng, goal))
     return problem, goals, routes
@@ -161,9 +159,7 @@ def test_values_with_goals_match_plain_iteration(seed, by_state, discount, stoch
         assert_allclose(soft_values(mdp, reward, goal=goal), truth, **EXACT)
         policy, known = oracle.policy_of(towards, reward, truth), np.isfinite(truth)
         assert_allclose(soft_policy(mdp, reward, goal=goal)[known], policy[known], **EXACT)
-        assert_allclose(
-            optimal_values(mdp, reward, goal=goal), oracle.iterate(towards, reward, hard=True), **EXACT
-        )
+        assert_allclose(optimal_values(mdp, reward, goal=goal), oracle.iterate(towards, reward, hard=True), **EXACT)
 
 
 @pytest.mark.parametrize("seed", [0, 3])
@@ -267,9 +263,7 @@ def test_a_goal_counts_once_whether_or_not_it_has_moves():
         assert_allclose(values, [np.logaddexp(-1 - 2 - 3, -1 - 3), -5.0, -3.0], rtol=1e-12)
         edge = np.repeat(reward[:, None], 2, axis=1)
         by_action = MDP(p, np.repeat(np.eye(3)[:, None], 2, axis=1), discount=1.0)
-        assert_allclose(
-            soft_values(by_action, edge, goal=2), [np.logaddexp(-1 - 2, -1), -2.0, 0.0], atol=1e-12
-        )
+        assert_allclose(soft_values(by_action, edge, goal=2), [np.logaddexp(-1 - 2, -1), -2.0, 0.0], atol=1e-12)
 
 
 @pytest.mark.parametrize("discount", [1.0, 0.9])
@@ -306,9 +300,7 @@ def test_a_route_ends_where_it_first_meets_its_goal(states):
             Objective.from_trajectories(mdp, Trajectories.from_lists([states], goals=[goal]))
         return
     with pytest.raises(ValueError, match=r"(?i)goal"):
-        Objective.from_trajectories(mdp, Trajectories.from_lists([states], goals=[goal]))(
-            np.array([-3.0, 0.1])
-        )
+        Objective.from_trajectories(mdp, Trajectories.from_lists([states], goals=[goal]))(np.array([-3.0, 0.1]))
 
 
 def test_a_goal_no_start_can_reach_leaves_no_finite_objective():
@@ -327,8 +319,7 @@ def test_log_likelihood_with_a_policy_for_each_goal(by_state):
     got = log_likelihood(mdp, policies, trajectories_of(routes))
     # Deterministic moves, no discount: the log-probability is theta' f - V.
     exact = [
-        oracle.data_counts(problem, x) @ THETA - oracle.mp_path_sums(problem, reward, x[2])[0][x[0][0]]
-        for x in routes
+        oracle.data_counts(problem, x) @ THETA - oracle.mp_path_sums(problem, reward, x[2])[0][x[0][0]] for x in routes
     ]
     assert_allclose(got, exact, **EXACT)
     without = log_likelihood(mdp, policies, trajectories_of(routes, actions=False))

@@ -77,9 +77,7 @@ def assert_similarity(got, truth) -> None:
 
 @pytest.mark.parametrize("sigma", [0.3, 5.0])
 def test_rbf_is_the_exponential_of_minus_half_the_squared_distance_over_sigma(trajectories, counts, sigma):
-    assert_similarity(
-        RBF(sigma=sigma)(trajectories, counts), np.exp(-squared_distances(counts) / (2 * sigma))
-    )
+    assert_similarity(RBF(sigma=sigma)(trajectories, counts), np.exp(-squared_distances(counts) / (2 * sigma)))
 
 
 @pytest.mark.parametrize("scale", [0.7, 10.0])
@@ -155,9 +153,7 @@ def test_penalty_matrix_equals_the_double_sum(n, d, wrap):
     assert_allclose(matrix, oracle.pair_matrix(f, w), rtol=1e-9, atol=1e-12)
     for _ in range(3):
         theta = rng.normal(size=d)
-        assert 0.5 * theta @ matrix @ theta == pytest.approx(
-            oracle.double_sum(f, w, theta), rel=1e-9, abs=1e-12
-        )
+        assert 0.5 * theta @ matrix @ theta == pytest.approx(oracle.double_sum(f, w, theta), rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize(

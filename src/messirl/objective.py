@@ -70,7 +70,7 @@ class Objective:
         else:
             start = mdp.start
             if start is None:
-                start = np.bincount(expert.first, weights=weights, minlength=mdp.n_states)
+                start = np.bincount(expert.first, weights, mdp.n_states).astype(np.float64)
             planner = Planner(mdp, entropy, start, tilted=tilted)
         q = None if quadratic is None else np.asarray(quadratic, dtype=np.float64)
         if q is not None and q.shape != (mdp.n_features, mdp.n_features):
@@ -112,7 +112,7 @@ def checked_weights(sample_weight: npt.ArrayLike | None, n: int) -> Floats:
         )
     if not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() == 0:
         raise ValueError("sample_weight must be finite, not negative and not all zero")
-    return weights / weights.sum()
+    return np.asarray(weights / weights.sum())
 
 
 def _check_alive(mdp: MDP, expert: Trajectories) -> None:
@@ -127,6 +127,6 @@ def _check_alive(mdp: MDP, expert: Trajectories) -> None:
     if wrong.any():
         i, t = expert.locate(int(np.argmax(wrong)))
         raise ValueError(
-            f"expert: trajectory {i}, step {t}: from state {expert.states[expert.offsets[i] + t]} this can run into a dead "
-            "end or never end, which the model never does: make the dead end terminal, or drop the trajectory"
+            f"expert: trajectory {i}, step {t}: from state {expert.states[expert.offsets[i] + t]} this can run into a "
+            "dead end or never end, which the model never does: make the dead end terminal, or drop the trajectory"
         )

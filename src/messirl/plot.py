@@ -1,6 +1,6 @@
 """Pictures of a fitted model: reward, visitation and policy on anything whose states have coordinates, and the history.
 
-    ax = messirl.plot.reward(model, xy)          xy : (S, 2) coordinates of the states; plot.grid(rows, columns) makes them
+    ax = messirl.plot.reward(model, xy)     xy : (S, 2) coordinates of the states; plot.grid(rows, columns) makes them
 
 Every function draws into `ax` (or a new one) and returns it. States on a regular grid become tiles, others dots.
 """
@@ -98,17 +98,15 @@ def states(
     ax = _axes(ax)
     at, v = np.asarray(xy, dtype=np.float64), np.asarray(values, dtype=np.float64)
     if at.ndim != 2 or at.shape[1] != 2 or len(at) != len(v):
-        raise ValueError(
-            f"xy has shape {at.shape}: give one pair of coordinates for each of the {len(v)} states"
-        )
+        raise ValueError(f"xy has shape {at.shape}: give one pair of coordinates for each of the {len(v)} states")
     size = float(np.abs(v[np.isfinite(v)]).max(initial=0.0)) or 1.0
-    colours = {"cmap": DIVERGING, "vmin": -size, "vmax": size} if diverging else {"cmap": SEQUENTIAL}
+    colours: dict[str, Any] = {"cmap": DIVERGING, "vmin": -size, "vmax": size} if diverging else {"cmap": SEQUENTIAL}
     tiles = _tiles(at, v)
     drawn: Any
     if tiles is not None:
         drawn = ax.pcolormesh(*tiles, shading="nearest", **colours)
     else:
-        drawn = ax.scatter(*at.T, c=v, s=60, edgecolors="0.3", linewidths=0.4, zorder=3, **colours)
+        drawn = ax.scatter(at[:, 0], at[:, 1], c=v, s=60, edgecolors="0.3", linewidths=0.4, zorder=3, **colours)
     ax.set_aspect("equal")
     ax.set_xticks([])
     ax.set_yticks([])
@@ -127,9 +125,7 @@ def _axes(ax: Axes | None) -> Axes:
 def _coordinates(mdp: Any, xy: npt.ArrayLike) -> Floats:
     at = np.asarray(xy, dtype=np.float64)
     if at.shape != (mdp.n_states, 2):
-        raise ValueError(
-            f"xy has shape {at.shape}: give one pair of coordinates for each of the {mdp.n_states} states"
-        )
+        raise ValueError(f"xy has shape {at.shape}: give one pair of coordinates for each of the {mdp.n_states} states")
     return at
 
 

@@ -24,7 +24,7 @@ from messirl.planning.paths import Trips
 from messirl.planning.structure import structure
 from messirl.problem.counts import check_trajectories, feature_counts
 from messirl.problem.mdp import MDP, Floats
-from messirl.problem.trajectories import Trajectories
+from messirl.problem.trajectories import Ints, Trajectories
 
 SOLVERS = ("lbfgs", "paper")
 NAMES_SHOWN = 6
@@ -34,7 +34,7 @@ class IdentifiabilityWarning(UserWarning):
     """θ is not determined by the features: some direction of it changes no trajectory's probability."""
 
 
-class IRLEstimator(BaseEstimator):  # type: ignore[misc]
+class IRLEstimator(BaseEstimator):
     """Common part of MaxEntIRL, MESSI and EMMaxEnt. Constructors store; `fit` checks."""
 
     theta_max: float | None
@@ -53,9 +53,7 @@ class IRLEstimator(BaseEstimator):  # type: ignore[misc]
     def _check_arguments(self) -> None:
         check_entropy(self.entropy)
         if self.solver not in SOLVERS:
-            raise ValueError(
-                f"solver={self.solver!r}: choose 'lbfgs' (the exact optimum) or 'paper' (Alg. 1)"
-            )
+            raise ValueError(f"solver={self.solver!r}: choose 'lbfgs' (the exact optimum) or 'paper' (Alg. 1)")
         if self.theta_max is not None:
             number("theta_max", self.theta_max, above=0.0)
         number("step_size", self.step_size, above=0.0)
@@ -71,9 +69,7 @@ class IRLEstimator(BaseEstimator):  # type: ignore[misc]
     def _bound(self) -> float:
         return np.inf if self.theta_max is None else float(self.theta_max)
 
-    def _read(
-        self, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None
-    ) -> tuple[Trajectories, Floats]:
+    def _read(self, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None) -> tuple[Trajectories, Floats]:
         """Σ = Σ* ∪ Σ̃, experts first, checked, and its feature counts."""
         check_trajectories(mdp, expert, "expert")
         if len(expert) == 0:
@@ -109,8 +105,8 @@ class IRLEstimator(BaseEstimator):  # type: ignore[misc]
         found = feasible_theta(mdp, self._bound, None if trips else structure(mdp))
         if found is None or not np.isfinite(objective(found).value):
             raise ValueError(
-                "no theta was found for which the model has finite values: with discount=1 every step on a cycle must be "
-                "able to cost something; add a constant feature, a discount below 1, or raise theta_max"
+                "no theta was found for which the model has finite values: with discount=1 every step on a cycle must "
+                "be able to cost something; add a constant feature, a discount below 1, or raise theta_max"
             )
         return found
 
@@ -147,7 +143,7 @@ class IRLEstimator(BaseEstimator):  # type: ignore[misc]
         start = objective.planner.start
         if isinstance(start, Trips):
             self.start_ = np.asarray(start.starts.sum(axis=0)).ravel()
-            self.goals_ = np.array(start.goals)
+            self.goals_: Ints | None = np.array(start.goals)
         else:
             self.start_ = start
             self.goals_ = None
@@ -170,16 +166,10 @@ class IRLEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _warn_unidentified(self, mdp: MDP, expert: Trajectories) -> None:
         start = None if self.goals_ is not None else self.start_
-        key = (
-            "unidentified "
-            + self.entropy
-            + (repr(np.flatnonzero(start).tobytes()) if start is not None else "")
-        )
+        key = "unidentified " + self.entropy + (repr(np.flatnonzero(start).tobytes()) if start is not None else "")
         if self.goals_ is not None:
             key += repr(self.goals_.tobytes())
-        basis = mdp.memo(
-            key, lambda: unidentified(mdp, start, expert.goals, noncausal=self.entropy == "noncausal")
-        )
+        basis = mdp.memo(key, lambda: unidentified(mdp, start, expert.goals, noncausal=self.entropy == "noncausal"))
         if len(basis) == 0:
             return
         touched = np.flatnonzero(np.abs(basis).max(axis=0) > 1e-6)
@@ -207,9 +197,7 @@ class IRLEstimator(BaseEstimator):  # type: ignore[misc]
             raise ValueError("these trajectories make no step: there is nothing to score")
         return float(log_likelihood(self.mdp_, self.policy_, trajectories).sum() / steps)
 
-    def predict_proba(
-        self, states: npt.ArrayLike, step: int | None = None, goal: int | None = None
-    ) -> Floats:
+    def predict_proba(self, states: npt.ArrayLike, step: int | None = None, goal: int | None = None) -> Floats:
         """π(·|s) of every state given, (n, A). With a horizon say which step, with goals which goal."""
         self._fitted()
         at = np.asarray(states)

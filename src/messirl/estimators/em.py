@@ -110,9 +110,6 @@ def e_step(mdp: MDP, theta: Floats, entropy: str, everyone: Trajectories, counts
 
 
 def _rows(result: Result, done: int, size: float, *, keep_first: bool) -> Any:
-    history = result.history if keep_first else result.history[1:]
-    history = history.copy()
-    history.iteration += done
-    return rfn.append_fields(
-        np.asarray(history), "effective_sample_size", np.full(len(history), size), usemask=False
-    )
+    history = np.array(result.history if keep_first else result.history[1:])
+    history["iteration"] += done
+    return rfn.append_fields(history, "effective_sample_size", np.full(len(history), size), usemask=False)

@@ -59,13 +59,11 @@ class MESSI(IRLEstimator):
         unlabelled: Trajectories | None = None,
         sample_weight: npt.ArrayLike | None = None,
     ) -> Self:
-        """Fit to the expert's trajectories and to those of unknown quality (None: the penalty is on the experts alone)."""
+        """Fit to the expert's trajectories and to those of unknown quality (None: the penalty is on experts alone)."""
         self._check_arguments()
         weight = number("lambda0", self.lambda0, least=0.0) / number("theta_max", self.theta_max, above=0.0)
         everyone, counts = self._read(mdp, expert, unlabelled)
-        penalty = similarity_penalty(
-            RBF(5.0) if self.similarity is None else self.similarity, everyone, counts
-        )
+        penalty = similarity_penalty(RBF(5.0) if self.similarity is None else self.similarity, everyone, counts)
         objective = Objective.from_trajectories(
             mdp,
             expert,

@@ -27,7 +27,7 @@ from messirl.similarity import RBF, CompleteGraph, Exponential, Precomputed
 
 FORMAT, VERSION = "messirl-model", 1
 ESTIMATORS: dict[str, type[IRLEstimator]] = {c.__name__: c for c in (MaxEntIRL, MESSI, EMMaxEnt)}
-SIMILARITIES: dict[str, type] = {c.__name__: c for c in (RBF, Exponential, CompleteGraph)}
+SIMILARITIES: dict[str, Any] = {c.__name__: c for c in (RBF, Exponential, CompleteGraph)}
 ARRAYS = ("theta_", "theta_init_", "feature_counts_", "visitation_", "start_", "history_")
 OPTIONAL_ARRAYS = ("goals_", "penalty_matrix_", "weights_")
 NUMBERS = ("objective_", "n_iter_", "converged_", "termination_", "gradient_norm_")
@@ -95,9 +95,7 @@ def load(path: str | os.PathLike[str]) -> IRLEstimator:
     if kind != FORMAT:
         raise ValueError(f"{os.fspath(path)} is not a messirl model")
     if version != VERSION:
-        raise ValueError(
-            f"{os.fspath(path)} is a model of format {version}; this messirl reads format {VERSION}"
-        )
+        raise ValueError(f"{os.fspath(path)} is a model of format {version}; this messirl reads format {VERSION}")
     try:
         return _restored(described, arrays)
     except broken as error:
@@ -141,9 +139,7 @@ def _describe(name: str, value: Any, arrays: dict[str, Any]) -> Any:
             "arguments": {k: _plain(v) for k, v in asdict(value).items()},
         }
     if isinstance(value, Precomputed):
-        arrays[f"parameter_{name}"] = (
-            value.matrix.toarray() if sp.issparse(value.matrix) else np.asarray(value.matrix)
-        )
+        arrays[f"parameter_{name}"] = value.matrix.toarray() if sp.issparse(value.matrix) else np.asarray(value.matrix)
         return {"precomputed": f"parameter_{name}"}
     if isinstance(value, np.ndarray | list | tuple):
         arrays[f"parameter_{name}"] = np.asarray(value, dtype=np.float64)

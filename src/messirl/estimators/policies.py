@@ -8,12 +8,13 @@ import numpy as np
 
 from messirl.planning import soft_policy
 from messirl.problem.mdp import MDP, Floats
+from messirl.problem.trajectories import Ints
 
 
 class GoalPolicies(Mapping[int, Floats]):
     """A lazy mapping from goal to policy (S, A). Any state may be asked for; iteration is over the expert's goals."""
 
-    def __init__(self, mdp: MDP, reward: Floats, goals: Floats) -> None:
+    def __init__(self, mdp: MDP, reward: Floats, goals: Ints) -> None:
         self._mdp, self._reward = mdp, reward
         self._goals = tuple(int(g) for g in np.unique(goals))
         self._known: dict[int, Floats] = {}
@@ -27,7 +28,7 @@ class GoalPolicies(Mapping[int, Floats]):
         return self._known[goal]
 
     def __contains__(self, goal: object) -> bool:
-        return isinstance(goal, int | np.integer) and 0 <= goal < self._mdp.n_states
+        return isinstance(goal, int | np.integer) and bool(0 <= goal < self._mdp.n_states)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._goals)

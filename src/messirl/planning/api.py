@@ -37,7 +37,7 @@ def soft_values(mdp: MDP, reward: npt.ArrayLike, entropy: str = "causal", goal: 
 
 
 def soft_policy(mdp: MDP, reward: npt.ArrayLike, entropy: str = "causal", goal: int | None = None) -> Floats:
-    """π(a|s) = exp(Q(s,a) − V(s)) (Eq. 3): (H − 1, S, A), or (S, A) without a horizon; zero rows where all has ended."""
+    """π(a|s) = exp(Q(s,a) − V(s)) (Eq. 3): (H − 1, S, A), or (S, A) without a horizon; zero rows where it has ended."""
     return layout_of(mdp).state_major(_soft(mdp, reward, entropy, goal)[1])
 
 
@@ -88,9 +88,7 @@ def check_goal(mdp: MDP, goal: int | None) -> None:
         )
 
 
-def state_visitation(
-    mdp: MDP, policy: npt.ArrayLike, goal: int | None = None, *, start: Any = None
-) -> Floats:
+def state_visitation(mdp: MDP, policy: npt.ArrayLike, goal: int | None = None, *, start: Any = None) -> Floats:
     """ρ(s) = Σ_t γ^t P(s_t = s) of a policy, (S,): the forward pass (Eq. 8). `start` overrides the MDP's own."""
     return visits(mdp, policy, goal, start=start, steps=False).states
 
@@ -111,9 +109,7 @@ def visits(
     lost = (result.states > 0) & ~ends & ~frame_free
     if (lost.any() and mdp.discount == 1.0) or not np.isfinite(result.states).all():
         where = f" (for example in state {int(np.argmax(lost))})" if lost.any() else ""
-        raise ValueError(
-            f"under this policy a trajectory need not end{where}: with discount=1 it must reach an end"
-        )
+        raise ValueError(f"under this policy a trajectory need not end{where}: with discount=1 it must reach an end")
     return result
 
 
@@ -126,9 +122,7 @@ def stored_policy(mdp: MDP, policy: npt.ArrayLike) -> Floats:
     if array.dtype.kind not in "fiub":
         raise TypeError(f"policy must be numbers, not {array.dtype}")
     if array.shape != shape:
-        raise ValueError(
-            f"policy has shape {array.shape}, not {shape} (states, actions; one a step with a horizon)"
-        )
+        raise ValueError(f"policy has shape {array.shape}, not {shape} (states, actions; one a step with a horizon)")
     return layout_of(mdp).action_major(array)
 
 

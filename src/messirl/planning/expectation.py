@@ -79,9 +79,7 @@ class Planner:
         values, policy = solve_stationary(mdp, reward, frame, self._warm.get(goal))
         self._warm[goal] = values
         moving = frame.live.any(axis=1)
-        return Expectation(
-            _mean(start, values), visit_stationary(mdp, policy, start, moving, steps=mdp.state_action)
-        )
+        return Expectation(_mean(start, values), visit_stationary(mdp, policy, start, moving, steps=mdp.state_action))
 
     def _towards_goals(self, reward: Floats, trips: Trips) -> Expectation:
         mdp = self.mdp
@@ -104,9 +102,7 @@ def _mean(start: Floats, values: Floats) -> float:
     at = start > 0
     if not np.all(np.isfinite(values[at])):
         s = int(np.flatnonzero(at)[np.argmin(values[at])])
-        raise ValueError(
-            f"a trajectory cannot start in state {s}: from there it runs into a dead end or never ends"
-        )
+        raise ValueError(f"a trajectory cannot start in state {s}: from there it runs into a dead end or never ends")
     return float(start[at] @ values[at])
 
 

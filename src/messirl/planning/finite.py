@@ -15,6 +15,7 @@ from messirl.planning.layout import Layout, layout_of
 from messirl.planning.structure import lifespan
 from messirl.planning.terms import NONE, Terms, Visits, terms_of
 from messirl.problem.mdp import MDP, Floats
+from messirl.problem.trajectories import Ints
 
 ROW_TOLERANCE = 1e-6
 
@@ -43,9 +44,7 @@ def solve_finite(mdp: MDP, reward: Floats) -> tuple[Floats, Floats]:
         return values[:, : mdp.n_states], policy
     for t in range(horizon - 2, -1, -1):
         terms, fixed, kept = _survivors(mdp, layout, reward, horizon - 1 - t)
-        soft_backward(
-            *layout.dynamics, terms.state, terms.action, mdp.discount, fixed, kept, values, policy, t + 1, t
-        )
+        soft_backward(*layout.dynamics, terms.state, terms.action, mdp.discount, fixed, kept, values, policy, t + 1, t)
     return _with_dead_ends(mdp, values[:, : mdp.n_states]), policy
 
 
@@ -56,15 +55,13 @@ def solve_finite_hard(mdp: MDP, reward: Floats) -> tuple[Floats, Floats]:
     policy = np.zeros((horizon - 1, mdp.n_actions, layout.padded))
     choice = np.empty(layout.padded, dtype=np.int64)
     terms = terms_of(layout, reward, mdp.allowed | mdp.terminal[:, None])
-    fixed = np.flatnonzero(mdp.terminal)
+    fixed: Ints = np.flatnonzero(mdp.terminal)
     kept = terms.end[fixed]
     values[-1] = layout.pad(terms.end)
     for t in range(horizon - 2, -1, -1):
         if lifespan(mdp) is not None:
             terms, fixed, kept = _survivors(mdp, layout, reward, horizon - 1 - t)
-        hard_sweep(
-            *layout.dynamics, terms.state, terms.action, mdp.discount, values[t + 1], values[t], choice
-        )
+        hard_sweep(*layout.dynamics, terms.state, terms.action, mdp.discount, values[t + 1], values[t], choice)
         values[t, fixed] = kept
         policy[t, choice, np.arange(layout.padded)] = 1.0
         policy[t, :, fixed] = 0.0
@@ -80,8 +77,8 @@ def visit_finite(mdp: MDP, policy: Floats, start: Floats, *, steps: bool) -> Vis
     worst = forward(*layout.dynamics, policy, moving, layout.pad(start), mdp.discount, total, by_action)
     if not worst <= ROW_TOLERANCE:
         raise ValueError(
-            "the policy is not one for this MDP: for every state that can be reached its probabilities must be >= 0 and "
-            "sum to 1 (to 0 in terminal states)"
+            "the policy is not one for this MDP: for every state that can be reached its probabilities must be >= 0 "
+            "and sum to 1 (to 0 in terminal states)"
         )
     return Visits(total[: mdp.n_states], by_action[:, : mdp.n_states].T if steps else None)
 
@@ -91,14 +88,14 @@ def _horizon(mdp: MDP) -> int:
     return mdp.horizon
 
 
-def _survivors(mdp: MDP, layout: Layout, reward: Floats, left: int) -> tuple[Terms, Floats, Floats]:
+def _survivors(mdp: MDP, layout: Layout, reward: Floats, left: int) -> tuple[Terms, Ints, Floats]:
     """Terms and fixed states where `left` choices are still to be made and dead ends are to be avoided."""
     spans = lifespan(mdp)
     assert spans is not None
     life, row_life = spans
     terms = terms_of(layout, reward, (row_life >= left - 1) | mdp.terminal[:, None])
     lost = life < left
-    fixed = np.flatnonzero(mdp.terminal | lost)
+    fixed: Ints = np.flatnonzero(mdp.terminal | lost)
     return terms, fixed, np.where(lost, 0.0, terms.end)[fixed]
 
 

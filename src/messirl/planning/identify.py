@@ -60,14 +60,10 @@ def _average(mdp: MDP, live: np.ndarray) -> sp.csr_array:
     """The policy that takes every live action alike, as a matrix (S, S·A)."""
     share = (live / np.maximum(live.sum(axis=1, keepdims=True), 1)).ravel()
     at = np.flatnonzero(share)
-    return sp.csr_array(
-        sp.coo_array((share[at], (at // mdp.n_actions, at)), shape=(mdp.n_states, share.size))
-    )
+    return sp.csr_array(sp.coo_array((share[at], (at // mdp.n_actions, at)), shape=(mdp.n_states, share.size)))
 
 
-def _spread(
-    mdp: MDP, rows: Floats, ahead: Floats, here: Floats, live: np.ndarray, *, noncausal: bool
-) -> Floats:
+def _spread(mdp: MDP, rows: Floats, ahead: Floats, here: Floats, live: np.ndarray, *, noncausal: bool) -> Floats:
     """Σ over live (s, a) of A_f A_fᵀ; noncausal models also tell next states apart."""
     gap = rows + mdp.discount * (mdp.transitions @ ahead) - np.repeat(here, mdp.n_actions, axis=0)
     gap = gap[live.ravel()]

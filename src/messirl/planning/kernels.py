@@ -18,6 +18,7 @@ Policies are stored action-major, (…, A, S padded). Only arrays and numbers co
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -27,11 +28,9 @@ LOWEST = -1e300
 FOREVER = 1 << 40
 TINY = -700.0  # exp of less is taken as zero
 FLAGS = {"contract", "nsz", "arcp"}  # no reassociation: rounding by a magic number must survive
-_OPTIONS = {"cache": True, "fastmath": FLAGS, "error_model": "numpy", "nogil": True}
-_INLINE = {"inline": "always", "fastmath": FLAGS, "error_model": "numpy"}
 
-jit = njit(**_OPTIONS)
-inlined = njit(**_INLINE)
+jit: Any = njit(cache=True, fastmath=FLAGS, error_model="numpy", nogil=True)
+inlined: Any = njit(inline="always", fastmath=FLAGS, error_model="numpy")
 
 
 @inlined
@@ -101,9 +100,7 @@ def _next_values(shared, off, idx, prob, v, b, gathered, q):
             while u + 4 <= n_slots:  # four at a time: q is loaded and stored a quarter as often
                 row = (first + u) * n_actions + a
                 for i in range(B):
-                    q[a, i] += (
-                        prob[row, i] * gathered[u, i] + prob[row + n_actions, i] * gathered[u + 1, i]
-                    ) + (
+                    q[a, i] += (prob[row, i] * gathered[u, i] + prob[row + n_actions, i] * gathered[u + 1, i]) + (
                         prob[row + 2 * n_actions, i] * gathered[u + 2, i]
                         + prob[row + 3 * n_actions, i] * gathered[u + 3, i]
                     )
@@ -443,9 +440,7 @@ def noncausal_backward(indptr, indices, log_prob, n_actions, reward, last, gamma
 
 
 @jit
-def noncausal_forward(
-    indptr, indices, log_prob, n_actions, reward, start, gamma, log_z, policy, total, by_action
-):
+def noncausal_forward(indptr, indices, log_prob, n_actions, reward, start, gamma, log_z, policy, total, by_action):
     """Σ_t γ^t P(s_t = s) under the model itself: the policy and the dynamics tilted by Z.
 
     P(s', a | s, t) = exp(γ^t r(s,a)) p(s'|s,a) Z_{t+1}(s') / Z_t(s)

@@ -51,11 +51,7 @@ class Layout:
             and base.flags.c_contiguous
         ):
             view = self.state_major(base)
-            if (
-                view.ctypes.data == policy.ctypes.data
-                and view.strides == policy.strides
-                and view.shape == policy.shape
-            ):
+            if view.ctypes.data == policy.ctypes.data and view.strides == policy.strides and view.shape == policy.shape:
                 return base
         out = np.zeros(shape)
         out[..., : self.n_states] = np.swapaxes(policy, -1, -2)

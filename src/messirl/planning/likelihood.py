@@ -16,9 +16,7 @@ from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Ints, Trajectories
 
 
-def log_likelihood(
-    mdp: MDP, policy: npt.ArrayLike | Mapping[int, Floats], trajectories: Trajectories
-) -> Floats:
+def log_likelihood(mdp: MDP, policy: npt.ArrayLike | Mapping[int, Floats], trajectories: Trajectories) -> Floats:
     """log-probability of each trajectory, (n,); with goals, `policy` maps a goal to its policy."""
     check_trajectories(mdp, trajectories)
     if trajectories.goals is None:
@@ -45,7 +43,7 @@ def _log_likelihood(mdp: MDP, policy: Floats, trajectories: Trajectories) -> Flo
     with np.errstate(divide="ignore"):
         steps = np.log(share)
     trip = np.repeat(np.arange(len(trajectories)), trajectories.lengths - 1)
-    return np.bincount(trip, weights=steps, minlength=len(trajectories))
+    return np.bincount(trip, steps, len(trajectories)).astype(np.float64)
 
 
 def _move_probability(mdp: MDP, rows: Floats, states: Ints, entered: Ints) -> Floats:
@@ -55,11 +53,7 @@ def _move_probability(mdp: MDP, rows: Floats, states: Ints, entered: Ints) -> Fl
     data = mdp.transitions.data
     for a in range(mdp.n_actions):
         wanted = (states * mdp.n_actions + a) * mdp.n_states + entered
-        at = (
-            np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
-            if keys.size
-            else np.zeros(0, dtype=np.int64)
-        )
+        at = np.minimum(np.searchsorted(keys, wanted), keys.size - 1) if keys.size else np.zeros(0, dtype=np.int64)
         hit = keys[at] == wanted
         total[hit] += rows[hit, a] * data[at[hit]]
     return total
@@ -68,4 +62,4 @@ def _move_probability(mdp: MDP, rows: Floats, states: Ints, entered: Ints) -> Fl
 def _entry_keys(mdp: MDP) -> Ints:
     """row·S + column of every stored probability; sorted, since the matrix is."""
     rows = np.repeat(np.arange(mdp.transitions.shape[0], dtype=np.int64), np.diff(mdp.transitions.indptr))
-    return rows * mdp.n_states + mdp.transitions.indices
+    return np.asarray(rows * mdp.n_states + mdp.transitions.indices)

@@ -88,7 +88,7 @@ class PathSystem:
     @property
     def values(self) -> Floats:
         """V (S,), −inf where no end is reached."""
-        return self.potential + np.log(self.lift)
+        return np.asarray(self.potential + np.log(self.lift))
 
     @property
     def policy(self) -> Floats:
@@ -133,9 +133,7 @@ def _factorised(matrix: sp.csc_array) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            return splu(
-                matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-            )
+            return splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
         except (RuntimeError, Warning) as error:
             raise NoFiniteValue(NO_VALUE) from error
 
@@ -161,9 +159,7 @@ def evaluate_goals(mdp: MDP, reward: Floats, trips: Trips) -> tuple[float, Visit
     with np.errstate(over="ignore"):
         gain = np.exp(moves.rewards(reward))
     end = np.exp(reward) if reward.ndim == 1 else np.ones(mdp.n_states)
-    matrix = sp.csr_array(
-        sp.coo_array((gain, (moves.source, moves.target)), shape=(mdp.n_states, mdp.n_states))
-    )
+    matrix = sp.csr_array(sp.coo_array((gain, (moves.source, moves.target)), shape=(mdp.n_states, mdp.n_states)))
     lu = None
     if np.isfinite(matrix.data).all():
         try:
@@ -223,9 +219,7 @@ def _together(
         y[at, goals] = 0.0
         visited = y * z
         into = sp.coo_array(sp.csc_array(matrix)[:, goals])
-        came = end[goals] * np.bincount(
-            into.col, weights=into.data * y[into.col, into.row], minlength=n_goals
-        )
+        came = end[goals] * np.bincount(into.col, weights=into.data * y[into.col, into.row], minlength=n_goals)
         solved &= np.isfinite(visited).all(axis=1) & (visited.min(axis=1) >= -1e-9)
         solved &= np.abs(came - arrivals) <= 1e-10 * np.maximum(arrivals, 1e-300)
         y, z, visited = y[solved], np.ascontiguousarray(z[solved]), visited[solved]

@@ -33,9 +33,7 @@ def sample(
     check_goal(mdp, goal)
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
         raise ValueError(f"n={n!r}: how many trajectories, a whole number")
-    if length is not None and (
-        isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 1
-    ):
+    if length is not None and (isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 1):
         raise ValueError(f"length={length!r}: how many states at most, a whole number from 1 on, or None")
     table = np.asarray(policy, dtype=np.float64)
     shape: tuple[int, ...] = (mdp.n_states, mdp.n_actions)
@@ -58,9 +56,7 @@ def sample(
         rows = table[at] if mdp.horizon is None else table[t, at]
         chosen, entered = np.full(n, -1), np.full(n, -1)
         chosen[going] = _choose(rows[going], at[going], random.random_sample(int(going.sum())))
-        entered[going] = _move(
-            mdp, at[going] * mdp.n_actions + chosen[going], random.random_sample(int(going.sum()))
-        )
+        entered[going] = _move(mdp, at[going] * mdp.n_actions + chosen[going], random.random_sample(int(going.sum())))
         states.append(entered)
         actions.append(chosen)
         going = going & ~ends[entered]
@@ -85,10 +81,8 @@ def _choose(rows: Floats, states: Ints, u: Floats) -> Ints:
     total = cumulated[:, -1]
     if not np.all(np.abs(total - 1.0) < 1e-6) or (rows < 0).any():
         worst = int(np.argmax(np.abs(total - 1.0)))
-        raise ValueError(
-            f"policy[{states[worst]}] sums to {total[worst]:.4f}, not 1, but the state is visited"
-        )
-    return (cumulated <= (u * total)[:, None]).sum(axis=1).clip(max=rows.shape[1] - 1)
+        raise ValueError(f"policy[{states[worst]}] sums to {total[worst]:.4f}, not 1, but the state is visited")
+    return np.asarray((cumulated <= (u * total)[:, None]).sum(axis=1).clip(max=rows.shape[1] - 1))
 
 
 def _move(mdp: MDP, rows: Ints, u: Floats) -> Ints:
@@ -99,7 +93,7 @@ def _move(mdp: MDP, rows: Ints, u: Floats) -> Ints:
         cumulated = np.cumsum(matrix.data)
         before = np.concatenate([[0.0], cumulated])[matrix.indptr[:-1]]
         row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-        return row + np.minimum(cumulated - before[row], 1.0)
+        return np.asarray(row + np.minimum(cumulated - before[row], 1.0))
 
     ladder, indptr = mdp.memo("ladder", build), mdp.transitions.indptr
     if np.any(indptr[rows] == indptr[rows + 1]):
@@ -108,7 +102,7 @@ def _move(mdp: MDP, rows: Ints, u: Floats) -> Ints:
             f"the policy takes action {bad % mdp.n_actions} in state {bad // mdp.n_actions}, which is not allowed there"
         )
     at = np.searchsorted(ladder, rows + u, side="right")
-    return mdp.transitions.indices[np.clip(at, indptr[rows], indptr[rows + 1] - 1)].astype(np.int64)
+    return np.asarray(mdp.transitions.indices[np.clip(at, indptr[rows], indptr[rows + 1] - 1)], dtype=np.int64)
 
 
 def _ragged(states: list[Ints], actions: list[Ints], goals: Ints | None, n: int) -> Trajectories:

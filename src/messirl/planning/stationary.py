@@ -34,9 +34,7 @@ NO_VALUE = (
 )
 
 
-def solve_stationary(
-    mdp: MDP, reward: Floats, frame: Structure, warm: Floats | None = None
-) -> tuple[Floats, Floats]:
+def solve_stationary(mdp: MDP, reward: Floats, frame: Structure, warm: Floats | None = None) -> tuple[Floats, Floats]:
     """Soft values (S,) and the stored policy (A, S padded); `warm` are values to start from."""
     layout = layout_of(mdp)
     terms = terms_of(layout, reward, frame.live)
@@ -77,9 +75,7 @@ def solve_stationary(
     return np.where(frame.alive, values[: mdp.n_states], -np.inf), policy
 
 
-def _uniform_gain(
-    mdp: MDP, layout: Layout, terms: Terms, frame: Structure, ends: Floats, *, entropy: bool
-) -> Floats:
+def _uniform_gain(mdp: MDP, layout: Layout, terms: Terms, frame: Structure, ends: Floats, *, entropy: bool) -> Floats:
     """What the policy that takes every live action alike gains before it ends, on top of `ends`: a value from below."""
     policy = layout.action_major(frame.live / np.maximum(frame.live.sum(axis=1, keepdims=True), 1))
     weights = np.empty_like(layout.idx, dtype=np.float64)
@@ -142,9 +138,7 @@ def visit_stationary(mdp: MDP, policy: Floats, start: Floats, moving: Any, *, st
     return Visits(states, (policy[:, : mdp.n_states] * states).T if steps else None)
 
 
-def _solve(
-    mdp: MDP, layout: Layout, weights: Floats, b: Floats, *, transpose: bool, tolerance: float
-) -> Floats:
+def _solve(mdp: MDP, layout: Layout, weights: Floats, b: Floats, *, transpose: bool, tolerance: float) -> Floats:
     """x with (I − γ P) x = b, or its transpose."""
     gamma = mdp.discount
     if gamma < 1.0:

@@ -68,9 +68,7 @@ def lifespan(mdp: MDP) -> tuple[Ints, Ints] | None:
         if np.all(mdp.allowed.any(axis=1) | mdp.terminal):
             return None
         nowhere = np.zeros(mdp.n_states, dtype=bool)
-        life, row_life = lifetimes(
-            mdp.transitions.indptr, mdp.n_actions, *_parents(mdp), mdp.terminal, nowhere
-        )
+        life, row_life = lifetimes(mdp.transitions.indptr, mdp.n_actions, *_parents(mdp), mdp.terminal, nowhere)
         return life, row_life.reshape(mdp.n_states, mdp.n_actions)
 
     return mdp.memo("lifespan", build)

@@ -44,9 +44,7 @@ def checked_reward(mdp: MDP, reward: npt.ArrayLike) -> Floats:
         )
     if not np.isfinite(array).all():
         where = ", ".join(str(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise ValueError(
-            f"reward[{where}] is not finite: forbid actions with allowed=, not with infinite rewards"
-        )
+        raise ValueError(f"reward[{where}] is not finite: forbid actions with allowed=, not with infinite rewards")
     return array
 
 

@@ -128,11 +128,9 @@ class MDP:
         return MDP(transitions, features, **{**keep, **changes})
 
     def scaled(self) -> MDP:
-        """The paper's scaling: each feature divided by its maximum and multiplied by (1 − γ), so counts lie in [0, 1]."""
+        """The paper's scaling: each feature divided by its maximum and multiplied by (1 − γ); counts lie in [0, 1]."""
         if self.discount == 1.0:
-            raise ValueError(
-                "scaled() multiplies by 1 - discount, which is 0 here: scale the features yourself"
-            )
+            raise ValueError("scaled() multiplies by 1 - discount, which is 0 here: scale the features yourself")
         flat = self.feature_rows
         low = np.asarray(flat.min(axis=0).todense() if sp.issparse(flat) else flat.min(axis=0)).ravel()
         top = np.asarray(flat.max(axis=0).todense() if sp.issparse(flat) else flat.max(axis=0)).ravel()
@@ -206,9 +204,7 @@ def _numbers(what: str, value: Any) -> Floats:
     return raw.astype(np.float64)
 
 
-def _flags(
-    what: str, value: npt.ArrayLike | None, shape: tuple[int, ...], *, default: bool
-) -> npt.NDArray[np.bool_]:
+def _flags(what: str, value: npt.ArrayLike | None, shape: tuple[int, ...], *, default: bool) -> npt.NDArray[np.bool_]:
     if value is None:
         return np.full(shape, default)
     flags = np.array(value)
@@ -254,7 +250,7 @@ def _checked_dynamics(
         raise ValueError(
             f"transitions[{s}, {a}] sums to {sums[s, a]:.4f}, not 1: renormalise the row, or make state {s} terminal"
         )
-    # Sums off by more than rounding are made exact; those within it are left alone, so that a saved MDP reads back equal.
+    # Sums off by more than rounding are made exact; those within it are left alone, so a saved MDP reads back equal.
     factor = np.where(
         usable & (np.abs(sums - 1.0) > 1e-12), 1.0 / np.where(usable, sums, 1.0), usable.astype(np.float64)
     )
@@ -315,9 +311,7 @@ def _checked_horizon(horizon: int | None) -> int | None:
 def _checked_start(start: npt.ArrayLike, n_states: int) -> Floats:
     array = _numbers("start", start)
     if array.shape != (n_states,):
-        raise ValueError(
-            f"start has shape {array.shape}: give the probability of each of the {n_states} states"
-        )
+        raise ValueError(f"start has shape {array.shape}: give the probability of each of the {n_states} states")
     bad = ~np.isfinite(array) | (array < 0)
     if bad.any():
         s = int(np.argmax(bad))

@@ -138,16 +138,12 @@ class Trajectories:
         if len(self) == 0 or len(other) == 0:
             return other if len(self) == 0 else self
         if (self.goals is None) != (other.goals is None):
-            raise ValueError(
-                "one of the two sets has goals and the other has none: give both goals, or neither"
-            )
+            raise ValueError("one of the two sets has goals and the other has none: give both goals, or neither")
         offsets = np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]])
         return Trajectories(
             np.concatenate([self.states, other.states]),
             offsets,
-            None
-            if self.actions is None or other.actions is None
-            else np.concatenate([self.actions, other.actions]),
+            None if self.actions is None or other.actions is None else np.concatenate([self.actions, other.actions]),
             None if self.goals is None or other.goals is None else np.concatenate([self.goals, other.goals]),
         )
 
@@ -217,7 +213,7 @@ def _joined(rows: list[Ints]) -> Ints:
 def _ranges(starts: Ints, lengths: Ints) -> Ints:
     """starts[0] … starts[0]+lengths[0]−1, starts[1] …, as one array."""
     before = np.cumsum(lengths) - lengths
-    return np.arange(int(lengths.sum())) + np.repeat(starts - before, lengths)
+    return np.asarray(np.arange(int(lengths.sum())) + np.repeat(starts - before, lengths))
 
 
 def _same(a: Ints | None, b: Ints | None) -> bool:

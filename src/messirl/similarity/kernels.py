@@ -41,7 +41,7 @@ class _Full:
 
 @dataclass(frozen=True)
 class RBF(_Full):
-    """exp(−‖Δ‖²/2σ). sigma="median": the median of ‖Δ‖² over all pairs. standardise: counts in units of their spread."""
+    """exp(−‖Δ‖²/2σ). sigma="median": the median of ‖Δ‖² over all pairs. standardise: counts in units of spread."""
 
     sigma: float | str = 1.0
     standardise: bool = False
@@ -88,14 +88,15 @@ class Precomputed(_Full):
 def squared_distances(a: Floats, b: Floats) -> Floats:
     """‖a_i − b_j‖², (m, n)."""
     square = np.sum(a * a, axis=1)[:, None] + np.sum(b * b, axis=1)[None, :] - 2.0 * (a @ b.T)
-    return np.maximum(square, 0.0)
+    return np.asarray(np.maximum(square, 0.0))
 
 
 def standardised(counts: Floats) -> Floats:
     """Counts in units of their spread over all trajectories; features that do not vary are left out of account."""
     spread = counts.std(axis=0)
     moving = spread > 1e-12 * np.maximum(np.abs(counts).max(axis=0), 1e-300)
-    return (counts - counts.mean(axis=0)) * np.where(moving, 1.0 / np.where(moving, spread, 1.0), 0.0)
+    unit = np.where(moving, 1.0 / np.where(moving, spread, 1.0), 0.0)
+    return np.asarray((counts - counts.mean(axis=0)) * unit)
 
 
 def bandwidth(points: Floats) -> float:
@@ -104,22 +105,20 @@ def bandwidth(points: Floats) -> float:
         raise ValueError("sigma='median' needs at least two trajectories: give sigma a number")
     median = float(np.median(pdist(points, "sqeuclidean")))
     if median == 0.0:
-        raise ValueError(
-            "sigma='median' is 0: at least half of all pairs have equal counts; give sigma a number"
-        )
+        raise ValueError("sigma='median' is 0: at least half of all pairs have equal counts; give sigma a number")
     return median
 
 
 def checked_weights(weights: Any, n: int) -> Any:
     """A similarity matrix (n, n): finite, not negative, symmetric; sparse stays sparse."""
-    matrix = sp.csr_array(weights, dtype=np.float64) if sp.issparse(weights) else np.asarray(weights)
+    matrix: Any = sp.csr_array(weights, dtype=np.float64) if sp.issparse(weights) else np.asarray(weights)
     if not sp.issparse(matrix) and matrix.dtype.kind not in "fiub":
         raise TypeError(f"a similarity must be numbers, not {matrix.dtype}")
     if matrix.shape != (n, n):
         raise ValueError(
             f"the similarity has shape {matrix.shape}, but there are {n} trajectories: it must be ({n}, {n})"
         )
-    data = matrix.data if sp.issparse(matrix) else matrix.astype(np.float64, copy=False)
+    data: Any = matrix.data if sp.issparse(matrix) else matrix.astype(np.float64, copy=False)
     if not np.isfinite(data).all():
         raise ValueError(f"the similarity is not finite{_where(matrix, ~np.isfinite(data))}")
     if (data < 0).any():

@@ -33,9 +33,7 @@ def penalty_matrix(counts: npt.ArrayLike, weights: Any) -> Floats:
     if not np.isfinite(table).all():
         raise ValueError("counts hold a value that is not finite")
     n = len(table)
-    centred = table - table.mean(
-        axis=0
-    )  # differences are all that matters; centring keeps them from cancelling
+    centred = table - table.mean(axis=0)  # differences are all that matters; centring keeps them from cancelling
     if isinstance(weights, CompleteGraph):
         return np.asarray(2.0 * centred.T @ centred)
     rows: Rows
@@ -64,7 +62,7 @@ def pairwise_penalty(theta: npt.ArrayLike, counts: npt.ArrayLike, weights: Any) 
 
 
 def similarity_penalty(similarity: Any, trajectories: Any, counts: Floats) -> Floats:
-    """M for any similarity: streamed where it can be, else from the matrix a callable (trajectories, counts) returns."""
+    """M for any similarity: streamed where it can be, else from the matrix that a callable returns."""
     if hasattr(similarity, "rows"):
         return penalty_matrix(counts, similarity)
     if not callable(similarity):
