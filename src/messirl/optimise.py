@@ -52,6 +52,7 @@ class Result:
     converged: bool
     reason: str
     gradient_norm: float
+    stopped: bool  # by the callback
 
 
 class _Log:
@@ -106,7 +107,7 @@ def paper(
         stopped = log(t, theta, point, t + 1)
     converged = log.norm <= tol
     reason = "the callback asked to stop" if stopped else f"all {max_iter} fixed steps were taken"
-    return Result(theta, point, log.history(), converged, reason, log.norm)
+    return Result(theta, point, log.history(), converged, reason, log.norm, stopped)
 
 
 def rescaled(theta: Floats, bound: float) -> Floats:
@@ -160,7 +161,7 @@ def lbfgs(
     converged = log.norm <= tol
     if converged:
         reason = "the projected gradient is below tol"
-    return Result(theta, point, log.history(), converged, reason, log.norm)
+    return Result(theta, point, log.history(), converged, reason, log.norm, stopped)
 
 
 def _finite(point: Any, when: str) -> Any:

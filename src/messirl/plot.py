@@ -64,9 +64,11 @@ def policy(
         *unit.T,
         angles="xy",
         scale_units="xy",
-        scale=1.6 / _spacing(at),
-        width=0.004,
-        color="0.1",
+        scale=1.3 / _spacing(at),
+        width=0.009,
+        color="white",
+        edgecolor="black",
+        linewidth=0.6,
         pivot="mid",
     )
     return ax

@@ -6,6 +6,7 @@ M-step:  η gradient steps on L with f* = Σ_ζ w_ζ f_ζ
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -77,12 +78,13 @@ class EMMaxEnt(IRLEstimator):
             steps = int(result.history.iteration[-1])
             parts.append(_rows(result, done, 1.0 / float(weights @ weights), keep_first=not parts))
             done, theta = done + steps, result.theta
-            if steps < eta:  # asked to stop, or nothing left to gain with these weights
+            if steps == 0 or result.stopped:  # nothing left to gain with these weights, or asked to stop
                 break
         self.weights_ = weights
         self.effective_sample_size_ = 1.0 / float(weights @ weights)
         history = np.concatenate(parts).view(np.recarray)
-        final = Result(theta, result.point, history, result.converged, result.reason, result.gradient_norm)
+        reason = f"all {done} steps were taken" if done == self.max_iter else result.reason
+        final = replace(result, history=history, reason=reason)
         return self._finish(mdp, everyone, objective, theta_start, final)
 
     def _round(self, objective: Objective, theta: Floats, steps: int, done: int) -> Result:

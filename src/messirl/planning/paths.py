@@ -96,7 +96,7 @@ class PathSystem:
         policy = np.zeros((self.mdp.n_actions, layout_of(self.mdp).padded))
         share = self.gain * self.lift[self.moves.target] / self.lift[self.moves.source]
         policy[self.moves.action, self.moves.source] = share
-        return policy / np.maximum(policy.sum(axis=0), np.finfo(float).tiny)
+        return np.asarray(policy / np.maximum(policy.sum(axis=0), np.finfo(float).tiny))
 
     def visits(self, start: Floats) -> Visits:
         """Expected visits from a start distribution (or weights)."""
