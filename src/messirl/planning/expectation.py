@@ -41,7 +41,7 @@ class Planner:
         self.mdp, self.entropy, self.start, self.tilted = mdp, entropy, start, tilted
         if entropy == "noncausal" and mdp.horizon is None:
             raise ValueError("entropy='noncausal' needs a horizon: give the MDP one, or use entropy='causal'")
-        self._warm: dict[int | None, Floats] = {}
+        self._warm: dict[int | None, tuple[Floats, Floats]] = {}
         self._frames: dict[int, Structure] = {}
 
     @classmethod
@@ -76,10 +76,12 @@ class Planner:
         if mdp.discount == 1.0 and mdp.deterministic:
             system = PathSystem(mdp, reward, frame)
             return Expectation(_mean(start, system.values), system.visits(start))
-        values, policy = solve_stationary(mdp, reward, frame, self._warm.get(goal))
-        self._warm[goal] = values
+        last_values, last_visits = self._warm.get(goal, (None, None))
+        values, policy = solve_stationary(mdp, reward, frame, last_values)
         moving = frame.live.any(axis=1)
-        return Expectation(_mean(start, values), visit_stationary(mdp, policy, start, moving, steps=mdp.state_action))
+        visits = visit_stationary(mdp, policy, start, moving, steps=mdp.state_action, guess=last_visits)
+        self._warm[goal] = (values, visits.states)
+        return Expectation(_mean(start, values), visits)
 
     def _towards_goals(self, reward: Floats, trips: Trips) -> Expectation:
         mdp = self.mdp

@@ -325,19 +325,30 @@ def forward(shared, off, idx, prob, n_actions, policies, moving, start, gamma, t
 
 
 @jit
-def _apply(off, idx, weights, gamma, transpose, x, out):
-    """out = (I − γ P) x, or its transpose."""
-    for s in range(x.shape[0]):
-        out[s] = x[s]
-    for b in range(off.shape[0] - 1):
-        at = b * B
-        for slot in range(off[b], off[b + 1]):
-            if transpose:
-                for i in range(B):
-                    out[idx[slot, i]] -= gamma * weights[slot, i] * x[at + i]
-            else:
+def _apply(off, idx, weights, gamma, scale, x, out):
+    """out = (I − γ P) x; or, where a positive `scale` m is given, out = m⁻¹ (I − γ Pᵀ) (m x)."""
+    n = x.shape[0]
+    if scale.shape[0] == 0:
+        for s in range(n):
+            out[s] = x[s]
+        for b in range(off.shape[0] - 1):
+            at = b * B
+            for slot in range(off[b], off[b + 1]):
                 for i in range(B):
                     out[at + i] -= gamma * weights[slot, i] * x[idx[slot, i]]
+        return
+    mass = np.empty(B)
+    for s in range(n):
+        out[s] = 0.0
+    for b in range(off.shape[0] - 1):
+        at = b * B
+        for i in range(B):
+            mass[i] = gamma * scale[at + i] * x[at + i]
+        for slot in range(off[b], off[b + 1]):
+            for i in range(B):
+                out[idx[slot, i]] += weights[slot, i] * mass[i]
+    for s in range(n):
+        out[s] = x[s] - out[s] / scale[s]
 
 
 @jit
@@ -349,14 +360,15 @@ def _dot(x, y):
 
 
 @jit
-def bicgstab(off, idx, weights, gamma, transpose, b, x, tolerance, max_iter):
-    """Solve (I − γ P) x = b (or its transpose) by BiCGSTAB from the x given; returns ‖residual‖∞ reached.
+def bicgstab(off, idx, weights, gamma, scale, b, x, tolerance, max_iter):
+    """Solve (I − γ P) x = b, or the scaled transpose of `_apply`, by BiCGSTAB from the x given.
 
-    Stops at ‖residual‖∞ ≤ tolerance, at max_iter, or where the recurrence breaks down; the caller judges.
+    Stops at ‖residual‖∞ ≤ tolerance, at max_iter, or where the recurrence breaks down; returns the ‖residual‖∞ it
+    believes to have reached (the true one where max_iter is 0): the caller judges.
     """
     n = b.shape[0]
     r = np.empty(n)
-    _apply(off, idx, weights, gamma, transpose, x, r)
+    _apply(off, idx, weights, gamma, scale, x, r)
     worst = 0.0
     for i in range(n):
         r[i] = b[i] - r[i]
@@ -376,14 +388,14 @@ def bicgstab(off, idx, weights, gamma, transpose, b, x, tolerance, max_iter):
         rho = rho_next
         for i in range(n):
             p[i] = r[i] + beta * (p[i] - omega * v[i])
-        _apply(off, idx, weights, gamma, transpose, p, v)
+        _apply(off, idx, weights, gamma, scale, p, v)
         bottom = _dot(shadow, v)
         if bottom == 0.0:
             break
         alpha = rho / bottom
         for i in range(n):
             r[i] -= alpha * v[i]
-        _apply(off, idx, weights, gamma, transpose, r, t)
+        _apply(off, idx, weights, gamma, scale, r, t)
         tt = _dot(t, t)
         omega = _dot(t, r) / tt if tt > 0.0 else 0.0
         worst = 0.0

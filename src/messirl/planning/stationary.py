@@ -24,6 +24,8 @@ from messirl.problem.mdp import MDP, Floats
 MAX_NEWTON = 200
 MAX_KRYLOV = 2000
 MAX_SWEEPS = 100_000
+PASSES = 6
+UNSCALED: Floats = np.zeros(0)
 LARGEST = 1e250
 EPS = float(np.finfo(np.float64).eps)
 TRUSTED = 1e-6  # relative error of a value above which it is not called finite (γ = 1)
@@ -65,11 +67,11 @@ def solve_stationary(mdp: MDP, reward: Floats, frame: Structure, warm: Floats | 
         before = residual
         # Inexact Newton: solve each system only as well as the next step can use.
         wanted = residual * min(1e-2, residual / size)
-        values += _solve(mdp, layout, weights, gap, transpose=False, tolerance=max(rounding / 2, wanted))
+        values += _solve(mdp, layout, weights, gap, tolerance=max(rounding / 2, wanted))
     else:
         raise NoFiniteValue(NO_VALUE if mdp.discount == 1.0 else OVERFLOW)
     if mdp.discount == 1.0:
-        duration = _solve(mdp, layout, weights, (~still).astype(np.float64), transpose=False, tolerance=0.0)
+        duration = _solve(mdp, layout, weights, (~still).astype(np.float64), tolerance=0.0)
         if not (residual + EPS * size) * float(np.abs(duration).max()) <= TRUSTED * size:
             raise NoFiniteValue(NO_VALUE)
     return np.where(frame.alive, values[: mdp.n_states], -np.inf), policy
@@ -87,7 +89,7 @@ def _uniform_gain(mdp: MDP, layout: Layout, terms: Terms, frame: Structure, ends
     if entropy:
         gain -= (policy * np.log(np.where(taken, policy, 1.0))).sum(axis=0)
     gain[: mdp.n_states] += layout.matrix(weights) @ ends[: mdp.n_states]
-    return _solve(mdp, layout, weights, gain, transpose=False, tolerance=0.0)
+    return _solve(mdp, layout, weights, gain, tolerance=0.0)
 
 
 def solve_stationary_hard(mdp: MDP, reward: Floats, frame: Structure) -> tuple[Floats, Floats]:
@@ -116,7 +118,7 @@ def solve_stationary_hard(mdp: MDP, reward: Floats, frame: Structure) -> tuple[F
             values += gap
         else:
             merge(*layout.dynamics, _one_hot(layout, choice, still), weights)
-            values += _solve(mdp, layout, weights, gap, transpose=False, tolerance=4.0 * EPS * size)
+            values += _solve(mdp, layout, weights, gap, tolerance=4.0 * EPS * size)
     raise NoFiniteValue(NO_VALUE if undiscounted else OVERFLOW)
 
 
@@ -127,32 +129,57 @@ def _one_hot(layout: Layout, choice: Any, still: Any) -> Floats:
     return policy
 
 
-def visit_stationary(mdp: MDP, policy: Floats, start: Floats, moving: Any, *, steps: bool) -> Visits:
+def visit_stationary(
+    mdp: MDP, policy: Floats, start: Floats, moving: Any, *, steps: bool, guess: Floats | None = None
+) -> Visits:
     """Expected discounted visits D = start + γ P_πᵀ D under a stored policy; `moving` (S,) are the states it leaves."""
     layout = layout_of(mdp)
     weights = np.empty_like(layout.idx, dtype=np.float64)
     policy = policy * layout.pad(moving)
     merge(*layout.dynamics, policy, weights)
-    visits = _solve(mdp, layout, weights, layout.pad(start), transpose=True, tolerance=4.0 * EPS)
-    states = np.maximum(visits[: mdp.n_states], 0.0)
+    states = _visits(mdp, layout, weights, start, guess)
     return Visits(states, (policy[:, : mdp.n_states] * states).T if steps else None)
 
 
-def _solve(mdp: MDP, layout: Layout, weights: Floats, b: Floats, *, transpose: bool, tolerance: float) -> Floats:
-    """x with (I − γ P) x = b, or its transpose."""
-    gamma = mdp.discount
-    if gamma < 1.0:
+def _solve(mdp: MDP, layout: Layout, weights: Floats, b: Floats, *, tolerance: float) -> Floats:
+    """x with (I − γ P) x = b, to a residual of `tolerance` or of rounding."""
+    if mdp.discount < 1.0:
         x = np.zeros(layout.padded)
-        limit = max(tolerance, 1e-14 * float(np.abs(b).max()))
-        for _ in range(3):  # a restart forgets what rounding did to the recurrence
-            reached = bicgstab(layout.off, layout.idx, weights, gamma, transpose, b, x, limit, MAX_KRYLOV)
-            if not np.isfinite(reached):
-                break
-            if reached <= limit:
+        system = (layout.off, layout.idx, weights, mdp.discount, UNSCALED, b, x)
+        before = float(np.abs(b).max())
+        for _ in range(PASSES):  # each pass starts from the true residual: rounding does not build up
+            bicgstab(*system, max(tolerance, 1e-10 * before), MAX_KRYLOV)
+            residual = bicgstab(*system, np.inf, 0)
+            if residual <= max(tolerance, 64.0 * EPS * float(np.abs(x).max())):
                 return x
-    return layout.pad(
-        _factorised(layout.matrix(weights), gamma).solve(b[: mdp.n_states], trans="T" if transpose else "N")
-    )
+            if not residual < 0.5 * before:
+                break
+            before = residual
+    return layout.pad(_factorised(layout.matrix(weights), mdp.discount).solve(b[: mdp.n_states]))
+
+
+def _visits(mdp: MDP, layout: Layout, weights: Floats, start: Floats, guess: Floats | None) -> Floats:
+    """D with (I − γ Pᵀ) D = start.
+
+    Solved for y = D/m with m close to D: m⁻¹ Pᵀ m is the chain run backwards, whose rows sum to about one again,
+    and BiCGSTAB, which fails on Pᵀ itself, is as quick as for the values.
+    """
+    if mdp.discount < 1.0:
+        b = layout.pad(start)
+        mean = 1.0 / ((1.0 - mdp.discount) * mdp.n_states)
+        visits = layout.pad(mean if guess is None else guess)
+        for _ in range(PASSES):
+            scale = visits + 1e-3 * mean
+            y, system = visits / scale, (layout.off, layout.idx, weights, mdp.discount, scale, b / scale)
+            bicgstab(*system, y, 1e-14, MAX_KRYLOV)
+            residual = bicgstab(*system, y, np.inf, 0)
+            visits = np.maximum(scale * y, 0.0)
+            if residual <= 1e-13:
+                return visits[: mdp.n_states]
+            if not np.isfinite(residual):
+                break
+    system = _factorised(layout.matrix(weights), mdp.discount)
+    return np.maximum(system.solve(start, trans="T"), 0.0)
 
 
 def _factorised(matrix: sp.csr_array, gamma: float) -> Any:
