@@ -1,0 +1,28 @@
+"""Slippery grids: four actions, each done with some probability and else replaced by another; walls hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+MOVES = np.array([(0, 1), (0, -1), (-1, 0), (1, 0)])  # up, down, left, right as (dx, dy)
+ACTIONS = ("up", "down", "left", "right")
+
+
+def coordinates(side: int) -> np.ndarray:
+    """(x, y) of every cell, 0 … side−1, cell y·side + x, y upwards."""
+    y, x = np.divmod(np.arange(side * side), side)
+    return np.column_stack([x, y])
+
+
+def slippery(side: int, success: float) -> sp.csr_array:
+    """Transitions (S·4, S): the move meant with probability `success`, each of the others with a third of the rest."""
+    at = coordinates(side)
+    chance = np.full((4, 4), (1.0 - success) / 3.0)
+    np.fill_diagonal(chance, success)
+    to = np.clip(at[:, None] + MOVES, 0, side - 1) @ np.array([1, side])  # (S, 4)
+    n = side * side
+    rows = np.broadcast_to((np.arange(n)[:, None] * 4 + np.arange(4))[:, :, None], (n, 4, 4))
+    columns = np.broadcast_to(to[:, None, :], (n, 4, 4))
+    data = np.broadcast_to(chance, (n, 4, 4))
+    return sp.csr_array(sp.coo_array((data.ravel(), (rows.ravel(), columns.ravel())), shape=(n * 4, n)))

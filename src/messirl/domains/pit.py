@@ -1,0 +1,114 @@
+"""The pit (App. B.2): a 6 × 6 grid, 85 % success, a pit in the middle; from (1, 1) to (6, 6), where it ends.
+
+Features: left edge (left column and top row), right edge (bottom row and right column), pit (the 4 × 4 inside). The
+expert's one trajectory goes round counter-clockwise, along the right edge, and never slips. Unlabelled trajectories
+come from policies that go round either way (P_u*), and from policies that cross: in stairs (P_1), or straight through
+the middle (P_2); the paper has one crossing policy, the second serves for μ2 and μ3. Similarity exp(−|n_j − n_k|) on
+changes of direction; performance is minus the expected visits to the pit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from messirl.domains.base import Domain, Scene
+from messirl.domains.grids import ACTIONS, coordinates, slippery
+from messirl.planning import sample
+from messirl.problem.mdp import MDP, Floats
+from messirl.problem.trajectories import Trajectories
+
+UP, DOWN, LEFT, RIGHT = range(4)
+
+
+@dataclass(frozen=True)
+class TurnSimilarity:
+    """exp(−|n_j − n_k| / scale), n the number of changes of direction; steps that stay in place have none."""
+
+    side: int
+    scale: float = 1.0
+
+    def __call__(self, trajectories: Trajectories, counts: Floats) -> Floats:
+        turns = changes_of_direction(trajectories, self.side)
+        return np.asarray(np.exp(-np.abs(turns[:, None] - turns[None, :]) / self.scale))
+
+
+def changes_of_direction(trajectories: Trajectories, side: int) -> Floats:
+    """How often each trajectory turns, (n,)."""
+    out = np.zeros(len(trajectories))
+    for i, trajectory in enumerate(trajectories):
+        moves = np.diff(trajectory.states)
+        moves = moves[moves != 0]
+        out[i] = np.count_nonzero(np.diff(moves))
+    return out
+
+
+def pit(
+    *,
+    side: int = 6,
+    success: float = 0.85,
+    discount: float = 0.95,
+    length: int = 200,
+    scale: float = 1.0,
+    pool: int = 100,
+    similarity: Any = None,
+) -> Domain:
+    """The domain. `length` caps a trajectory that does not get to the end; `scale` is the similarity's."""
+    settings = {k: v for k, v in locals().items() if k != "similarity"}
+    at = coordinates(side)
+    x, y = at.T
+    last = side - 1
+    terminal = (x == last) & (y == last)
+    inside = (x > 0) & (x < last) & (y > 0) & (y < last)
+    left = ((x == 0) | (y == last)) & ~terminal
+    right = ~inside & ~left
+    start = ((x == 0) & (y == 0)).astype(float)
+    mdp = MDP(
+        slippery(side, success),
+        np.column_stack([left, right, inside]).astype(float),
+        start=start,
+        discount=discount,
+        terminal=terminal,
+        action_names=ACTIONS,
+        feature_names=["left edge", "right edge", "pit"],
+    )
+    counter_clockwise = _follow(np.where(x == last, UP, np.where(y == 0, RIGHT, np.where(x < y, LEFT, DOWN))), terminal)
+    clockwise = _follow(np.where(y == last, RIGHT, np.where(x == 0, UP, np.where(x > y, DOWN, LEFT))), terminal)
+    stairs = _follow(np.where((x <= y) & (x < last), RIGHT, UP), terminal)
+    straight = _follow(np.where((x < side // 2) | (y == last), RIGHT, UP), terminal)
+    round_trip = np.concatenate([np.arange(side), side * np.arange(2, side + 1) - 1])
+    expert = Trajectories.from_lists([round_trip], actions=[[RIGHT] * last + [UP] * last])
+    alike = TurnSimilarity(side, scale) if similarity is None else similarity
+
+    def scene(seed: int) -> Scene:
+        random = np.random.RandomState(seed)
+        either = [sample(mdp, policy, pool, length, random) for policy in (counter_clockwise, clockwise)]
+        way = random.randint(2, size=pool)
+        pools = {
+            "star": (either[0] + either[1])[way * pool + np.arange(pool)],
+            "one": sample(mdp, stairs, pool, length, random),
+            "two": sample(mdp, straight, pool, length, random),
+        }
+
+        def performance(visits: Floats) -> float:
+            return -(1.0 - discount) * float(visits[inside].sum())
+
+        return Scene(mdp, expert, pools, random.random_sample(pool), alike, performance, {})
+
+    def draw(ax: Any) -> None:
+        from messirl import plot
+
+        plot.states(left * 1.0 + inside * -1.0, at, ax, label="left edge 1, right edge 0, pit −1", diverging=True)
+        ax.plot(*at[round_trip].T, color="black", linewidth=2.5)
+        ax.annotate("", xy=at[-1], xytext=at[-1 - side], arrowprops={"arrowstyle": "-|>", "lw": 2.5})
+
+    return Domain("pit", mdp, settings, scene, draw)
+
+
+def _follow(action: Any, terminal: Any) -> Floats:
+    """The policy (S, 4) that always takes `action`."""
+    policy = np.eye(4)[action]
+    policy[terminal] = 0.0
+    return policy
