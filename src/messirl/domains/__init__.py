@@ -4,11 +4,13 @@ Each is parametrised, and gives for every run its expert, the policies that unla
 similarity and its measure of performance. `DOMAINS` maps names to their makers.
 """
 
+from collections.abc import Callable
+
 from messirl.domains.base import Domain, Scene, mixture
 from messirl.domains.gridworld import gridworld
 from messirl.domains.highway import highway
 from messirl.domains.pit import pit
 
-DOMAINS = {"highway": highway, "gridworld": gridworld, "pit": pit}
+DOMAINS: dict[str, Callable[..., Domain]] = {"highway": highway, "gridworld": gridworld, "pit": pit}
 
 __all__ = ["DOMAINS", "Domain", "Scene", "gridworld", "highway", "mixture", "pit"]

@@ -138,4 +138,6 @@ def _draw(ax: Any, chance: Floats) -> None:
 def _car(x: float, y: float, colour: str) -> Any:
     from matplotlib.patches import FancyBboxPatch
 
-    return FancyBboxPatch((x - 0.22, y - 0.3), 0.44, 0.6, boxstyle="round,pad=0.05", facecolor=colour, edgecolor="black")
+    return FancyBboxPatch(
+        (x - 0.22, y - 0.3), 0.44, 0.6, boxstyle="round,pad=0.05", facecolor=colour, edgecolor="black"
+    )

@@ -79,7 +79,7 @@ def pit(
     stairs = _follow(np.where((x <= y) & (x < last), RIGHT, UP), terminal)
     straight = _follow(np.where((x < side // 2) | (y == last), RIGHT, UP), terminal)
     round_trip = np.concatenate([np.arange(side), side * np.arange(2, side + 1) - 1])
-    expert = Trajectories.from_lists([round_trip], actions=[[RIGHT] * last + [UP] * last])
+    expert = Trajectories.from_lists([round_trip.tolist()], actions=[[RIGHT] * last + [UP] * last])
     alike = TurnSimilarity(side, scale) if similarity is None else similarity
 
     def scene(seed: int) -> Scene:
@@ -111,4 +111,4 @@ def _follow(action: Any, terminal: Any) -> Floats:
     """The policy (S, 4) that always takes `action`."""
     policy = np.eye(4)[action]
     policy[terminal] = 0.0
-    return policy
+    return np.asarray(policy)

@@ -179,7 +179,7 @@ def _visits(mdp: MDP, layout: Layout, weights: Floats, start: Floats, guess: Flo
             if not np.isfinite(residual):
                 break
     system = _factorised(layout.matrix(weights), mdp.discount)
-    return np.maximum(system.solve(start, trans="T"), 0.0)
+    return np.asarray(np.maximum(system.solve(start, trans="T"), 0.0))
 
 
 def _factorised(matrix: sp.csr_array, gamma: float) -> Any:

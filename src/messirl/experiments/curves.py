@@ -1,0 +1,94 @@
+"""Results as curves: performance by run, ready for paired comparison. Reads the table; fits nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from scipy import stats
+
+from messirl.problem.mdp import Floats
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean over runs with its 95 % interval (Student's t)."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+
+
+def interval(values: Floats) -> Interval:
+    """Mean and 95 % interval of one number a run."""
+    n, mean = len(values), float(np.mean(values))
+    if n < 2:
+        return Interval(mean, -np.inf, np.inf, n)
+    half = float(stats.t.ppf(0.5 + LEVEL / 2, n - 1) * np.std(values, ddof=1) / np.sqrt(n))
+    return Interval(mean, mean - half, mean + half, n)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One method's performance, (points, runs), over the values of x; and its ‖θ‖∞."""
+
+    x: Floats
+    performance: Floats
+    theta_norm: Floats
+
+    def at(self, x: float) -> Floats:
+        """Performance of every run at one x."""
+        return np.asarray(self.performance[np.flatnonzero(self.x == x)[0]])
+
+    @property
+    def last(self) -> Floats:
+        return np.asarray(self.performance[-1])
+
+
+class Curves:
+    """All curves of a results table, by domain, figure and method."""
+
+    def __init__(self, table: pa.Table) -> None:
+        columns: dict[str, Any] = {
+            name: np.asarray(
+                table[name].to_pylist() if pa.types.is_string(table.schema.field(name).type) else table[name]
+            )
+            for name in ("domain", "figure", "method", "x", "run", "performance", "theta_norm")
+        }
+        self._curves: dict[tuple[str, str, str], Curve] = {}
+        keys = np.stack([columns[name] for name in ("domain", "figure", "method")], axis=1)
+        for key in {tuple(row) for row in keys.tolist()}:
+            here = (keys == np.array(key)).all(axis=1)
+            self._curves[key] = _curve({name: column[here] for name, column in columns.items()})
+
+    def __contains__(self, key: tuple[str, str, str]) -> bool:
+        return key in self._curves
+
+    def __getitem__(self, key: tuple[str, str, str]) -> Curve:
+        return self._curves[key]
+
+    @property
+    def domains(self) -> list[str]:
+        return sorted({key[0] for key in self._curves})
+
+    def methods(self, domain: str, figure: str) -> list[str]:
+        return sorted(m for d, f, m in self._curves if d == domain and f == figure)
+
+
+def _curve(columns: dict[str, Any]) -> Curve:
+    x, column = np.unique(columns["x"], return_inverse=True)
+    runs, row = np.unique(columns["run"], return_inverse=True)
+    out = []
+    for name in ("performance", "theta_norm"):
+        grid = np.full((len(x), len(runs)), np.nan)
+        grid[column, row] = columns[name]
+        # A training that stopped early (the optimum was found) stays where it stopped.
+        for k in range(1, len(x)):
+            grid[k] = np.where(np.isnan(grid[k]), grid[k - 1], grid[k])
+        out.append(grid)
+    return Curve(x, *out)

@@ -1,0 +1,122 @@
+"""Running the reproduction: tasks over processes, parts into the store, going on where it was stopped."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from messirl.domains import DOMAINS, Domain
+from messirl.experiments.settings import SETTINGS, Setting
+from messirl.experiments.store import Origin, Store
+from messirl.experiments.trials import run_trials, trials
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+@dataclass(frozen=True)
+class Task:
+    """All trainings of one figure in one run of one setting."""
+
+    name: str  # of the setting: the domain's, or a variant's
+    setting: Setting
+    figure: str
+    run: int
+    seed: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.name}-{self.figure}-{self.run:03d}".replace(" ", "_")
+
+
+def tasks(settings: dict[str, Setting], figures: Iterable[str], runs: int, seed: int) -> list[Task]:
+    """Every task, run by run, so that early results already show all figures."""
+    return [
+        Task(name, setting, figure, run, seed + run)
+        for run in range(runs)
+        for name, setting in settings.items()
+        for figure in figures
+    ]
+
+
+def configuration(settings: dict[str, Setting] | None = None) -> str:
+    """A hash over all settings: what a store may not be mixed over."""
+    every = SETTINGS if settings is None else settings
+    return hashlib.sha256("".join(f"{k}:{s.config_hash};" for k, s in every.items()).encode()).hexdigest()[:12]
+
+
+@functools.lru_cache(maxsize=8)
+def _domain(name: str, arguments: tuple[tuple[str, Any], ...]) -> Domain:
+    return DOMAINS[name](**dict(arguments))
+
+
+def do(task: Task) -> list[dict[str, Any]]:
+    """The rows of one task; depends on the task alone."""
+    domain = _domain(task.setting.domain, tuple(sorted(task.setting.arguments.items())))
+    scene = domain.scene(task.seed)
+    place = {
+        "domain": task.name,
+        "figure": task.figure,
+        "run": task.run,
+        "seed": task.seed,
+        "config_hash": task.setting.config_hash,
+    }
+    return [{**place, **row} for row in run_trials(trials(task.figure, task.setting), task.setting, scene)]
+
+
+def _work(task: Task, folder: Path, origin: Origin) -> str:
+    Store(folder, origin).put(task.key, do(task))
+    return task.key
+
+
+def _begin_worker() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
+
+
+def run(store: Store, todo: list[Task], jobs: int, progress: Callable[[int, int], None]) -> None:
+    """Do the tasks that the store does not have yet, `jobs` at a time; `progress(done, all)` after each."""
+    left = [task for task in todo if not store.has(task.key)]
+    done = len(todo) - len(left)
+    progress(done, len(todo))
+    if not left:
+        return
+    if jobs == 1:
+        for task in left:
+            _work(task, store.folder, store.origin)
+            done += 1
+            progress(done, len(todo))
+        return
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))  # the workers are the parallelism
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin_worker)
+    try:
+        waiting = iter(left)
+        running: set[Future[str]] = set()
+        for task in waiting:
+            running.add(pool.submit(_work, task, store.folder, store.origin))
+            if len(running) >= 2 * jobs:
+                break
+        while running:
+            finished, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                future.result()
+                done += 1
+                progress(done, len(todo))
+                following = next(waiting, None)
+                if following is not None:
+                    running.add(pool.submit(_work, following, store.folder, store.origin))
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -1,0 +1,170 @@
+"""Where results live: one Parquet file a run and figure, whole or not there at all, and a manifest of their origin.
+
+A part is written beside its place and then renamed into it, so that killing the program at any moment leaves only
+complete parts. The final table is all parts in one order: it does not depend on who wrote them when.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+import messirl
+
+SCHEMA = pa.schema(
+    [
+        ("domain", pa.string()),
+        ("figure", pa.string()),
+        ("method", pa.string()),
+        ("x", pa.float64()),
+        ("run", pa.int32()),
+        ("iteration", pa.int32()),
+        ("performance", pa.float64()),
+        ("theta_norm", pa.float64()),
+        ("objective", pa.float64()),
+        ("converged", pa.bool_()),
+        ("seed", pa.int64()),
+        ("config_hash", pa.string()),
+        ("version", pa.string()),
+        ("commit", pa.string()),
+    ]
+)
+ORDER = [(name, "ascending") for name in ("domain", "figure", "method", "x", "run", "iteration")]
+
+
+class StoreError(ValueError):
+    """The store cannot be used; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What made a table: the same origin gives the same numbers."""
+
+    version: str
+    commit: str
+    seed: int
+    config: str
+
+
+def commit() -> str:
+    """The commit of the source tree this runs from, with a + if it has changes; unknown where there is none."""
+    here = Path(__file__).parent
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", "-C", str(here), *words], capture_output=True, text=True, timeout=20, check=True)
+        return done.stdout.strip()
+
+    try:
+        if not git("ls-files", "store.py"):
+            return "unknown"
+        return git("rev-parse", "--short=12", "HEAD") + (
+            "+" if git("status", "--porcelain", "--", str(here.parent)) else ""
+        )
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+
+
+class Store:
+    """Parts of one reproduction under a folder."""
+
+    def __init__(self, folder: Path, origin: Origin) -> None:
+        self.folder, self.origin = folder, origin
+        self.parts = folder / "parts"
+
+    def open(self) -> None:
+        """Make the folder, or check that what is there is ours to go on with."""
+        self.parts.mkdir(parents=True, exist_ok=True)
+        manifest = self.folder / "manifest.json"
+        if not manifest.exists():
+            if any(self.parts.iterdir()):
+                raise StoreError(
+                    f"{self.parts} holds files but {manifest} is missing: choose another --out or remove it"
+                )
+            self.write_text(manifest, json.dumps(asdict(self.origin), indent=2) + "\n")
+            return
+        try:
+            found = Origin(**json.loads(manifest.read_text()))
+        except (ValueError, TypeError) as error:
+            raise StoreError(
+                f"{manifest} is damaged ({error}): choose another --out, or remove {self.folder}"
+            ) from error
+        for name, have in asdict(found).items():
+            want = getattr(self.origin, name)
+            if have != want:
+                raise StoreError(
+                    f"{self.folder} was made with {name} {have}, and this run has {want}: results are never mixed. "
+                    f"Choose another --out, or remove {self.folder} to begin anew"
+                )
+
+    def path(self, key: str) -> Path:
+        return self.parts / f"{key}.parquet"
+
+    def has(self, key: str) -> bool:
+        return self.path(key).exists()
+
+    def put(self, key: str, rows: list[dict[str, Any]]) -> None:
+        """Write one part, whole or not at all."""
+        origin = {"version": self.origin.version, "commit": self.origin.commit}
+        table = pa.Table.from_pylist([{**row, **origin} for row in rows], schema=SCHEMA)
+        self.write_table(table, self.path(key))
+
+    def table(self, keys: list[str]) -> pa.Table:
+        """All parts named, in one fixed order."""
+        tables = []
+        for key in keys:
+            try:
+                tables.append(pq.read_table(self.path(key), schema=SCHEMA))
+            except (pa.ArrowException, OSError) as error:
+                raise StoreError(
+                    f"{self.path(key)} is damaged ({str(error).splitlines()[0]}): remove it and run again"
+                ) from error
+        return pa.concat_tables(tables).sort_by(ORDER).combine_chunks()
+
+    @staticmethod
+    def write_table(table: pa.Table, target: Path) -> None:
+        part = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            pq.write_table(table, part, compression="zstd")
+            os.replace(part, target)
+        finally:
+            part.unlink(missing_ok=True)
+
+    @staticmethod
+    def write_text(target: Path, text: str) -> None:
+        part = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            part.write_text(text)
+            os.replace(part, target)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def read(path: Path) -> pa.Table:
+    """A results table, checked for the columns everything else relies on."""
+    try:
+        table = pq.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        raise StoreError(f"{path} cannot be read ({str(error).splitlines()[0]})") from error
+    missing = [name for name in SCHEMA.names if name not in table.column_names]
+    if missing:
+        raise StoreError(f"{path} is not a table of results: it has no column {', '.join(missing)}")
+    return table
+
+
+def select(table: pa.Table, **wanted: Any) -> pa.Table:
+    """The rows whose columns have these values."""
+    for name, value in wanted.items():
+        table = table.filter(pc.equal(table[name], value))
+    return table
+
+
+def origin(seed: int, config: str) -> Origin:
+    return Origin(messirl.__version__, commit(), seed, config)

@@ -1,0 +1,153 @@
+"""One figure's trainings as data, and how to do one of them.
+
+A trial is one training: a method, the unlabelled trajectories it sees, its λ0. The methods are the paper's (MaxEnt,
+MESSIMAX, MESSI on μ1, μ2, μ3, EM with η) and beside them the sceptic's: ridge, standardised ridge, complete graph and
+pooling, all three penalties at the trace that MESSI's has on the same trajectories, so that every λ0 means the same
+strength. "/exact" are the same objectives at their optimum, by the exact solver.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from messirl.domains import Scene, mixture
+from messirl.estimators import MESSI, EMMaxEnt, IdentifiabilityWarning, MaxEntIRL
+from messirl.experiments.settings import Setting
+from messirl.problem.counts import feature_counts
+from messirl.similarity import CompleteGraph, similarity_penalty
+
+FIGURES = ("iterations", "unlabelled", "nu", "lambda", "em")
+MESSIS = {"MESSIMAX": "MAX", "MESSI-mu1": "mu1", "MESSI-mu2": "mu2", "MESSI-mu3": "mu3"}
+SCEPTICS = ("Ridge", "RidgeStd", "Complete", "Pooling")
+EXACT_ITERATIONS = 500
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One training. `x` is its place on the figure's axis; None: every iteration is a point."""
+
+    method: str
+    mixture: str | None = None
+    u: int = 0
+    nu: float = 0.5
+    lambda0: float = 0.0
+    eta: int = 0
+    x: float | None = None
+    exact: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.method + ("/exact" if self.exact else "")
+
+
+def trials(figure: str, setting: Setting) -> list[Trial]:
+    """The trainings of a figure for one run."""
+    if figure not in FIGURES:
+        raise ValueError(f"figure {figure!r}: choose from {', '.join(FIGURES)}")
+    base: dict[str, Any] = {"u": setting.u, "nu": setting.nu, "lambda0": setting.lambda0}
+    compared = [
+        Trial("MaxEnt"),
+        *(Trial(name, mix, **base) for name, mix in MESSIS.items()),
+        *(Trial(name, "mu1", **base) for name in SCEPTICS),
+    ]
+    if figure == "iterations":
+        return [*compared, *(replace(t, exact=True, x=float(EXACT_ITERATIONS)) for t in compared)]
+    if figure == "em":
+        shown = [Trial(name, mix, **base) for name, mix in list(MESSIS.items())[:3]]
+        for mix, suffix in (("mu1", ""), ("mu2", "-mu2")):
+            shown += [
+                Trial(f"EM-{int(eta)}{suffix}", mix, **base, eta=int(eta)) for eta in setting.sweeps.get("em", ())
+            ]
+        return shown
+    key = {"unlabelled": "u", "nu": "nu", "lambda": "lambda0"}[figure]
+    out: list[Trial] = []
+    for exact in (False, True):
+        for value in setting.sweeps.get(figure, ()):
+            change: dict[str, Any] = {key: int(value) if key == "u" else value, "x": float(value), "exact": exact}
+            out += [
+                replace(trial, **change)
+                for trial in compared
+                if not exact or figure == "lambda" or trial.method not in SCEPTICS
+            ]
+    return out
+
+
+def canonical(trial: Trial) -> Trial:
+    """The simplest trial that is the same training: what penalises nothing is MaxEnt, MESSIMAX has no ν, and so on."""
+    penalised = trial.method in MESSIS or trial.method in SCEPTICS[:3]
+    if trial.method == "MaxEnt" or (trial.u == 0 and not trial.eta) or (penalised and trial.lambda0 == 0):
+        return Trial("MaxEnt", exact=trial.exact)
+    if trial.method == "MESSIMAX":
+        trial = replace(trial, nu=1.0)
+    if trial.method == "Pooling":
+        trial = replace(trial, lambda0=0.0)
+    return replace(trial, x=None)
+
+
+def estimator(trial: Trial, setting: Setting, scene: Scene, callback: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The estimator of a trial and what it is fitted to."""
+    unlabelled = None if trial.mixture is None else mixture(scene, trial.mixture, trial.u, trial.nu)
+    common: dict[str, Any] = {"theta_max": setting.theta_max, "callback": callback}
+    if trial.exact:
+        common |= {"solver": "lbfgs", "max_iter": EXACT_ITERATIONS}
+    else:
+        common |= {"solver": "paper", "step_size": setting.step_size, "max_iter": setting.iterations}
+    if trial.method.startswith("EM-"):
+        return EMMaxEnt(steps_per_round=trial.eta, **common), (scene.expert, unlabelled)
+    if trial.method == "Pooling":
+        everyone = scene.expert if unlabelled is None else scene.expert + unlabelled
+        return MaxEntIRL(**common), (everyone,)
+    if trial.method == "MaxEnt" or unlabelled is None:
+        return MaxEntIRL(**common), (scene.expert,)
+    if trial.method in MESSIS:
+        return MESSI(scene.similarity, lambda0=trial.lambda0, **common), (scene.expert, unlabelled)
+    # The other penalties, as strong as MESSI's: of equal trace.
+    everyone = scene.expert + unlabelled
+    counts = feature_counts(scene.mdp, everyone)
+    strength = float(np.trace(similarity_penalty(scene.similarity, everyone, counts)))
+    if trial.method == "Complete":
+        full = float(np.trace(similarity_penalty(CompleteGraph(), everyone, counts)))
+        return MESSI(CompleteGraph(), lambda0=trial.lambda0 * strength / full, **common), (scene.expert, unlabelled)
+    standardise = trial.method == "RidgeStd"
+    trace = float(counts.var(axis=0).sum()) if standardise else float(scene.mdp.n_features)
+    ridge = trial.lambda0 / setting.theta_max * strength / trace
+    return MaxEntIRL(ridge=ridge, standardise=standardise, **common), (scene.expert, unlabelled)
+
+
+def run_trials(every: Iterable[Trial], setting: Setting, scene: Scene) -> Iterator[dict[str, Any]]:
+    """Rows of all trials, each training done once: every iteration, or the last where the trial has its own x."""
+    known: dict[Trial, list[dict[str, Any]]] = {}
+    for trial in every:
+        same = canonical(trial)
+        if same not in known:
+            known[same] = train(same, setting, scene)
+        for row in known[same] if trial.x is None else known[same][-1:]:
+            yield {"method": trial.name, "x": float(row["iteration"]) if trial.x is None else trial.x, **row}
+
+
+def train(trial: Trial, setting: Setting, scene: Scene) -> list[dict[str, Any]]:
+    """One training, a row for every iteration."""
+    rows: list[dict[str, Any]] = []
+
+    def record(state: dict[str, Any]) -> None:
+        rows.append(
+            {
+                "iteration": state["iteration"],
+                "performance": scene.performance(state["point"].visitation),
+                "theta_norm": state["theta_norm"],
+                "objective": state["objective"],
+            }
+        )
+
+    model, data = estimator(trial, setting, scene, record)
+    with warnings.catch_warnings():  # fixed steps are not meant to converge, and blocks of a grid are not identified
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", IdentifiabilityWarning)
+        model.fit(scene.mdp, *data)
+    return [{**row, "converged": bool(model.converged_)} for row in rows]
