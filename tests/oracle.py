@@ -380,11 +380,12 @@ def iterate(problem: Problem, reward: np.ndarray, *, hard: bool = False) -> np.n
 
 
 def policy_of(problem: Problem, reward: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """exp(Q - V), zero where there is no value or no choice."""
+    """exp(Q - V), rows summing to one; zero where there is no value or no choice."""
     q = backup(problem, reward, values)
     policy = np.zeros_like(q)
     going = ~np.isneginf(values) & ~problem.terminal
     policy[going] = np.exp(q[going] - values[going, None])
+    policy[going] /= policy[going].sum(axis=1, keepdims=True)  # the last digit of V is not to be trusted
     return policy
 
 

@@ -358,7 +358,7 @@ def test_optimal_values_and_policy_match_the_best_of_every_plan(case):
         value, action = best(s, t)
         assert values[t, s] == pytest.approx(value, rel=1e-9, abs=1e-9)
         if action is not None and np.isfinite(value):
-            assert policy[t, s].sum() == 1.0 and set(np.unique(policy[t, s])) <= {0.0, 1.0}
+            assert_array_equal(np.sort(policy[t, s]), [0.0] * (problem.n_actions - 1) + [1.0])
             a = int(policy[t, s].argmax())
             chosen = [(a2, succ) for a2, succ in problem.moves(s) if a2 == a]
             assert chosen, "an action that is not allowed"
@@ -750,7 +750,11 @@ def test_score_is_the_pooled_log_probability_per_transition(name):
 
 @ignore_convergence
 @pytest.mark.parametrize("theta_max", [500.0, 0.4])
-@pytest.mark.parametrize(("name", "entropy"), [x for x in FIT_ENTROPY if not FITS[x[0]].get("positive")])
+@pytest.mark.parametrize(
+    ("name", "entropy"),
+    # The noncausal policy may enter a dead end under the true dynamics: there Algorithm 1 has no meaning.
+    [x for x in FIT_ENTROPY if not FITS[x[0]].get("positive") and x != ("finite dead end", "noncausal")],
+)
 def test_paper_solver_takes_the_steps_of_algorithm_1(name, entropy, theta_max):
     problem, expert, others = fitting_problem(name)
     step, lambda0, sigma = 0.2, 0.3, 4.0
@@ -791,7 +795,7 @@ def forward_under_true_dynamics(problem: oracle.Problem, theta: np.ndarray, entr
     def walk(states, actions, probability):
         nonlocal expected
         s, t = states[-1], len(actions)
-        if problem.terminal[s] or t == problem.horizon - 1 or problem.dead(s):
+        if problem.terminal[s] or t == problem.horizon - 1:
             expected = expected + probability * oracle.counts(problem, states, actions)
             return
         for a, successors in problem.moves(s):

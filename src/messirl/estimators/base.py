@@ -16,12 +16,11 @@ from sklearn.utils import check_random_state
 from messirl.estimators.policies import GoalPolicies
 from messirl.objective import Objective
 from messirl.optimise import Result, lbfgs, paper
-from messirl.planning import log_likelihood, sample, soft_policy
-from messirl.planning.api import check_entropy
+from messirl.planning import NoFiniteValue, log_likelihood, sample, soft_policy
+from messirl.planning.api import check_entropy, reachable_policy
 from messirl.planning.feasible import feasible_theta
 from messirl.planning.identify import unidentified
 from messirl.planning.paths import Trips
-from messirl.planning.structure import structure
 from messirl.problem.counts import check_trajectories, feature_counts
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Ints, Trajectories
@@ -101,8 +100,7 @@ class IRLEstimator(BaseEstimator):
         theta = np.zeros(mdp.n_features)
         if mdp.horizon is not None or mdp.discount < 1.0 or np.isfinite(objective(theta).value):
             return theta
-        trips = isinstance(objective.planner.start, Trips)
-        found = feasible_theta(mdp, self._bound, None if trips else structure(mdp))
+        found = feasible_theta(mdp, self._bound, objective.planner.live())
         if found is None or not np.isfinite(objective(found).value):
             raise ValueError(
                 "no theta was found for which the model has finite values: with discount=1 every step on a cycle must "
@@ -160,9 +158,15 @@ class IRLEstimator(BaseEstimator):
 
     def _set_policy(self) -> None:
         if self.goals_ is not None:
-            self.policy_: Any = GoalPolicies(self.mdp_, self.reward_, self.goals_)
+            self.policy_: Any = GoalPolicies(self.mdp_, self.reward_, self.goals_, self.start_)
         else:
-            self.policy_ = np.ascontiguousarray(soft_policy(self.mdp_, self.reward_, self.entropy))
+            self.policy_ = np.ascontiguousarray(self._policy())
+
+    def _policy(self) -> Floats:
+        try:
+            return soft_policy(self.mdp_, self.reward_, self.entropy)
+        except NoFiniteValue:  # in states that are never met
+            return reachable_policy(self.mdp_, self.reward_, self.start_)
 
     def _warn_unidentified(self, mdp: MDP, expert: Trajectories) -> None:
         start = None if self.goals_ is not None else self.start_

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from messirl.planning import soft_policy
+from messirl.planning import NoFiniteValue, soft_policy
+from messirl.planning.api import reachable_policy
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Ints
 
@@ -14,8 +15,8 @@ from messirl.problem.trajectories import Ints
 class GoalPolicies(Mapping[int, Floats]):
     """A lazy mapping from goal to policy (S, A). Any state may be asked for; iteration is over the expert's goals."""
 
-    def __init__(self, mdp: MDP, reward: Floats, goals: Ints) -> None:
-        self._mdp, self._reward = mdp, reward
+    def __init__(self, mdp: MDP, reward: Floats, goals: Ints, start: Floats) -> None:
+        self._mdp, self._reward, self._start = mdp, reward, start
         self._goals = tuple(int(g) for g in np.unique(goals))
         self._known: dict[int, Floats] = {}
 
@@ -24,8 +25,14 @@ class GoalPolicies(Mapping[int, Floats]):
         if not 0 <= goal < self._mdp.n_states:
             raise KeyError(goal)
         if goal not in self._known:
-            self._known[goal] = np.ascontiguousarray(soft_policy(self._mdp, self._reward, goal=goal))
+            self._known[goal] = np.ascontiguousarray(self._policy(goal))
         return self._known[goal]
+
+    def _policy(self, goal: int) -> Floats:
+        try:
+            return soft_policy(self._mdp, self._reward, goal=goal)
+        except NoFiniteValue:  # in states that no trip meets
+            return reachable_policy(self._mdp, self._reward, self._start, goal)
 
     def __contains__(self, goal: object) -> bool:
         return isinstance(goal, int | np.integer) and bool(0 <= goal < self._mdp.n_states)

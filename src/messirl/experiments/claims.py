@@ -1,8 +1,8 @@
 """The paper's results, sentence by sentence, as tests on a results table.
 
 Every test is on differences paired over runs, with a 95 % interval: a claim *holds* where the interval says so, *does
-not hold* where it says the opposite, and is *undecided* in between. Where a moment is picked out as the best, it is picked
-on one half of the runs and tested on the other. Each claim is decided for the paper's fixed steps and, where it can be,
+not hold* where it says the opposite, and is *undecided* in between. Where a moment is picked out as the best, it is
+picked on one half of the runs and tested on the other. Each claim is decided for the paper's fixed steps and, where it can be,
 for the exact optimum of the same objective: where the two differ, the claim is an artefact of the step.
 """
 

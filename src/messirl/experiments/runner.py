@@ -7,14 +7,14 @@ import hashlib
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from messirl.domains import DOMAINS, Domain
-from messirl.experiments.settings import SETTINGS, Setting
+from messirl.experiments.settings import Setting
 from messirl.experiments.store import Origin, Store
 from messirl.experiments.trials import run_trials, trials
 
@@ -33,23 +33,12 @@ class Task:
 
     @property
     def key(self) -> str:
-        return f"{self.name}-{self.figure}-{self.run:03d}".replace(" ", "_")
+        return f"{self.name}-{self.figure}-{self.run:03d}".replace(": ", "-").replace(" ", "_")
 
 
-def tasks(settings: dict[str, Setting], figures: Iterable[str], runs: int, seed: int) -> list[Task]:
-    """Every task, run by run, so that early results already show all figures."""
-    return [
-        Task(name, setting, figure, run, seed + run)
-        for run in range(runs)
-        for name, setting in settings.items()
-        for figure in figures
-    ]
-
-
-def configuration(settings: dict[str, Setting] | None = None) -> str:
+def configuration(settings: dict[str, Setting]) -> str:
     """A hash over all settings: what a store may not be mixed over."""
-    every = SETTINGS if settings is None else settings
-    return hashlib.sha256("".join(f"{k}:{s.config_hash};" for k, s in every.items()).encode()).hexdigest()[:12]
+    return hashlib.sha256("".join(f"{k}:{s.config_hash};" for k, s in settings.items()).encode()).hexdigest()[:12]
 
 
 @functools.lru_cache(maxsize=8)

@@ -32,10 +32,16 @@ class Setting:
     iterations: int = 100
     u: int = 20
     nu: float = 0.5
+    figures: tuple[str, ...] = ("iterations", "unlabelled", "nu", "lambda", "em")
+    sceptics: bool = True  # also the sceptic's baselines, and the exact solver beside the paper's
     arguments: dict[str, Any] = field(default_factory=dict)
     sweeps: dict[str, tuple[float, ...]] = field(
         default_factory=lambda: {"unlabelled": UNLABELLED, "nu": NU, "lambda": LAMBDA0, "em": ETA}
     )
+
+    def main_only(self) -> Setting:
+        """The main comparison alone: the paper's methods at the defaults."""
+        return replace(self, figures=("iterations",), sceptics=False, sweeps={})
 
     @property
     def config_hash(self) -> str:
@@ -55,7 +61,22 @@ SETTINGS: dict[str, Setting] = {
         "highway",
         lambda0=5.0,
         arguments={"density": 0.3, "discount": 0.95, "length": 100, "heavy": 10.0, "rows_ahead": 2},
-    ),
+    ).main_only(),
+}
+
+# The same with fewer points, for a first look.
+QUICK: dict[str, Setting] = {
+    name: replace(
+        setting,
+        sweeps={
+            "unlabelled": (1, 5, 20, 100),
+            "nu": (0.0, 0.15, 0.5, 1.0),
+            "lambda": (0.0, 0.05, 0.5, 5.0, 50.0),
+            "em": (1, 10, 50),
+        },
+    )
+    for name, setting in SETTINGS.items()
+    if name != "highway-far"
 }
 
 CHOICES = {
@@ -77,7 +98,7 @@ def sensitivity(setting: Setting) -> dict[str, Setting]:
     out: dict[str, Setting] = {}
 
     def put(name: str, **changes: Any) -> None:
-        out[name] = replace(setting, sweeps={}, **changes)
+        out[name] = replace(setting.main_only(), **changes)
 
     for word, factor in (("halved", 0.5), ("doubled", 2.0)):
         put(f"step size {word}", step_size=setting.step_size * factor)

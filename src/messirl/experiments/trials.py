@@ -56,8 +56,11 @@ def trials(figure: str, setting: Setting) -> list[Trial]:
         *(Trial(name, mix, **base) for name, mix in MESSIS.items()),
         *(Trial(name, "mu1", **base) for name in SCEPTICS),
     ]
+    if not setting.sceptics:
+        compared = [trial for trial in compared if trial.method not in SCEPTICS]
     if figure == "iterations":
-        return [*compared, *(replace(t, exact=True, x=float(EXACT_ITERATIONS)) for t in compared)]
+        exact = [replace(trial, exact=True, x=float(EXACT_ITERATIONS)) for trial in compared]
+        return [*compared, *(exact if setting.sceptics else ())]
     if figure == "em":
         shown = [Trial(name, mix, **base) for name, mix in list(MESSIS.items())[:3]]
         for mix, suffix in (("mu1", ""), ("mu2", "-mu2")):
@@ -67,13 +70,13 @@ def trials(figure: str, setting: Setting) -> list[Trial]:
         return shown
     key = {"unlabelled": "u", "nu": "nu", "lambda": "lambda0"}[figure]
     out: list[Trial] = []
-    for exact in (False, True):
+    for exactly in (False, True):
         for value in setting.sweeps.get(figure, ()):
-            change: dict[str, Any] = {key: int(value) if key == "u" else value, "x": float(value), "exact": exact}
+            change: dict[str, Any] = {key: int(value) if key == "u" else value, "x": float(value), "exact": exactly}
             out += [
                 replace(trial, **change)
                 for trial in compared
-                if not exact or figure == "lambda" or trial.method not in SCEPTICS
+                if not exactly or figure == "lambda" or trial.method not in SCEPTICS
             ]
     return out
 

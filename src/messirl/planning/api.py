@@ -19,7 +19,7 @@ from messirl.planning.layout import layout_of
 from messirl.planning.noncausal import solve_noncausal
 from messirl.planning.paths import PathSystem
 from messirl.planning.stationary import solve_stationary, solve_stationary_hard, visit_stationary
-from messirl.planning.structure import structure
+from messirl.planning.structure import Structure, reachable, structure
 from messirl.planning.terms import Visits, checked_reward
 from messirl.problem.mdp import MDP, Floats
 
@@ -51,6 +51,12 @@ def optimal_policy(mdp: MDP, reward: npt.ArrayLike, goal: int | None = None) -> 
     return layout_of(mdp).state_major(_hard(mdp, reward, goal)[1])
 
 
+def reachable_policy(mdp: MDP, reward: npt.ArrayLike, start: Floats, goal: int | None = None) -> Floats:
+    """The causal policy (S, A) on the states that `start` can reach, zero elsewhere (no horizon)."""
+    frame = structure(mdp, goal, reachable(mdp, start, goal))
+    return layout_of(mdp).state_major(_to_the_end(mdp, checked_reward(mdp, reward), frame)[1])
+
+
 def _soft(mdp: MDP, reward: npt.ArrayLike, entropy: str, goal: int | None) -> tuple[Floats, Floats]:
     check_entropy(entropy)
     r = checked_reward(mdp, reward)
@@ -59,11 +65,14 @@ def _soft(mdp: MDP, reward: npt.ArrayLike, entropy: str, goal: int | None) -> tu
         return solve_noncausal(mdp, r)
     if mdp.horizon is not None:
         return solve_finite(mdp, r)
-    frame = structure(mdp, goal)
+    return _to_the_end(mdp, r, structure(mdp, goal))
+
+
+def _to_the_end(mdp: MDP, reward: Floats, frame: Structure) -> tuple[Floats, Floats]:
     if mdp.discount == 1.0 and mdp.deterministic:
-        system = PathSystem(mdp, r, frame)
+        system = PathSystem(mdp, reward, frame)
         return system.values, system.policy
-    return solve_stationary(mdp, r, frame)
+    return solve_stationary(mdp, reward, frame)
 
 
 def _hard(mdp: MDP, reward: npt.ArrayLike, goal: int | None) -> tuple[Floats, Floats]:

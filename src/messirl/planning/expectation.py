@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from messirl.planning.api import check_entropy, soft_values
 from messirl.planning.finite import solve_finite, visit_finite
 from messirl.planning.noncausal import solve_noncausal, visit_noncausal
 from messirl.planning.paths import PathSystem, Trips, evaluate_goals, trips_of
 from messirl.planning.stationary import solve_stationary, visit_stationary
-from messirl.planning.structure import Structure, structure
+from messirl.planning.structure import Structure, reachable, structure
 from messirl.planning.terms import Visits
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Ints, Trajectories
@@ -42,7 +43,7 @@ class Planner:
         if entropy == "noncausal" and mdp.horizon is None:
             raise ValueError("entropy='noncausal' needs a horizon: give the MDP one, or use entropy='causal'")
         self._warm: dict[int | None, tuple[Floats, Floats]] = {}
-        self._frames: dict[int, Structure] = {}
+        self._frames: dict[int | None, Structure] = {}
 
     @classmethod
     def for_trips(cls, mdp: MDP, entropy: str, first: Ints, goals: Ints, weights: Floats) -> Planner:
@@ -69,7 +70,24 @@ class Planner:
             return Expectation(
                 _mean(self.start, values[0]), visit_finite(mdp, policy, self.start, steps=mdp.state_action)
             )
-        return self._to_the_end(reward, structure(mdp), None, self.start)
+        return self._to_the_end(reward, self._frame(self.start), None, self.start)
+
+    def _frame(self, start: Floats) -> Structure:
+        """What can be met from the start: with γ = 1 a state that cannot need have no finite value."""
+        if self.mdp.discount < 1.0:
+            return structure(self.mdp)
+        if None not in self._frames:
+            self._frames[None] = structure(self.mdp, None, reachable(self.mdp, start))
+        return self._frames[None]
+
+    def live(self) -> npt.NDArray[np.bool_]:
+        """The actions (S, A) that the model may take from these starts (no horizon)."""
+        if not isinstance(self.start, Trips):
+            return self._frame(self.start).live
+        live = np.zeros((self.mdp.n_states, self.mdp.n_actions), dtype=bool)
+        for goal in self.start.goals:
+            live |= structure(self.mdp, int(goal), self.start.within).live
+        return live
 
     def _to_the_end(self, reward: Floats, frame: Structure, goal: int | None, start: Floats) -> Expectation:
         mdp = self.mdp
@@ -91,7 +109,7 @@ class Planner:
         for g, goal in enumerate(trips.goals):
             start = trips.starts[[g]].toarray()[0]
             if goal not in self._frames:
-                self._frames[goal] = structure(mdp, int(goal))
+                self._frames[goal] = structure(mdp, int(goal), trips.within)
             part = self._to_the_end(reward, self._frames[goal], int(goal), start)
             total += part.log_partition
             states += part.visits.states

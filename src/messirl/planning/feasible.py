@@ -11,20 +11,19 @@ without a potential on the steps that lie on cycles (few variables), then with o
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.optimize import linprog
 from scipy.sparse.csgraph import connected_components
 
-from messirl.planning.structure import Structure
 from messirl.problem.mdp import MDP, Floats
 
 MARGIN = 0.1  # beyond log |A|, to stay clear of the boundary
 
 
-def feasible_theta(mdp: MDP, bound: float, frame: Structure | None) -> Floats | None:
-    """θ in the box with finite values towards the ends of `frame` (None: towards any goal); None if there is none."""
-    live = (mdp.allowed if frame is None else frame.live).ravel()
-    rows = np.flatnonzero(live)
+def feasible_theta(mdp: MDP, bound: float, live: npt.NDArray[np.bool_]) -> Floats | None:
+    """A θ in the box that keeps the values of all `live` actions (S, A) finite, if these programmes find one."""
+    rows = np.flatnonzero(live.ravel())
     state = rows // mdp.n_actions
     moves = mdp.transitions[rows]
     features = mdp.feature_rows[rows if mdp.state_action else state]
@@ -51,7 +50,10 @@ def feasible_theta(mdp: MDP, bound: float, frame: Structure | None) -> Floats | 
         sp.coo_array((np.ones(rows.size), (np.arange(rows.size), state)), shape=(rows.size, mdp.n_states))
     )
     both = sp.csr_array(sp.hstack([sp.csr_array(features), moves - out]))[inside]
-    return _least(both, cost[inside], mdp.n_states, mdp.n_features, bound)
+    theta = _least(both, cost[inside], mdp.n_states, mdp.n_features, bound)
+    if theta is None and np.isfinite(bound):  # the box is too small for that much: as much as it allows
+        theta = _most(both, cost[inside], mdp.n_states, mdp.n_features, bound)
+    return theta
 
 
 def _least(left: sp.csr_array, right: Floats, n_free: int, d: int, bound: float) -> Floats | None:
@@ -69,3 +71,13 @@ def _least(left: sp.csr_array, right: Floats, n_free: int, d: int, bound: float)
     box = [(None, None)] * (d + n_free) + [(0.0, top)]
     answer = linprog(objective, A_ub=matrix, b_ub=limits, bounds=box, method="highs")
     return np.asarray(answer.x[:d]) if answer.status == 0 else None
+
+
+def _most(left: sp.csr_array, right: Floats, n_free: int, d: int, bound: float) -> Floats | None:
+    """θ in the box for which left [θ, φ] ≤ m · right with the largest m."""
+    matrix = sp.csr_array(sp.hstack([left, sp.csr_array(-right[:, None])]))
+    objective = np.zeros(d + n_free + 1)
+    objective[-1] = -1.0
+    box = [(-bound, bound)] * d + [(None, None)] * n_free + [(0.0, 1.0)]
+    answer = linprog(objective, A_ub=matrix, b_ub=np.zeros(len(right)), bounds=box, method="highs")
+    return np.asarray(answer.x[:d]) if answer.status == 0 and answer.x[-1] > 0 else None

@@ -73,12 +73,12 @@ def visit_finite(mdp: MDP, policy: Floats, start: Floats, *, steps: bool) -> Vis
     layout = layout_of(mdp)
     total = np.zeros(layout.padded)
     by_action = np.zeros((mdp.n_actions, layout.padded)) if steps else NONE
-    moving = layout.pad(~mdp.terminal)
+    moving = layout.pad(mdp.allowed.any(axis=1))
     worst = forward(*layout.dynamics, policy, moving, layout.pad(start), mdp.discount, total, by_action)
     if not worst <= ROW_TOLERANCE:
         raise ValueError(
-            "the policy is not one for this MDP: for every state that can be reached its probabilities must be >= 0 "
-            "and sum to 1 (to 0 in terminal states)"
+            "the policy is not one for this MDP: in every state that is reached its probabilities must be >= 0 and sum "
+            "to 1 (to 0 where an episode ends), and states that cannot avoid a dead end must not be reached"
         )
     return Visits(total[: mdp.n_states], by_action[:, : mdp.n_states].T if steps else None)
 

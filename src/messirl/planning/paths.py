@@ -27,7 +27,7 @@ from scipy.sparse.linalg import splu
 from messirl.planning.kernels import path_flows
 from messirl.planning.layout import layout_of
 from messirl.planning.stationary import NO_VALUE
-from messirl.planning.structure import Structure, structure
+from messirl.planning.structure import Structure, reachable, structure
 from messirl.planning.terms import NoFiniteValue, Visits
 from messirl.problem.mdp import MDP, Floats
 
@@ -138,24 +138,36 @@ def _factorised(matrix: sp.csc_array) -> Any:
             raise NoFiniteValue(NO_VALUE) from error
 
 
+def _is_m_matrix(lu: Any) -> bool:
+    """Whether the spectral radius of M is below one, well clear of it: then no step of the solves cancels digits.
+
+    If only the moves out of the goals themselves push it to one or above, each goal is still fine on its own.
+    """
+    return bool(np.array_equal(lu.perm_r, lu.perm_c) and lu.U.diagonal().min() > 1e-6)
+
+
 @dataclass(frozen=True)
 class Trips:
-    """Distinct goals, and for each the states where its trips start with their weights (G, S)."""
+    """Distinct goals, for each the states where its trips start with their weights (G, S); all states they can meet."""
 
     goals: Ints
     starts: sp.csr_array
+    within: npt.NDArray[np.bool_]
 
 
 def trips_of(mdp: MDP, first: Ints, goals: Ints, weights: Floats) -> Trips:
     """Trips grouped by goal."""
     distinct, column = np.unique(goals, return_inverse=True)
     shape = (distinct.size, mdp.n_states)
-    return Trips(distinct, sp.csr_array(sp.coo_array((weights, (column, first)), shape=shape)))
+    starts = sp.csr_array(sp.coo_array((weights, (column, first)), shape=shape))
+    return Trips(distinct, starts, reachable(mdp, np.bincount(first, weights, mdp.n_states).astype(np.float64)))
 
 
 def evaluate_goals(mdp: MDP, reward: Floats, trips: Trips) -> tuple[float, Visits]:
     """Σ_trips weight · V_goal(start) and the expected visits summed over trips, all goals from one factorisation."""
     moves = moves_of(mdp)
+    met = trips.within[moves.source]
+    moves = Moves(moves.source[met], moves.action[met], moves.target[met])
     with np.errstate(over="ignore"):
         gain = np.exp(moves.rewards(reward))
     end = np.exp(reward) if reward.ndim == 1 else np.ones(mdp.n_states)
@@ -166,6 +178,8 @@ def evaluate_goals(mdp: MDP, reward: Floats, trips: Trips) -> tuple[float, Visit
             lu = _factorised(sp.csc_array(sp.eye_array(mdp.n_states) - matrix))
         except NoFiniteValue:  # singular with every goal's moves in place; without them it need not be
             lu = None
+    if lu is not None and not _is_m_matrix(lu):
+        lu = None
     value = 0.0
     states, flows = np.zeros(mdp.n_states), np.zeros(moves.source.size)
     for lo in range(0, trips.goals.size, CHUNK):
@@ -176,7 +190,7 @@ def evaluate_goals(mdp: MDP, reward: Floats, trips: Trips) -> tuple[float, Visit
             value += part
             alone = np.flatnonzero(~solved)
         for g in alone:
-            system = PathSystem(mdp, reward, structure(mdp, int(goals[g])))
+            system = PathSystem(mdp, reward, structure(mdp, int(goals[g]), trips.within))
             at = np.flatnonzero(starts[g])
             value += float(starts[g, at] @ system.values[at])
             visits = system.visits(starts[g])

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.sparse.csgraph import breadth_first_order
 
 from messirl.planning.kernels import FOREVER, lifetimes, reaches
 from messirl.problem.mdp import MDP
@@ -28,12 +30,31 @@ class Structure:
     live: Flags  # (S, A)
 
 
-def structure(mdp: MDP, goal: int | None = None) -> Structure:
-    """Ends, values and actions of a problem without horizon, towards one goal or towards the terminal states."""
-    return mdp.memo(f"structure {goal}", lambda: _build(mdp, goal)) if goal is None else _build(mdp, goal)
+def structure(mdp: MDP, goal: int | None = None, within: Flags | None = None) -> Structure:
+    """Ends, values and actions of a problem without horizon, towards one goal or towards the terminal states.
+
+    within : (S,) states to look at, closed under moves; the others are as good as absent
+    """
+    if goal is None and within is None:
+        return mdp.memo("structure", lambda: _build(mdp, None, None))
+    return _build(mdp, goal, within)
 
 
-def _build(mdp: MDP, goal: int | None) -> Structure:
+def reachable(mdp: MDP, start: npt.NDArray[np.float64], goal: int | None = None) -> Flags:
+    """The states that can be met from where `start` is positive, (S,); with a goal, before or when it is reached."""
+    rows = np.repeat(np.arange(mdp.n_states), mdp.n_actions)
+    moves = np.repeat(rows, np.diff(mdp.transitions.indptr))
+    graph = sp.coo_array((np.ones(moves.size), (moves, mdp.transitions.indices)), shape=(mdp.n_states, mdp.n_states))
+    hub = sp.coo_array(np.where(start > 0, 1.0, 0.0)[None, :])
+    if goal is not None:
+        graph = sp.diags_array((np.arange(mdp.n_states) != goal).astype(float)) @ graph
+    whole = sp.csr_array(sp.block_array([[graph, None], [hub, sp.coo_array((1, 1))]]))
+    seen = np.zeros(mdp.n_states + 1, dtype=bool)
+    seen[breadth_first_order(whole, mdp.n_states, return_predecessors=False)] = True
+    return seen[:-1]
+
+
+def _build(mdp: MDP, goal: int | None, within: Flags | None) -> Structure:
     if goal is None:
         ends = mdp.terminal
     else:
@@ -46,7 +67,7 @@ def _build(mdp: MDP, goal: int | None) -> Structure:
             "discount=1 with no horizon, no terminal state and no goal: nothing ends, so no value is finite; "
             "give a horizon, terminal states, goals, or a discount below 1"
         )
-    dead = np.zeros(mdp.n_states, dtype=bool)
+    dead = np.zeros(mdp.n_states, dtype=bool) if within is None else ~within
     parents_ptr, parents = _parents(mdp)
     while True:  # each turn marks at least one more state dead: at most S turns
         life, row_life = lifetimes(mdp.transitions.indptr, mdp.n_actions, parents_ptr, parents, ends, dead)

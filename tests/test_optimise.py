@@ -1,0 +1,205 @@
+"""The solvers on functions that know no MDP, and Alg. 1 against a loop written out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from problems import problem
+
+from messirl import MESSI, MaxEntIRL, feature_counts, soft_policy, state_visitation
+from messirl.optimise import lbfgs, paper, projected_norm, rescaled
+from messirl.similarity import RBF, penalty_matrix
+
+quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@dataclass
+class Point:
+    value: float
+    gradient: np.ndarray
+
+
+class Bowl:
+    """−½ (θ − c)ᵀ diag(a) (θ − c): concave, its top at c."""
+
+    def __init__(self, curvature, top):
+        self.curvature, self.top = np.asarray(curvature, dtype=float), np.asarray(top, dtype=float)
+        self.seen = []
+
+    def __call__(self, theta):
+        self.seen.append(theta.copy())
+        gap = theta - self.top
+        return Point(-0.5 * float(gap @ (self.curvature * gap)), -self.curvature * gap)
+
+
+# ------------------------------------------------------------ the paper's solver
+
+
+def test_rescaling_keeps_the_direction_and_not_the_other_coordinates():
+    assert_allclose(rescaled(np.array([4.0, -2.0, 1.0]), 2.0), [2.0, -1.0, 0.5])
+    inside = np.array([1.0, -2.0])
+    assert rescaled(inside, 2.0) is inside
+    assert_array_equal(rescaled(np.zeros(2), 1.0), 0.0)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 7])
+def test_the_paper_takes_exactly_its_steps_even_from_the_optimum(steps):
+    bowl = Bowl([1.0, 2.0], [0.0, 0.0])
+    result = paper(bowl, np.zeros(2), bound=5.0, max_iter=steps, step_size=0.1, tol=1e-6)
+    assert_array_equal(result.history.iteration, np.arange(steps + 1))
+    assert len(bowl.seen) == steps + 1
+    assert result.converged
+    assert result.reason == f"all {steps} fixed steps were taken"
+
+
+def test_the_paper_rescales_after_every_step():
+    bowl, bound, theta = Bowl([1.0, 0.1], [10.0, -10.0]), 2.0, np.array([0.5, 0.0])
+    result = paper(bowl, theta, bound=bound, max_iter=9, step_size=0.7, tol=1e-6)
+    for _ in range(9):
+        theta = theta + 0.7 * Bowl([1.0, 0.1], [10.0, -10.0])(theta).gradient
+        size = np.abs(theta).max()
+        theta = theta * bound / size if size > bound else theta
+    assert_allclose(result.theta, theta, rtol=1e-14)
+    assert_allclose(result.history.theta_norm[-1], bound, rtol=1e-14)
+
+
+def test_the_paper_says_where_a_step_left_the_finite():
+    def cliff(theta):
+        return Point(0.0 if theta[0] < 2.5 else -np.inf, np.ones(1))
+
+    with pytest.raises(ValueError, match="the objective is not finite after 3 steps of size 1"):
+        paper(cliff, np.zeros(1), bound=10.0, max_iter=9, step_size=1.0, tol=0.0)
+    with pytest.raises(ValueError, match="the objective is not finite at the start"):
+        paper(cliff, np.full(1, 3.0), bound=10.0, max_iter=9, step_size=1.0, tol=0.0)
+
+
+def forward(mdp, policy):
+    return state_visitation(mdp, policy) @ mdp.features
+
+
+@quiet
+@pytest.mark.parametrize("entropy", ["causal", "noncausal"])
+def test_messi_with_the_papers_solver_is_alg_1_written_out(entropy):
+    mdp, expert, unlabelled = problem("finite")
+    step, theta_max, lambda0, rounds = 0.4, 1.5, 3.0, 25
+    counts = feature_counts(mdp, expert + unlabelled)
+    penalty = penalty_matrix(counts, RBF(2.0))
+    theta = np.zeros(3)
+    for _ in range(rounds):
+        policy = soft_policy(mdp, mdp.features @ theta, entropy)
+        gradient = counts[: len(expert)].mean(axis=0) - forward(mdp, policy)
+        theta = theta + step * (gradient - lambda0 / theta_max * penalty @ theta)
+        if np.abs(theta).max() > theta_max:
+            theta = theta * theta_max / np.abs(theta).max()
+    model = MESSI(
+        RBF(2.0),
+        lambda0=lambda0,
+        theta_max=theta_max,
+        entropy=entropy,
+        solver="paper",
+        step_size=step,
+        max_iter=rounds,
+    ).fit(mdp, expert, unlabelled)
+    assert_allclose(model.theta_, theta, rtol=1e-10)
+    assert model.n_iter_ == rounds
+
+
+@quiet
+def test_without_penalty_the_papers_solver_is_maxents():
+    mdp, expert, unlabelled = problem("finite")
+    arguments = {"solver": "paper", "step_size": 0.3, "max_iter": 15}
+    messi = MESSI(lambda0=0.0, **arguments).fit(mdp, expert, unlabelled)
+    assert_array_equal(messi.theta_, MaxEntIRL(**arguments).fit(mdp, expert).theta_)
+
+
+# ------------------------------------------------------------ the exact solver
+
+
+def test_the_exact_solver_finds_the_top():
+    rng = np.random.default_rng(0)
+    bowl = Bowl(np.exp(rng.uniform(-5, 5, 12)), rng.normal(size=12))
+    result = lbfgs(bowl, np.zeros(12), bound=np.inf, max_iter=500, tol=1e-9)
+    assert result.converged
+    assert_allclose(result.theta, bowl.top, atol=1e-6)
+
+
+def test_the_exact_solver_finds_the_best_corner_of_the_box():
+    bowl = Bowl([1.0, 2.0, 3.0, 4.0], [5.0, -0.3, 0.9, -7.0])
+    result = lbfgs(bowl, np.zeros(4), bound=1.0, max_iter=100, tol=1e-10)
+    assert result.converged
+    assert_allclose(result.theta, [1.0, -0.3, 0.9, -1.0], atol=1e-8)
+    assert result.gradient_norm <= 1e-10
+
+
+def test_the_exact_solver_leaves_the_bound_where_the_gradient_leads_inside():
+    bowl = Bowl([1.0, 1.0], [0.0, 0.5])
+    result = lbfgs(bowl, np.array([1.0, -1.0]), bound=1.0, max_iter=50, tol=1e-10)
+    assert_allclose(result.theta, [0.0, 0.5], atol=1e-8)
+
+
+def test_the_exact_solver_backs_off_where_the_value_is_not_finite():
+    def barrier(theta):
+        x = float(theta[0])
+        return Point(np.log(1 - x) + 3 * x, np.array([3 - 1 / (1 - x)])) if x < 1 else Point(-np.inf, np.zeros(1))
+
+    result = lbfgs(barrier, np.full(1, -20.0), bound=np.inf, max_iter=100, tol=1e-9)
+    assert result.converged
+    assert_allclose(result.theta, 2 / 3, rtol=1e-8)
+    assert (np.diff(result.history.objective) >= 0).all()
+
+
+def test_the_exact_solver_refuses_a_start_that_is_not_finite():
+    with pytest.raises(ValueError, match="the objective is not finite at the start"):
+        lbfgs(lambda theta: Point(-np.inf, theta), np.zeros(2), bound=1.0, max_iter=5, tol=1e-6)
+
+
+def test_the_exact_solver_stops_at_once_at_the_optimum():
+    bowl = Bowl([1.0], [0.0])
+    result = lbfgs(bowl, np.zeros(1), bound=1.0, max_iter=5, tol=1e-6)
+    assert result.converged
+    assert len(bowl.seen) == 1
+    assert result.history.iteration.tolist() == [0]
+
+
+def test_the_exact_solver_never_hangs_where_there_is_no_top():
+    result = lbfgs(lambda theta: Point(float(theta[0]), np.ones(1)), np.zeros(1), bound=np.inf, max_iter=30, tol=1e-6)
+    assert not result.converged
+    assert result.history.iteration[-1] <= 30
+
+
+def test_the_exact_solver_does_not_trust_a_gradient_that_lies():
+    result = lbfgs(lambda theta: Point(-float(theta @ theta), 2 * theta + 1), np.ones(2), bound=9.0, max_iter=30, tol=0)
+    assert not result.converged
+    assert result.reason == "no step increases the objective any more: rounding is reached"
+
+
+def test_history_counts_every_evaluation():
+    bowl = Bowl([1.0, 50.0], [1.0, 2.0])
+    result = lbfgs(bowl, np.zeros(2), bound=10.0, max_iter=50, tol=1e-8)
+    assert result.history.evaluations[-1] == len(bowl.seen)
+    assert result.history.dtype.names == ("iteration", "objective", "theta_norm", "gradient_norm", "evaluations")
+
+
+@pytest.mark.parametrize("solver", [lbfgs, lambda *given, **named: paper(*given, step_size=0.1, **named)])
+def test_the_callback_stops_either_solver(solver):
+    result = solver(
+        Bowl([1.0, 5.0], [3.0, 1.0]),
+        np.zeros(2),
+        bound=9.0,
+        max_iter=50,
+        tol=1e-12,
+        callback=lambda state: state["iteration"] == 3,
+    )
+    assert result.history.iteration[-1] == 3
+    assert result.reason == "the callback asked to stop"
+
+
+def test_the_projected_gradient_is_what_is_left_inside_the_box():
+    theta = np.array([1.0, -1.0, 0.5, 1.0])
+    assert projected_norm(theta, np.array([9.0, -9.0, 0.0, 0.0]), 1.0) == 0.0
+    assert projected_norm(theta, np.array([9.0, 0.25, 0.1, 0.0]), 1.0) == 0.25
+    assert projected_norm(theta, np.array([-9.0, 0.0, 0.0, 0.0]), 1.0) == 2.0
+    assert projected_norm(theta, np.array([-9.0, 0.0, 0.0, 0.0]), np.inf) == 9.0
