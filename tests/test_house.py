@@ -26,7 +26,10 @@ ROOMS = [  # a file imports only from rooms above its own, and from its own
     ["io"],
     ["domains"],
     ["experiments"],
-    ["report", "lab", "cli", "plot"],
+    ["plot"],
+    ["report"],
+    ["lab"],
+    ["cli"],
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
 NEVER = {  # rooms above that are closed all the same

@@ -67,7 +67,7 @@ def _reproduce(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _run_reproduce(arguments: argparse.Namespace) -> int:
     from messirl.experiments.reproduce import QUICK_RUNS, Plan, reproduce, run_sensitivity
-    from messirl.progress import Progress
+    from messirl.report.progress import Progress
 
     plan = Plan(
         out=arguments.out or Path("out/quick" if arguments.quick else "out/reproduction"),

@@ -1,9 +1,10 @@
-"""The objective J(θ) = L(θ) − ½ θᵀ Q θ and its gradient (Eqs. 4 and 6).
+"""The objective J(θ) = L(θ) − ½ θᵀ Q θ and its gradient (Eqs. 2, 4 and 6).
 
     L(θ) = θᵀ f* − Σ_s start(s) V_θ(s),        ∇L(θ) = f* − f_θ,    f_θ = Σ_s ρ_θ(s) f(s)
 
 L is the concave dual of maximum (causal) entropy; it is the log-likelihood of the expert's trajectories where moves are
-deterministic and γ = 1. MESSI has Q = (λ0/θ_max) M with M of Eq. 5; a ridge has Q = ρ I.
+deterministic and γ = 1. Without Q the gradient vanishes where the counts match, Eq. 2. MESSI has Q = (λ0/θ_max) M with
+M of Eq. 5; a ridge has Q = ρ I.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from messirl.planning import NoFiniteValue, Planner, Visits
-from messirl.planning.structure import structure
+from messirl.planning.likelihood import move_probability
+from messirl.planning.structure import lifespan, structure
 from messirl.problem.counts import check_trajectories, feature_counts
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Trajectories
@@ -63,7 +65,8 @@ class Objective:
         if len(expert) == 0:
             raise ValueError("expert is empty: at least one trajectory is needed")
         weights = checked_weights(sample_weight, len(expert))
-        _check_alive(mdp, expert)
+        if entropy == "causal":  # the noncausal model may be lucky
+            _check_alive(mdp, expert)
         table = feature_counts(mdp, expert) if counts is None else counts
         if expert.goals is not None:
             planner = Planner.for_trips(mdp, entropy, expert.first, expert.goals, weights)
@@ -83,6 +86,7 @@ class Objective:
         return max(1.0, float(np.abs(self.target).max()))
 
     def __call__(self, theta: npt.ArrayLike) -> Evaluation:
+        """J and its gradient at θ (Eqs. 4 and 6)."""
         t = np.asarray(theta, dtype=np.float64)
         if t.shape != self.target.shape:
             raise ValueError(f"theta has shape {t.shape}: the MDP has {self.mdp.n_features} features")
@@ -117,15 +121,30 @@ def checked_weights(sample_weight: npt.ArrayLike | None, n: int) -> Floats:
 
 def _check_alive(mdp: MDP, expert: Trajectories) -> None:
     """An expert that does what the model never does (risk a dead end, never end) has probability zero at every θ."""
-    if mdp.horizon is not None or expert.goals is not None:
+    left = np.flatnonzero(expert.leaves)
+    states, step = expert.states[left], expert.step[left]
+    if expert.goals is not None:
+        if mdp.deterministic:  # who gets to the goal was never without a way there
+            return
+        usable = np.zeros((left.size, mdp.n_actions), dtype=bool)
+        goal_of = np.repeat(expert.goals, expert.lengths - 1)
+        for goal in np.unique(expert.goals):
+            usable[goal_of == goal] = structure(mdp, int(goal)).live[states[goal_of == goal]]
+    elif mdp.horizon is None:
+        usable = structure(mdp).live[states]
+    else:
+        spans = lifespan(mdp)
+        if spans is None:
+            return
+        usable = spans[1][states] >= (mdp.horizon - 2 - step)[:, None]
+    if usable.all():
         return
-    frame = structure(mdp)
-    wrong = ~frame.alive[expert.states]
-    if not wrong.any() and expert.actions is not None:
-        left = np.flatnonzero(expert.leaves)
-        wrong[left] = ~frame.live[expert.states[left], expert.actions]
+    if expert.actions is not None:
+        wrong = ~usable[np.arange(left.size), expert.actions]
+    else:
+        wrong = move_probability(mdp, usable.astype(np.float64), states, expert.states[left + 1]) == 0.0
     if wrong.any():
-        i, t = expert.locate(int(np.argmax(wrong)))
+        i, t = expert.locate(int(left[np.argmax(wrong)]))
         raise ValueError(
             f"expert: trajectory {i}, step {t}: from state {expert.states[expert.offsets[i] + t]} this can run into a "
             "dead end or never end, which the model never does: make the dead end terminal, or drop the trajectory"

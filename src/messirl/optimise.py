@@ -69,7 +69,8 @@ class _Log:
         if self.callback is None:
             return False
         state = dict(zip(HISTORY.names or (), self.rows[-1], strict=True))
-        return self.callback({**state, "theta": theta.copy(), "point": point}) is True
+        answer = self.callback({**state, "theta": theta.copy(), "point": point})
+        return isinstance(answer, bool | np.bool_) and bool(answer)
 
     @property
     def norm(self) -> float:
@@ -94,7 +95,7 @@ def paper(
     tol: float,
     callback: Callback | None = None,
 ) -> Result:
-    """Alg. 1: θ ← θ + step · ∇J(θ), then θ ← θ · θ_max/‖θ‖∞ where ‖θ‖∞ > θ_max."""
+    """Alg. 1, with the update of Eq. 7 put right: θ ← θ + step · ∇J(θ), then θ ← θ · θ_max/‖θ‖∞ where ‖θ‖∞ > θ_max."""
     log = _Log(bound, callback)
     theta = rescaled(theta, bound)
     point = _finite(function(theta), "at the start")
@@ -135,7 +136,6 @@ def lbfgs(
     reason = f"max_iter={max_iter} iterations were done"
     for t in range(1, max_iter + 1):
         if stopped:
-            reason = "the callback asked to stop"
             break
         if log.norm <= tol:
             break
@@ -159,7 +159,9 @@ def lbfgs(
         theta, point = ahead, next_point
         stopped = log(t, theta, point, evaluations)
     converged = log.norm <= tol
-    if converged:
+    if stopped:
+        reason = "the callback asked to stop"
+    elif converged:
         reason = "the projected gradient is below tol"
     return Result(theta, point, log.history(), converged, reason, log.norm, stopped)
 

@@ -45,7 +45,7 @@ def policy(
     model: Any, xy: npt.ArrayLike, ax: Axes | None = None, *, step: int | None = None, goal: int | None = None
 ) -> Axes:
     """The mean move out of every state under the policy, as arrows on the reward."""
-    at = _coordinates(model.mdp_, xy)
+    at = _coordinates(model.mdp_.n_states, xy)
     if model.mdp_.horizon is not None and step is None:
         step = 0
     table = model.predict_proba(np.arange(len(at)), step=step, goal=goal)
@@ -97,10 +97,11 @@ def states(
     diverging: bool = False,
 ) -> Axes:
     """One number a state, as coloured tiles (regular grids) or dots."""
+    v = np.asarray(values, dtype=np.float64)
+    if v.ndim != 1:
+        raise ValueError(f"values have shape {v.shape}: give one number a state")
+    at = _coordinates(len(v), xy)
     ax = _axes(ax)
-    at, v = np.asarray(xy, dtype=np.float64), np.asarray(values, dtype=np.float64)
-    if at.ndim != 2 or at.shape[1] != 2 or len(at) != len(v):
-        raise ValueError(f"xy has shape {at.shape}: give one pair of coordinates for each of the {len(v)} states")
     size = float(np.abs(v[np.isfinite(v)]).max(initial=0.0)) or 1.0
     colours: dict[str, Any] = {"cmap": DIVERGING, "vmin": -size, "vmax": size} if diverging else {"cmap": SEQUENTIAL}
     tiles = _tiles(at, v)
@@ -124,10 +125,12 @@ def _axes(ax: Axes | None) -> Axes:
     return plt.subplots(layout="constrained")[1]
 
 
-def _coordinates(mdp: Any, xy: npt.ArrayLike) -> Floats:
+def _coordinates(n: int, xy: npt.ArrayLike) -> Floats:
     at = np.asarray(xy, dtype=np.float64)
-    if at.shape != (mdp.n_states, 2):
-        raise ValueError(f"xy has shape {at.shape}: give one pair of coordinates for each of the {mdp.n_states} states")
+    if at.shape != (n, 2):
+        raise ValueError(f"xy has shape {at.shape}: give one pair of coordinates for each of the {n} states")
+    if not np.isfinite(at).all():
+        raise ValueError(f"xy[{int(np.argmax(~np.isfinite(at).all(axis=1)))}] is not finite")
     return at
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -26,3 +28,14 @@ def slippery(side: int, success: float) -> sp.csr_array:
     columns = np.broadcast_to(to[:, None, :], (n, 4, 4))
     data = np.broadcast_to(chance, (n, 4, 4))
     return sp.csr_array(sp.coo_array((data.ravel(), (rows.ravel(), columns.ravel())), shape=(n * 4, n)))
+
+
+def tiles(ax: Any, values: Any, label: str) -> None:
+    """One number a cell of a square grid, as coloured tiles."""
+    side = int(np.sqrt(len(values)))
+    size = float(np.abs(values).max())
+    table = np.asarray(values, dtype=float).reshape(side, side)
+    drawn = ax.imshow(table, origin="lower", cmap="PuOr_r", vmin=-size, vmax=size)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.figure.colorbar(drawn, ax=ax, label=label, shrink=0.85)

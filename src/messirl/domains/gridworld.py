@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from messirl.domains.base import Domain, Scene
-from messirl.domains.grids import ACTIONS, coordinates, slippery
+from messirl.domains.grids import ACTIONS, coordinates, slippery, tiles
 from messirl.planning import sample, soft_policy
 from messirl.problem.mdp import MDP, Floats
 from messirl.similarity import Exponential
@@ -62,9 +62,6 @@ def gridworld(
         return Scene(mdp, expert, pools, random.random_sample(pool), alike, performance, thetas)
 
     def draw(ax: Any) -> None:
-        from messirl import plot
-
-        star = scene(0).thetas["star"]
-        plot.states(mdp.reward(star), at, ax, label="reward of θ*", diverging=True)
+        tiles(ax, mdp.reward(scene(0).thetas["star"]), "reward of θ*")
 
     return Domain("gridworld", mdp, settings, scene, draw)

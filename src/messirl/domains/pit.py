@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from messirl.domains.base import Domain, Scene
-from messirl.domains.grids import ACTIONS, coordinates, slippery
+from messirl.domains.grids import ACTIONS, coordinates, slippery, tiles
 from messirl.planning import sample
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Trajectories
@@ -98,9 +98,7 @@ def pit(
         return Scene(mdp, expert, pools, random.random_sample(pool), alike, performance, {})
 
     def draw(ax: Any) -> None:
-        from messirl import plot
-
-        plot.states(left * 1.0 + inside * -1.0, at, ax, label="left edge 1, right edge 0, pit −1", diverging=True)
+        tiles(ax, left * 1.0 - inside * 1.0, "left edge 1, right edge 0, pit −1")
         ax.plot(*at[round_trip].T, color="black", linewidth=2.5)
         ax.annotate("", xy=at[-1], xytext=at[-1 - side], arrowprops={"arrowstyle": "-|>", "lw": 2.5})
 

@@ -17,7 +17,7 @@ from messirl.estimators.policies import GoalPolicies
 from messirl.objective import Objective
 from messirl.optimise import Result, lbfgs, paper
 from messirl.planning import NoFiniteValue, log_likelihood, sample, soft_policy
-from messirl.planning.api import check_entropy, reachable_policy
+from messirl.planning.api import check_entropy, check_goal, reachable_policy
 from messirl.planning.feasible import feasible_theta
 from messirl.planning.identify import unidentified
 from messirl.planning.paths import Trips
@@ -176,7 +176,7 @@ class IRLEstimator(BaseEstimator):
         basis = mdp.memo(key, lambda: unidentified(mdp, start, expert.goals, noncausal=self.entropy == "noncausal"))
         if len(basis) == 0:
             return
-        touched = np.flatnonzero(np.abs(basis).max(axis=0) > 1e-6)
+        touched = np.flatnonzero(np.abs(basis).max(axis=0) > 0)
         names = ", ".join(mdp.feature_label(int(j)) for j in touched[:NAMES_SHOWN])
         more = f" and {touched.size - NAMES_SHOWN} more" if touched.size > NAMES_SHOWN else ""
         warnings.warn(
@@ -211,20 +211,25 @@ class IRLEstimator(BaseEstimator):
             raise ValueError(f"states must be among 0 … {self.mdp_.n_states - 1}")
         return np.array(self._one_policy(step, goal)[at])
 
-    def _one_policy(self, step: int | None, goal: int | None) -> Floats:
+    def _towards(self, goal: int | None) -> Floats:
+        """The policy of the fit, or towards the goal asked for."""
         if (goal is None) == isinstance(self.policy_, Mapping):
             raise ValueError(
                 "say goal=, towards which state" if goal is None else "this fit has no goals: leave goal out"
             )
-        policy = self.policy_ if goal is None else self.policy_[goal]
-        if (step is None) == (self.mdp_.horizon is not None):
-            raise ValueError(
-                f"say step=, 0 to {len(policy) - 1}: the policy depends on it"
-                if step is None
-                else "this fit has no horizon"
-            )
+        check_goal(self.mdp_, goal)
+        return np.asarray(self.policy_ if goal is None else self.policy_[goal])
+
+    def _one_policy(self, step: int | None, goal: int | None) -> Floats:
+        policy = self._towards(goal)
+        if self.mdp_.horizon is None:
+            if step is not None:
+                raise ValueError("this fit has no horizon: leave step out")
+            return policy
         if step is None:
-            return np.asarray(policy)
+            raise ValueError(f"say step=, 0 to {len(policy) - 1}: the policy depends on it")
+        if isinstance(step, bool) or not isinstance(step, int | np.integer):
+            raise TypeError(f"step must be a whole number, not {step!r}")
         if not 0 <= step < len(policy):
             raise ValueError(f"step {step} is not one of 0 … {len(policy) - 1}")
         return np.asarray(policy[step])
@@ -240,11 +245,7 @@ class IRLEstimator(BaseEstimator):
     ) -> Trajectories:
         """n trajectories of the fitted policy, from the starts of the fit."""
         self._fitted()
-        if (goal is None) == isinstance(self.policy_, Mapping):
-            raise ValueError(
-                "say goal=, towards which state" if goal is None else "this fit has no goals: leave goal out"
-            )
-        policy = self.policy_ if goal is None else self.policy_[goal]
+        policy = self._towards(goal)
         seed = self.random_state if random_state is None else random_state
         begin = self.start_ if start is None else start
         return sample(self.mdp_, policy, n, length, seed, goal=goal, start=begin)

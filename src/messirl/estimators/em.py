@@ -83,7 +83,7 @@ class EMMaxEnt(IRLEstimator):
         self.weights_ = weights
         self.effective_sample_size_ = 1.0 / float(weights @ weights)
         history = np.concatenate(parts).view(np.recarray)
-        reason = f"all {done} steps were taken" if done == self.max_iter else result.reason
+        reason = f"all {done} steps were taken" if done == self.max_iter and not result.stopped else result.reason
         final = replace(result, history=history, reason=reason)
         return self._finish(mdp, everyone, objective, theta_start, final)
 

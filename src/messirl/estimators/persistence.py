@@ -6,9 +6,9 @@ function of the user's own) is left out, and said so where it is missed.
 
 from __future__ import annotations
 
+import io
 import json
 import os
-import tempfile
 import zipfile
 import zlib
 from dataclasses import asdict, dataclass
@@ -22,6 +22,7 @@ from messirl.estimators.base import IRLEstimator
 from messirl.estimators.em import EMMaxEnt
 from messirl.estimators.maxent import MaxEntIRL
 from messirl.estimators.messi import MESSI
+from messirl.optimise import HISTORY
 from messirl.problem.mdp import MDP
 from messirl.similarity import RBF, CompleteGraph, Exponential, Precomputed
 
@@ -31,6 +32,10 @@ SIMILARITIES: dict[str, Any] = {c.__name__: c for c in (RBF, Exponential, Comple
 ARRAYS = ("theta_", "theta_init_", "feature_counts_", "visitation_", "start_", "history_")
 OPTIONAL_ARRAYS = ("goals_", "penalty_matrix_", "weights_")
 NUMBERS = ("objective_", "n_iter_", "converged_", "termination_", "gradient_norm_")
+BROKEN = (
+    *(zipfile.BadZipFile, zlib.error, EOFError, LookupError, TypeError, ValueError, AttributeError),
+    *(ArithmeticError, MemoryError, OSError, RuntimeError),
+)
 NAMES = ("state_names", "action_names", "feature_names")
 
 
@@ -63,34 +68,24 @@ def save(estimator: IRLEstimator, path: str | os.PathLike[str]) -> None:
             arrays[name] = np.asarray(value)
     arrays["description"] = np.frombuffer(json.dumps(described).encode(), dtype=np.uint8)
     target = Path(path)
-    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as part:
-        try:
-            np.savez_compressed(part, **arrays)
-            part.close()
-            os.replace(part.name, target)
-        except BaseException:
-            Path(part.name).unlink(missing_ok=True)
-            raise
+    part = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with open(part, "wb") as file:
+            np.savez_compressed(file, **arrays)
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def load(path: str | os.PathLike[str]) -> IRLEstimator:
     """Read a model that `save` wrote; ValueError if the file is not one or is damaged. Nothing in it is executed."""
-    broken = (
-        zipfile.BadZipFile,
-        zlib.error,
-        EOFError,
-        KeyError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        OverflowError,
-    )
+    content = io.BytesIO(Path(path).read_bytes())  # from here on only the content can be at fault
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+        with np.load(content, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
             described = json.loads(arrays["description"].tobytes())
             kind, version = described["format"], described["version"]
-    except (*broken, NotImplementedError, RuntimeError) as error:
+    except BROKEN as error:
         raise ValueError(f"{os.fspath(path)} is not a messirl model, or is damaged ({error})") from error
     if kind != FORMAT:
         raise ValueError(f"{os.fspath(path)} is not a messirl model")
@@ -98,7 +93,7 @@ def load(path: str | os.PathLike[str]) -> IRLEstimator:
         raise ValueError(f"{os.fspath(path)} is a model of format {version}; this messirl reads format {VERSION}")
     try:
         return _restored(described, arrays)
-    except broken as error:
+    except BROKEN as error:
         raise ValueError(f"{os.fspath(path)} is a damaged messirl model ({error})") from error
 
 
@@ -115,8 +110,15 @@ def _restored(described: dict[str, Any], arrays: dict[str, Any]) -> IRLEstimator
     for name in OPTIONAL_ARRAYS:
         if name in arrays or name == "goals_":
             setattr(estimator, name, arrays.get(name))
-    if estimator.theta_.shape != (mdp.n_features,) or estimator.start_.shape != (mdp.n_states,):
-        raise ValueError("its parts do not fit together")
+    d, n = (mdp.n_features,), (mdp.n_states,)
+    wanted = {"theta_": d, "theta_init_": d, "feature_counts_": d, "visitation_": n, "start_": n}
+    for name, shape in wanted.items():
+        if arrays[name].shape != shape or not np.isfinite(arrays[name]).all():
+            raise ValueError(f"its {name} does not fit its MDP")
+    if "penalty_matrix_" in arrays and arrays["penalty_matrix_"].shape != d * 2:
+        raise ValueError("its penalty_matrix_ does not fit its MDP")
+    if not set(HISTORY.names or ()) <= set(arrays["history_"].dtype.names or ()):
+        raise ValueError("its history_ lacks columns")
     estimator.history_ = estimator.history_.view(np.recarray)
     if "weights_" in arrays:
         estimator.effective_sample_size_ = 1.0 / float(estimator.weights_ @ estimator.weights_)

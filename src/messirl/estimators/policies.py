@@ -21,9 +21,9 @@ class GoalPolicies(Mapping[int, Floats]):
         self._known: dict[int, Floats] = {}
 
     def __getitem__(self, goal: int) -> Floats:
-        goal = int(goal)
-        if not 0 <= goal < self._mdp.n_states:
+        if goal not in self:
             raise KeyError(goal)
+        goal = int(goal)
         if goal not in self._known:
             self._known[goal] = np.ascontiguousarray(self._policy(goal))
         return self._known[goal]
@@ -35,7 +35,9 @@ class GoalPolicies(Mapping[int, Floats]):
             return reachable_policy(self._mdp, self._reward, self._start, goal)
 
     def __contains__(self, goal: object) -> bool:
-        return isinstance(goal, int | np.integer) and bool(0 <= goal < self._mdp.n_states)
+        return (
+            isinstance(goal, int | np.integer) and not isinstance(goal, bool) and bool(0 <= goal < self._mdp.n_states)
+        )
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._goals)

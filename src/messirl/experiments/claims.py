@@ -2,8 +2,8 @@
 
 Every test is on differences paired over runs, with a 95 % interval: a claim *holds* where the interval says so, *does
 not hold* where it says the opposite, and is *undecided* in between. Where a moment is picked out as the best, it is
-picked on one half of the runs and tested on the other. Each claim is decided for the paper's fixed steps and, where it can be,
-for the exact optimum of the same objective: where the two differ, the claim is an artefact of the step.
+picked on one half of the runs and tested on the other. Each claim is decided for the paper's fixed steps and, where it
+can be, for the exact optimum of the same objective: where the two differ, the claim is an artefact of the step.
 """
 
 from __future__ import annotations

@@ -110,15 +110,20 @@ def visits(
     stored = stored_policy(mdp, policy)
     begin = start_of(mdp, start)
     if mdp.horizon is not None:
+        if not (mdp.allowed | mdp.terminal[:, None]).all():
+            _check_allowed(mdp, (np.asarray(policy) > 0) & ~mdp.allowed & ~mdp.terminal[:, None])
         return visit_finite(mdp, stored, begin, steps=steps)
     ends = mdp.terminal if goal is None else np.arange(mdp.n_states) == goal
-    frame_free = ~ends & (stored[:, : mdp.n_states].sum(axis=0) > 0)
-    _check_rows(mdp, stored[:, : mdp.n_states], frame_free)
-    result = visit_stationary(mdp, stored, begin, frame_free, steps=steps)
-    lost = (result.states > 0) & ~ends & ~frame_free
-    if (lost.any() and mdp.discount == 1.0) or not np.isfinite(result.states).all():
-        where = f" (for example in state {int(np.argmax(lost))})" if lost.any() else ""
-        raise ValueError(f"under this policy a trajectory need not end{where}: with discount=1 it must reach an end")
+    moving = ~ends & (stored[:, : mdp.n_states].sum(axis=0) > 0)
+    _check_rows(mdp, stored[:, : mdp.n_states], ends, moving)
+    result = visit_stationary(mdp, stored, begin, moving, steps=steps)
+    if not np.isfinite(result.states).all():
+        raise ValueError("under this policy a trajectory need not end: with discount=1 it must reach an end")
+    lost = (result.states > 0) & ~ends & ~moving
+    if lost.any():  # a state that has no value has no policy either; any other must
+        lost &= structure(mdp, goal).alive
+    if lost.any():
+        raise ValueError(f"state {int(np.argmax(lost))} is reached, but policy[{int(np.argmax(lost))}] is all zero")
     return result
 
 
@@ -135,12 +140,19 @@ def stored_policy(mdp: MDP, policy: npt.ArrayLike) -> Floats:
     return layout_of(mdp).action_major(array)
 
 
-def _check_rows(mdp: MDP, stored: Floats, free: npt.NDArray[np.bool_]) -> None:
+def _check_rows(mdp: MDP, stored: Floats, ends: npt.NDArray[np.bool_], moving: npt.NDArray[np.bool_]) -> None:
     low, sums = stored.min(axis=0), stored.sum(axis=0)
-    wrong = ~(low >= 0.0) | ~np.isfinite(sums) | (free & (np.abs(sums - 1.0) > 1e-6))
+    wrong = ~(low >= 0.0) | ~np.isfinite(sums) | (moving & (np.abs(sums - 1.0) > 1e-6))
     if wrong.any():
         s = int(np.argmax(wrong))
         raise ValueError(f"policy[{s}] is {stored[:, s]}: probabilities must be >= 0 and sum to 1")
+    _check_allowed(mdp, (stored.T > 0) & ~mdp.allowed & ~ends[:, None])
+
+
+def _check_allowed(mdp: MDP, forbidden: npt.NDArray[np.bool_]) -> None:
+    if forbidden.any():
+        s, a = np.argwhere(forbidden)[0][-2:]
+        raise ValueError(f"the policy takes action {a} in state {s}, which is not allowed there")
 
 
 def start_of(mdp: MDP, start: Any = None) -> Floats:
@@ -154,6 +166,6 @@ def start_of(mdp: MDP, start: Any = None) -> Floats:
 
 def _given_start(mdp: MDP, start: npt.ArrayLike) -> Floats:
     array = np.asarray(start, dtype=np.float64)
-    if array.shape != (mdp.n_states,) or not np.isfinite(array).all() or (array < 0).any():
-        raise ValueError(f"start must be {mdp.n_states} weights, finite and not negative")
+    if array.shape != (mdp.n_states,) or not np.isfinite(array).all() or (array < 0).any() or not array.any():
+        raise ValueError(f"start must be {mdp.n_states} weights, finite and not negative, and not all zero")
     return array

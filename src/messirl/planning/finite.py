@@ -29,22 +29,13 @@ def solve_finite(mdp: MDP, reward: Floats) -> tuple[Floats, Floats]:
     values[-1] = layout.pad(terms.end)
     if lifespan(mdp) is None:
         ends = np.flatnonzero(mdp.terminal)
-        soft_backward(
-            *layout.dynamics,
-            terms.state,
-            terms.action,
-            mdp.discount,
-            ends,
-            terms.end[ends],
-            values,
-            policy,
-            horizon - 1,
-            0,
-        )
+        model = (terms.state, terms.action, mdp.discount, ends, terms.end[ends])
+        soft_backward(*layout.dynamics, *model, values, policy)
         return values[:, : mdp.n_states], policy
     for t in range(horizon - 2, -1, -1):
         terms, fixed, kept = _survivors(mdp, layout, reward, horizon - 1 - t)
-        soft_backward(*layout.dynamics, terms.state, terms.action, mdp.discount, fixed, kept, values, policy, t + 1, t)
+        model = (terms.state, terms.action, mdp.discount, fixed, kept)
+        soft_backward(*layout.dynamics, *model, values[t : t + 2], policy[t : t + 1])
     return _with_dead_ends(mdp, values[:, : mdp.n_states]), policy
 
 

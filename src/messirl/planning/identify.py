@@ -19,34 +19,42 @@ from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Ints
 
 RELATIVE = 1e-10
+ROUNDING = 1e-9
 MAX_STATES = 200_000  # beyond, the factorisation would cost more than the fit
 MAX_STEPS = 200  # of a horizon: the rank settles long before
 MAX_GOALS = 16
 
 
+Gram = tuple[Floats, Floats]  # G and the size of each feature's values
+
+
 def unidentified(mdp: MDP, start: Floats | None, goals: Ints | None, *, noncausal: bool = False) -> Floats:
-    """An orthonormal basis (k, d) of the directions of θ that no trajectory from these starts can tell."""
+    """A basis (k, d) of the directions of θ that no trajectory from these starts can tell."""
     if mdp.n_states > MAX_STATES:
         return np.zeros((0, mdp.n_features))
     if goals is not None:
         distinct, often = np.unique(goals, return_counts=True)
-        gram = np.zeros((mdp.n_features, mdp.n_features))
+        gram, scale = np.zeros((mdp.n_features, mdp.n_features)), np.zeros(mdp.n_features)
         for i, goal in enumerate(distinct[np.argsort(-often, kind="stable")]):
-            gram += _gram_endless(mdp, structure(mdp, int(goal)), None, noncausal=noncausal)
-            if i + 1 >= MAX_GOALS or len(_null(gram)) == 0:
+            more, size = _gram_endless(mdp, structure(mdp, int(goal)), None, noncausal=noncausal)
+            gram, scale = gram + more, np.maximum(scale, size)
+            if i + 1 >= MAX_GOALS or len(_null(gram, scale)) == 0:
                 break
-        return _null(gram)
+        return _null(gram, scale)
     if mdp.horizon is not None:
-        return _null(_gram_finite(mdp, start, noncausal=noncausal))
-    return _null(_gram_endless(mdp, structure(mdp), start, noncausal=noncausal))
+        return _null(*_gram_finite(mdp, start, noncausal=noncausal))
+    return _null(*_gram_endless(mdp, structure(mdp), start, noncausal=noncausal))
 
 
-def _null(gram: Floats) -> Floats:
+def _null(gram: Floats, scale: Floats) -> Floats:
+    """The null space of G; `scale` (d,) is the size of each feature's values, below which lies rounding."""
     size = np.sqrt(np.maximum(np.diag(gram), 0.0))
+    size = np.where(size > ROUNDING * scale, size, 0.0)
     unit = np.where(size > 0, size, 1.0)
-    values, vectors = np.linalg.eigh(gram / np.outer(unit, unit))
-    basis = vectors[:, values <= RELATIVE * max(float(values[-1]), 1e-300)].T / unit
-    return np.asarray(np.linalg.qr(basis.T)[0].T) if len(basis) else np.zeros((0, len(gram)))
+    seen = size > 0
+    values, vectors = np.linalg.eigh(np.where(np.outer(seen, seen), gram / np.outer(unit, unit), 0.0))
+    basis = vectors[:, values <= RELATIVE * max(float(values[-1]), 1e-300)].T
+    return np.where(np.abs(basis) > 1e-6, basis, 0.0) / unit
 
 
 def _rows(mdp: MDP) -> Floats:
@@ -88,7 +96,7 @@ def _reachable(mdp: MDP, live: np.ndarray, start: Floats | None) -> np.ndarray:
         seen = more
 
 
-def _gram_endless(mdp: MDP, frame: Structure, start: Floats | None, *, noncausal: bool) -> Floats:
+def _gram_endless(mdp: MDP, frame: Structure, start: Floats | None, *, noncausal: bool) -> Gram:
     rows, average = _rows(mdp), _average(mdp, frame.live)
     end = np.zeros((mdp.n_states, mdp.n_features))
     if not mdp.state_action:
@@ -96,10 +104,10 @@ def _gram_endless(mdp: MDP, frame: Structure, start: Floats | None, *, noncausal
     system = sp.csc_array(sp.eye_array(mdp.n_states) - mdp.discount * (average @ mdp.transitions))
     here = splu(system).solve(np.ascontiguousarray(average @ rows + end))
     live = frame.live & _reachable(mdp, frame.live, start)[:, None]
-    return _spread(mdp, rows, here, here, live, noncausal=noncausal)
+    return _spread(mdp, rows, here, here, live, noncausal=noncausal), np.abs(here).max(axis=0)
 
 
-def _gram_finite(mdp: MDP, start: Floats | None, *, noncausal: bool) -> Floats:
+def _gram_finite(mdp: MDP, start: Floats | None, *, noncausal: bool) -> Gram:
     assert mdp.horizon is not None
     rows = _rows(mdp)
     stuck = ~mdp.allowed.any(axis=1) & ~mdp.terminal
@@ -114,6 +122,6 @@ def _gram_finite(mdp: MDP, start: Floats | None, *, noncausal: bool) -> Floats:
         here[mdp.terminal] = end[mdp.terminal]
         gram += _spread(mdp, rows, ahead, here, at, noncausal=noncausal)
         ahead = here
-        if len(_null(gram)) == 0:
+        if len(_null(gram, np.abs(ahead).max(axis=0))) == 0:
             break
-    return gram
+    return gram, np.abs(ahead).max(axis=0)

@@ -139,10 +139,8 @@ def _action_values(shared, off, idx, prob, action_reward, gamma, v, b, gathered,
 
 @inlined
 def _widest(off):
-    widest = 0
-    for b in range(off.shape[0] - 1):
-        widest = max(widest, off[b + 1] - off[b])
-    return widest
+    """The most slots of any block."""
+    return np.max(off[1:] - off[:-1])
 
 
 @jit
@@ -195,41 +193,16 @@ def hard_sweep(shared, off, idx, prob, n_actions, state_reward, action_reward, g
 
 @jit
 def soft_backward(
-    shared,
-    off,
-    idx,
-    prob,
-    n_actions,
-    state_reward,
-    action_reward,
-    gamma,
-    fixed,
-    fixed_value,
-    values,
-    policy,
-    hi,
-    lo,
+    shared, off, idx, prob, n_actions, state_reward, action_reward, gamma, fixed, fixed_value, values, policy
 ):
-    """values[t], policy[t] for t = hi−1 … lo from values[hi]; `fixed` states keep their value and have no policy."""
-    for t in range(hi - 1, lo - 1, -1):
-        soft_sweep(
-            shared,
-            off,
-            idx,
-            prob,
-            n_actions,
-            state_reward,
-            action_reward,
-            gamma,
-            values[t + 1],
-            values[t],
-            policy[t],
-        )
+    """values[t], policy[t] from the last values back to the first; `fixed` states keep theirs and have no policy."""
+    for t in range(policy.shape[0] - 1, -1, -1):
+        v, out = values[t + 1], values[t]
+        soft_sweep(shared, off, idx, prob, n_actions, state_reward, action_reward, gamma, v, out, policy[t])
         for j in range(fixed.shape[0]):
-            s = fixed[j]
-            values[t, s] = fixed_value[j]
+            out[fixed[j]] = fixed_value[j]
             for a in range(n_actions):
-                policy[t, a, s] = 0.0
+                policy[t, a, fixed[j]] = 0.0
 
 
 @jit
@@ -270,8 +243,7 @@ def forward(shared, off, idx, prob, n_actions, policies, moving, start, gamma, t
     sums = np.empty(B)
     worst = 0.0
     weight = 1.0
-    for s in range(n_states):
-        total[s] += now[s]
+    total += now
     for t in range(policies.shape[0]):
         policy = policies[t]
         for b in range(off.shape[0] - 1):
@@ -281,8 +253,7 @@ def forward(shared, off, idx, prob, n_actions, policies, moving, start, gamma, t
                 reached |= now[at + i] > 0.0
             if not reached:
                 continue
-            for i in range(B):
-                sums[i] = -moving[at + i]
+            sums[:] = -moving[at : at + B]
             for a in range(n_actions):
                 for i in range(B):
                     p = policy[a, at + i]
@@ -403,7 +374,7 @@ def bicgstab(off, idx, weights, gamma, scale, b, x, tolerance, max_iter):
             x[i] += alpha * p[i] + omega * r[i]
             r[i] -= omega * t[i]
             worst = max(worst, abs(r[i]))
-        if not worst < 1e300:
+        if not worst < 1e300:  # overflow, or not a number
             break
     return worst
 
@@ -412,7 +383,7 @@ def bicgstab(off, idx, weights, gamma, scale, b, x, tolerance, max_iter):
 def noncausal_backward(indptr, indices, log_prob, n_actions, reward, last, gamma, log_z, policy):
     """log Z_t(s) = log Σ_a exp(γ^t r(s,a)) Σ_s' p(s'|s,a) Z_{t+1}(s') for t = H−2 … 0, from log_z[H−1].
 
-    `last[t]` entries that are finite stay: terminal states. π_t(a|s) is the share of action a in the sum.
+    States with a finite `last` are terminal. π_t(a|s), zero before the call, is the share of action a in the sum.
     """
     n_states = reward.shape[0]
     q = np.empty(n_actions)
@@ -422,8 +393,6 @@ def noncausal_backward(indptr, indices, log_prob, n_actions, reward, last, gamma
         for s in range(n_states):
             if last[s] > -math.inf:
                 log_z[t, s] = scale * last[s]
-                for a in range(n_actions):
-                    policy[t, a, s] = 0.0
                 continue
             top = -math.inf
             for a in range(n_actions):
@@ -440,8 +409,6 @@ def noncausal_backward(indptr, indices, log_prob, n_actions, reward, last, gamma
                 top = max(top, q[a])
             if top == -math.inf:
                 log_z[t, s] = -math.inf
-                for a in range(n_actions):
-                    policy[t, a, s] = 0.0
                 continue
             mass = 0.0
             for a in range(n_actions):
@@ -459,8 +426,7 @@ def noncausal_forward(indptr, indices, log_prob, n_actions, reward, start, gamma
     """
     n_states = reward.shape[0]
     now = start.copy()
-    for s in range(n_states):
-        total[s] += now[s]
+    total += now
     weight = 1.0
     for t in range(log_z.shape[0] - 1):
         then = np.zeros(n_states)
@@ -524,31 +490,6 @@ def lifetimes(indptr, n_actions, parents_ptr, parents, ends, dead):
                 queue[filled] = parent
                 filled += 1
     return life, row_life
-
-
-@jit
-def reaches(n_actions, parents_ptr, parents, live_rows, ends):
-    """Which states reach an end by live rows, bool (S,)."""
-    n_states = ends.shape[0]
-    seen = ends.copy()
-    queue = np.empty(n_states, np.int64)
-    filled = 0
-    for s in range(n_states):
-        if ends[s]:
-            queue[filled] = s
-            filled += 1
-    head = 0
-    while head < filled:
-        s = queue[head]
-        head += 1
-        for j in range(parents_ptr[s], parents_ptr[s + 1]):
-            row = parents[j]
-            parent = row // n_actions
-            if live_rows[row] and not seen[parent]:
-                seen[parent] = True
-                queue[filled] = parent
-                filled += 1
-    return seen
 
 
 @jit

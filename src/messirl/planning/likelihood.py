@@ -39,14 +39,14 @@ def _log_likelihood(mdp: MDP, policy: Floats, trajectories: Trajectories) -> Flo
     if trajectories.actions is not None:
         share = policy[(*where, trajectories.actions)]
     else:
-        share = _move_probability(mdp, policy[where], states, entered)
+        share = move_probability(mdp, policy[where], states, entered)
     with np.errstate(divide="ignore"):
         steps = np.log(share)
     trip = np.repeat(np.arange(len(trajectories)), trajectories.lengths - 1)
     return np.bincount(trip, steps, len(trajectories)).astype(np.float64)
 
 
-def _move_probability(mdp: MDP, rows: Floats, states: Ints, entered: Ints) -> Floats:
+def move_probability(mdp: MDP, rows: Floats, states: Ints, entered: Ints) -> Floats:
     """Σ_a π(a|s) p(s'|s,a) of every step; rows (N, A) are the policies where the steps start."""
     total = np.zeros(states.size)
     keys = mdp.memo("entry keys", lambda: _entry_keys(mdp))

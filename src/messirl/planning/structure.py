@@ -14,7 +14,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.sparse.csgraph import breadth_first_order
 
-from messirl.planning.kernels import FOREVER, lifetimes, reaches
+from messirl.planning.kernels import FOREVER, lifetimes
 from messirl.problem.mdp import MDP
 
 Ints = npt.NDArray[np.int64]
@@ -42,15 +42,31 @@ def structure(mdp: MDP, goal: int | None = None, within: Flags | None = None) ->
 
 def reachable(mdp: MDP, start: npt.NDArray[np.float64], goal: int | None = None) -> Flags:
     """The states that can be met from where `start` is positive, (S,); with a goal, before or when it is reached."""
-    rows = np.repeat(np.arange(mdp.n_states), mdp.n_actions)
-    moves = np.repeat(rows, np.diff(mdp.transitions.indptr))
-    graph = sp.coo_array((np.ones(moves.size), (moves, mdp.transitions.indices)), shape=(mdp.n_states, mdp.n_states))
-    hub = sp.coo_array(np.where(start > 0, 1.0, 0.0)[None, :])
-    if goal is not None:
-        graph = sp.diags_array((np.arange(mdp.n_states) != goal).astype(float)) @ graph
-    whole = sp.csr_array(sp.block_array([[graph, None], [hub, sp.coo_array((1, 1))]]))
-    seen = np.zeros(mdp.n_states + 1, dtype=bool)
-    seen[breadth_first_order(whole, mdp.n_states, return_predecessors=False)] = True
+    source, target = _arcs(mdp)
+    open_ = source != goal if goal is not None else slice(None)
+    return _spread(mdp.n_states, source[open_], target[open_], start > 0)
+
+
+def _reaches(mdp: MDP, live: Flags, ends: Flags) -> Flags:
+    """Which states reach an end by live rows (S·A,), bool (S,)."""
+    source, target = _arcs(mdp)
+    used = np.repeat(live, np.diff(mdp.transitions.indptr))
+    return _spread(mdp.n_states, target[used], source[used], ends)
+
+
+def _arcs(mdp: MDP) -> tuple[Ints, Ints]:
+    """State left and state entered of every stored probability."""
+    rows = np.repeat(np.arange(mdp.transitions.shape[0]), np.diff(mdp.transitions.indptr))
+    return rows // mdp.n_actions, mdp.transitions.indices
+
+
+def _spread(n: int, source: Ints, target: Ints, seeds: Flags) -> Flags:
+    """What can be got to from the seeds along arcs, by breadth-first search from one more node that leads to them."""
+    first = np.flatnonzero(seeds)
+    arcs = (np.concatenate([source, np.full(first.size, n)]), np.concatenate([target, first]))
+    graph = sp.csr_array(sp.coo_array((np.ones(arcs[0].size), arcs), shape=(n + 1, n + 1)))
+    seen = np.zeros(n + 1, dtype=bool)
+    seen[breadth_first_order(graph, n, return_predecessors=False)] = True
     return seen[:-1]
 
 
@@ -75,7 +91,7 @@ def _build(mdp: MDP, goal: int | None, within: Flags | None) -> Structure:
         live &= np.repeat(alive & ~ends, mdp.n_actions)
         if mdp.discount < 1.0:
             break
-        lost = alive & ~reaches(mdp.n_actions, parents_ptr, parents, live, ends)
+        lost = alive & ~_reaches(mdp, live, ends)
         if not lost.any():
             break
         dead = ~alive | lost

@@ -51,6 +51,7 @@ class MDP:
     n_features: int
     state_action: bool
     deterministic: bool
+    _given_allowed: npt.NDArray[np.bool_] | None
     _memo: dict[str, Any]
 
     def __init__(
@@ -80,8 +81,8 @@ class MDP:
         put(self, "discount", _checked_discount(discount))
         put(self, "horizon", _checked_horizon(horizon))
         put(self, "start", None if start is None else _checked_start(start, n_states))
-        put(self, "terminal", _frozen(ends))
-        put(self, "allowed", _frozen(permitted))
+        put(self, "terminal", ends)
+        put(self, "allowed", permitted)
         put(self, "state_names", _checked_names("state_names", state_names, n_states))
         put(self, "action_names", _checked_names("action_names", action_names, n_actions))
         put(self, "feature_names", _checked_names("feature_names", feature_names, n_features))
@@ -90,13 +91,21 @@ class MDP:
         put(self, "n_features", n_features)
         put(self, "state_action", state_action)
         put(self, "deterministic", bool(np.all(matrix.data == 1.0)))
+        put(self, "_given_allowed", None if allowed is None else np.array(allowed))
         put(self, "_memo", {})
+        for value in self.__dict__.values():
+            _freeze(value)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"an MDP does not change: make another one with mdp.replace({name}=...)")
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_memo": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for value in state.values():
+            _freeze(value)
 
     def __repr__(self) -> str:
         kind = "state-action" if self.state_action else "state"
@@ -113,11 +122,12 @@ class MDP:
             "discount": self.discount,
             "horizon": self.horizon,
             "terminal": self.terminal,
+            "allowed": self._given_allowed,
             "state_names": self.state_names,
             "action_names": self.action_names,
             "feature_names": self.feature_names,
         }
-        known = {"transitions", "features", "allowed", *keep}
+        known = {"transitions", "features", *keep}
         for name in changes:
             if name not in known:
                 raise TypeError(f"an MDP has no argument {name!r}: choose from {', '.join(sorted(known))}")
@@ -171,9 +181,13 @@ class MDP:
         return cast(T, self._memo[key])
 
 
-def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    array.flags.writeable = False
-    return array
+def _freeze(value: Any) -> None:
+    """Make an array, or the parts of a sparse one, read-only; leave anything else alone."""
+    if sp.issparse(value):
+        for part in (value.data, value.indices, value.indptr):
+            part.flags.writeable = False
+    elif isinstance(value, np.ndarray):
+        value.flags.writeable = False
 
 
 def _as_rows(transitions: Any) -> tuple[sp.csr_array, int, int]:
@@ -257,8 +271,6 @@ def _checked_dynamics(
     matrix = sp.csr_array(sp.diags_array(factor.ravel()) @ matrix)
     matrix.eliminate_zeros()
     matrix.sort_indices()
-    for part in (matrix.data, matrix.indices, matrix.indptr):
-        part.flags.writeable = False
     return matrix, usable
 
 
@@ -272,8 +284,9 @@ def _checked_features(features: Any, n_states: int, n_actions: int) -> tuple[Any
                 f"{n_states * n_actions}, row s*A + a, and at least one column"
             )
         if not np.all(np.isfinite(table.data)):
-            raise ValueError("features hold a value that is not finite: fill it in or drop the feature")
-        table.data.flags.writeable = False
+            coo = table.tocoo()
+            at = int(np.argmax(~np.isfinite(coo.data)))
+            raise ValueError(f"features[{coo.row[at]}, {coo.col[at]}] is not finite: fill it in or drop the feature")
         return table, rows != n_states
     array = _numbers("features", features)
     fits = (array.ndim == 2 and array.shape[0] == n_states) or (
@@ -287,7 +300,7 @@ def _checked_features(features: Any, n_states: int, n_actions: int) -> tuple[Any
     if not np.all(np.isfinite(array)):
         where = ", ".join(str(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise ValueError(f"features[{where}] is not finite: fill it in or drop the feature")
-    return _frozen(np.ascontiguousarray(array)), array.ndim == 3
+    return np.ascontiguousarray(array), array.ndim == 3
 
 
 def _checked_discount(discount: float) -> float:
@@ -319,7 +332,7 @@ def _checked_start(start: npt.ArrayLike, n_states: int) -> Floats:
     total = float(array.sum())
     if abs(total - 1.0) > SUM_TOLERANCE:
         raise ValueError(f"start sums to {total:.4f}, not 1: divide it by its sum")
-    return _frozen(array / total if abs(total - 1.0) > 1e-12 else array)
+    return array / total if abs(total - 1.0) > 1e-12 else array
 
 
 def _checked_names(what: str, names: Sequence[str] | None, n: int) -> tuple[str, ...] | None:

@@ -63,9 +63,9 @@ def pairwise_penalty(theta: npt.ArrayLike, counts: npt.ArrayLike, weights: Any) 
 
 def similarity_penalty(similarity: Any, trajectories: Any, counts: Floats) -> Floats:
     """M for any similarity: streamed where it can be, else from the matrix that a callable returns."""
-    if hasattr(similarity, "rows"):
+    if hasattr(similarity, "rows") and not isinstance(similarity, type):
         return penalty_matrix(counts, similarity)
-    if not callable(similarity):
+    if not callable(similarity) or isinstance(similarity, type):
         raise TypeError(
             f"similarity must be RBF, Exponential, CompleteGraph, Precomputed or a callable (trajectories, counts) -> "
             f"matrix, not {similarity!r}"

@@ -58,7 +58,8 @@ class Progress:
             self.said = now
             rate = (now - self.began) / max(done - self.first, 1)
             left = f", about {_span(rate * (total - done))} left" if done > self.first and done < total else ""
-            print(f"{self.title}: {done} of {total}{left}", file=sys.stderr, flush=True)
+            sys.stderr.write(f"{self.title}: {done} of {total}{left}\n")
+            sys.stderr.flush()
 
 
 def _span(seconds: float) -> str:

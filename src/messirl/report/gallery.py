@@ -1,0 +1,56 @@
+"""All figures of a reproduction: drawn, saved, and shown with their captions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from messirl.experiments.curves import Curves
+from messirl.report import captions
+from messirl.report.figures import PANELS, domains_figure, em_figure, exact_figure, gain_figure, paper_figure
+from messirl.report.images import Image, render, save
+from messirl.report.markup import Html, join, tag
+from messirl.report.page import figure
+from messirl.report.style import domain_name
+
+
+def gallery(curves: Curves, domains: Sequence[str], folder: Path) -> Html:
+    """Draw what the table has, save it into the folder, and show it domain by domain."""
+    out: list[Html] = []
+    picture = render("domains", lambda: domains_figure(domains))
+    if picture is not None:
+        save(picture, folder)
+        out.append(figure(picture, captions.domains_caption(domains)))
+    for domain, name in file_names(domains).items():
+        small = len([axis for axis in PANELS if curves.methods(domain, axis.figure)]) == 1
+        out.append(tag("h3", domain_name(domain)))
+        drawn = _drawn(curves, domain, name)
+        for image, caption in drawn:
+            save(image, folder)
+            out.append(figure(image, caption, half=small))
+        if not drawn:
+            out.append(tag("p", "These results have no figure for this domain."))
+    return join(out, "\n")
+
+
+def _drawn(curves: Curves, domain: str, name: str) -> list[tuple[Image, str]]:
+    """The figures of one domain that there is data for."""
+    every = (
+        (render(name, lambda: paper_figure(curves, domain)), captions.paper_caption(curves, domain)),
+        (render(f"{name}-gain", lambda: gain_figure(curves, domain)), captions.gain_caption(domain)),
+        (render(f"{name}-em", lambda: em_figure(curves, domain)), captions.em_caption(curves, domain)),
+        (render(f"{name}-exact", lambda: exact_figure(curves, domain)), captions.exact_caption(domain)),
+    )
+    return [(image, caption) for image, caption in every if image is not None]
+
+
+def file_names(domains: Sequence[str]) -> dict[str, str]:
+    """A name for each domain that is safe in every file system, and no two alike."""
+    out: dict[str, str] = {}
+    for domain in domains:
+        name = re.sub(r"[^a-z0-9]+", "-", domain.lower()).strip("-") or "domain"
+        while name in out.values():
+            name += "-again"
+        out[domain] = name
+    return out

@@ -1,0 +1,46 @@
+"""Numbers for people: as many digits as the interval supports, and a minus that is a minus."""
+
+from __future__ import annotations
+
+import math
+
+from messirl.experiments.curves import Interval
+
+MOST = 6  # decimals
+
+
+def decimals(half: float) -> int:
+    """Decimals that show two digits of half an interval's width."""
+    if not math.isfinite(half) or half <= 0:
+        return 4
+    return min(max(1 - math.floor(math.log10(half)), 0), MOST)
+
+
+def number(value: float, places: int, *, signed: bool = False) -> str:
+    """Fixed decimals; zero has no sign, and what is not a number says so."""
+    if math.isnan(value):
+        return "undefined"
+    if math.isinf(value):
+        return "−∞" if value < 0 else "∞"
+    text = f"{value:+.{places}f}" if signed else f"{value:.{places}f}"
+    if float(text) == 0:
+        text = text.lstrip("+-")
+    return text.replace("-", "−")
+
+
+def mean_and_interval(found: Interval, *, signed: bool = False) -> tuple[str, str]:
+    """The mean, and its 95 % interval in brackets; one run has none."""
+    half = (found.high - found.low) / 2
+    if not math.isfinite(half):
+        return number(found.mean, 4, signed=signed), "one run: no interval"
+    if half == 0:
+        same = number(found.mean, 4, signed=signed)
+        return (same if float(f"{found.mean:.4f}") else "0"), "in every run"
+    places = decimals(half)
+    low, high = (number(end, places, signed=signed) for end in (found.low, found.high))
+    return number(found.mean, places, signed=signed), f"[{low}, {high}]"
+
+
+def plain(value: float) -> str:
+    """A setting: no more digits than it has."""
+    return f"{value:g}".replace("-", "−")
