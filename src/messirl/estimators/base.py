@@ -86,7 +86,7 @@ class IRLEstimator(BaseEstimator):
     def _theta_start(self, mdp: MDP, objective: Objective) -> Floats:
         given = self.theta_init
         if self.warm_start and hasattr(self, "theta_"):
-            given = self.theta_
+            return np.asarray(np.clip(self.theta_, -self._bound, self._bound))
         if isinstance(given, str):
             if given != "random":
                 raise ValueError(f"theta_init={given!r}: give an array, 'random' or None for zeros")
@@ -96,6 +96,8 @@ class IRLEstimator(BaseEstimator):
             theta = np.asarray(given, dtype=np.float64)
             if theta.shape != (mdp.n_features,) or not np.isfinite(theta).all():
                 raise ValueError(f"theta_init must be {mdp.n_features} finite numbers, one a feature")
+            if np.abs(theta).max() > self._bound:
+                raise ValueError(f"theta_init goes up to {np.abs(theta).max():g}, beyond theta_max={self._bound:g}")
             return theta
         theta = np.zeros(mdp.n_features)
         if mdp.horizon is not None or mdp.discount < 1.0 or np.isfinite(objective(theta).value):
@@ -205,6 +207,7 @@ class IRLEstimator(BaseEstimator):
         """π(·|s) of every state given, (n, A). With a horizon say which step, with goals which goal."""
         self._fitted()
         at = np.asarray(states)
+        at = at.astype(np.int64) if at.size == 0 else at
         if at.dtype.kind not in "iu" or at.ndim != 1:
             raise TypeError("states must be a flat sequence of whole numbers")
         if at.size and not (at.min() >= 0 and at.max() < self.mdp_.n_states):

@@ -209,9 +209,9 @@ def _legend(figure: Any, methods: Sequence[str], where: str, etas: tuple[int, ..
         Line2D([], [], color=o.colour, linestyle=o.dashes, linewidth=o.width, marker=o.marker, label=o.label)
         for o in looks
     ]
-    # About 14 letters an inch, and 9 more for each line before its label.
+    # About 15 letters an inch, and 9 more for each line before its label.
     letters = sum(len(o.label) + 9 for o in looks)
-    rows = int(np.ceil(letters / (14.0 * figure.get_figwidth())))
+    rows = int(np.ceil(letters / (15.6 * figure.get_figwidth())))
     figure.legend(handles=handles, loc=where, ncols=int(np.ceil(len(handles) / rows)))
 
 

@@ -6,7 +6,7 @@ import math
 
 from messirl.experiments.curves import Interval
 
-MOST = 6  # decimals
+MOST = 5  # decimals
 
 
 def decimals(half: float) -> int:

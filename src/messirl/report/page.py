@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from messirl.report.markup import Html, join, tag
 from messirl.report.images import Image
+from messirl.report.markup import Html, join, tag
 
 CSS = """
 :root { --ink: #1b1b1b; --soft: #5b5b5b; --line: #d9d9d9; --pale: #f6f6f4; }
@@ -28,8 +28,14 @@ th, td { padding: .45rem .7rem; text-align: left; vertical-align: top; border-bo
 thead th { border-bottom: 1.5px solid var(--ink); font-weight: 500; vertical-align: bottom; }
 tbody th { font-weight: 500; }
 table.counts td, table.counts th + th, table.results td { text-align: right; font-variant-numeric: tabular-nums; }
+table.counts th.part { padding-top: 1.3rem; border-bottom: 1.5px solid var(--ink); }
+table.counts th[colspan] + th { border-left: 1.5rem solid #fff; }
+table.counts thead th[colspan] { text-align: center; font-weight: 600; }
+table.counts thead td { border: 0; }
 table.results thead th + th { text-align: right; }
 table.claims { width: 100%; min-width: 46rem; }
+table.claims thead th { white-space: nowrap; font-size: .82rem; }
+table.claims td, table.claims thead th { padding-left: .35rem; padding-right: .35rem; }
 table.claims tbody th { width: 27%; min-width: 13rem; }
 table.claims .text, table.claims .note, table.claims .number { display: block; }
 .note { color: var(--soft); font-size: .78rem; line-height: 1.35; margin-top: .15rem; font-weight: normal; }
@@ -41,7 +47,7 @@ table.claims .text, table.claims .note, table.claims .number { display: block; }
 .fails { color: #8a3000; background: #fde9dd; border-color: #e5a27a; }
 .undecided { color: #484848; background: #f0f0f0; border-color: #c2c2c2; }
 td.none { color: var(--soft); }
-ul.differences li { margin-bottom: .35rem; }
+table.differences tbody th { max-width: 34rem; }
 figure { margin: 1.6rem 0 2.4rem; }
 figure .wide { margin: 0; }
 figure img { display: block; width: 100%; min-width: 640px; height: auto; }

@@ -11,8 +11,8 @@ import pyarrow as pa
 from messirl.experiments.curves import LEVEL, Curves, interval
 from messirl.report import verdicts
 from messirl.report.gallery import gallery
-from messirl.report.markup import Html, join, row, table, tag
 from messirl.report.images import write_bytes
+from messirl.report.markup import Html, join, row, table, tag
 from messirl.report.numbers import mean_and_interval
 from messirl.report.origin import Origin, choices, command, environment, origin, settings_table
 from messirl.report.page import contents, document, section
@@ -89,7 +89,7 @@ def _summary(claims: Sequence[dict[str, Any]]) -> list[Html]:
 def _results_note(made: Origin) -> Html:
     return tag(
         "p",
-        f"Mean over {_runs(made)} at the settings below, with {LEVEL:.0%} interval; higher is better. The intervals "
+        f"Mean over {_runs(made)} at the settings below, with {100 * LEVEL:g} % interval; higher is better. The intervals "
         "are of each mean by itself. Methods are compared run by run, in the claims.",
     )
 

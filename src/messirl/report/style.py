@@ -13,6 +13,7 @@ from typing import Any
 EXACT = "/exact"
 MAIN = ("MaxEnt", "MESSIMAX", "MESSI-mu1", "MESSI-mu2", "MESSI-mu3")
 ANCHORS = ("MaxEnt", "MESSI-mu1")  # repeated beside the sceptic's baselines, for comparison
+AGAINST = " against "
 DOMAIN_NAMES = {
     "highway": "Highway",
     "gridworld": "Grid-world",
@@ -72,7 +73,10 @@ def eta_of(method: str) -> int | None:
 
 
 def domain_name(domain: str) -> str:
-    """A domain in words; `pit against highway` in its two."""
+    """A domain in words; a comparison of two, `a against b`, in the words of both."""
+    first, against, second = domain.partition(AGAINST)
+    if against:
+        return domain_name(first) + AGAINST + domain_name(second).lower()
     return DOMAIN_NAMES.get(domain, domain)
 
 

@@ -10,7 +10,7 @@ from messirl.experiments.claims import FAILS, HOLDS, UNDECIDED
 from messirl.experiments.curves import Interval
 from messirl.report.markup import Html, join, row, table, tag
 from messirl.report.numbers import mean_and_interval
-from messirl.report.style import MAIN, domain_name, in_order, look
+from messirl.report.style import AGAINST, MAIN, domain_name, in_order, look
 
 Row = dict[str, Any]
 VERDICTS = (HOLDS, FAILS, UNDECIDED)
@@ -21,20 +21,29 @@ OWN = "not in the paper"
 
 
 def summary(claims: Sequence[Row]) -> Html:
-    """How many claims of the paper hold, by domain and solver, and the sceptic's questions beside them."""
-    head = row("", *(f"{s} {v}" for v, s in SIGNS.items()), head=True)
+    """How many claims hold, by domain and solver: the paper's, and below them the sceptic's."""
+    if not claims:
+        return tag("p", "No claim could be decided from these results.")
+    solvers = [solver for solver in SOLVERS if any(c["solver"] == solver for c in claims)]
+    above = tag(
+        "tr", tag("td"), *(tag("th", SOLVERS[s], colspan=str(len(VERDICTS)), scope="colgroup") for s in solvers)
+    )
+    head = row("The paper’s claims", *(f"{SIGNS[v]} {v}" for _ in solvers for v in VERDICTS), head=True)
+    rows = _counts([c for c in claims if c["where"] != OWN], solvers)
+    asked = _counts([c for c in claims if c["where"] == OWN], solvers)
+    if asked:
+        wide = str(1 + len(solvers) * len(VERDICTS))
+        rows.append(tag("tr", tag("th", "Is MESSI(μ1) better than the other baselines?", colspan=wide, class_="part")))
+    return table([above, head], rows + asked, "counts")
+
+
+def _counts(claims: Sequence[Row], solvers: Sequence[str]) -> list[Html]:
+    places = {d: "Between domains" if AGAINST in d else domain_name(d) for d in in_order([c["domain"] for c in claims])}
     rows = []
-    for title, chosen in (
-        ("", [c for c in claims if c["where"] != OWN]),
-        (" — MESSI(μ1) better than the other baselines?", [c for c in claims if c["where"] == OWN]),
-    ):
-        for domain in in_order(sorted({c["domain"] for c in chosen})):
-            for solver, words in SOLVERS.items():
-                here = [c["verdict"] for c in chosen if c["domain"] == domain and c["solver"] == solver]
-                if here:
-                    name = f"{domain_name(domain)}, {words}{title}"
-                    rows.append(row(name, *(str(here.count(v)) for v in VERDICTS)))
-    return table([head], rows, "counts") if rows else tag("p", "No claim could be decided from these results.")
+    for place in dict.fromkeys(places.values()):
+        here = [(c["solver"], c["verdict"]) for c in claims if places[c["domain"]] == place]
+        rows.append(row(place, *(str(here.count((s, v))) for s in solvers for v in VERDICTS)))
+    return rows
 
 
 def sentence(claims: Sequence[Row]) -> str:
@@ -63,7 +72,7 @@ def tables(claims: Sequence[Row]) -> Html:
             if any(c["domain"] == domain and c["solver"] == solver for c in rows)
         ]
         out.append(tag("h3", *_heading(where)))
-        head = row("claim", *(join([tag("b", domain_name(d)), tag("br"), SOLVERS[s]]) for d, s in columns), head=True)
+        head = row("Claim", *(join([tag("b", domain_name(d)), tag("br"), SOLVERS[s]]) for d, s in columns), head=True)
         body = [_claim([c for c in rows if c["id"] == one], columns) for one in dict.fromkeys(c["id"] for c in rows)]
         out.append(table([head], body, "claims"))
     return join(out)
@@ -89,9 +98,10 @@ def differences(claims: Sequence[Row]) -> Html:
             f"solver decides and the other does not.",
         )
     ]
-    for title, pairs in (("Opposite:", opposite), ("Decided by one solver only:", open_)):
+    for title, pairs in (("Opposite verdicts", opposite), ("Decided by one solver only", open_)):
         if pairs:
-            out += [tag("p", tag("b", title)), tag("ul", *(_difference(pair) for pair in pairs), class_="differences")]
+            head = row(title, "Domain", *SOLVERS.values(), head=True)
+            out.append(table([head], [_difference(pair) for pair in pairs], "differences"))
     return join(out)
 
 
@@ -113,7 +123,7 @@ def _heading(where: str) -> list[Html | str]:
     if where == OWN:
         return ["The sceptic’s questions ", tag("small", where)]
     section, _, title = where.partition(", ")
-    return [f"{title} ", tag("small", section)] if title else [where]
+    return [f"{title} ", tag("small", section)] if title else [where[:1].upper() + where[1:]]
 
 
 def _claim(rows: Sequence[Row], columns: Sequence[tuple[str, str]]) -> Html:
@@ -150,7 +160,4 @@ def _verdict(verdict: str) -> Html:
 
 def _difference(pair: dict[str, Row]) -> Html:
     claim = pair["paper"]
-    verdicts: list[Html | str] = []
-    for solver, name in SOLVERS.items():
-        verdicts += [f" {name} ", _verdict(pair[solver]["verdict"])]
-    return tag("li", f"{domain_name(claim['domain'])}: {words(claim['text'])}", *verdicts)
+    return row(words(claim["text"]), domain_name(claim["domain"]), *(_verdict(pair[s]["verdict"]) for s in SOLVERS))
