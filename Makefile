@@ -18,8 +18,8 @@ help:  ## Show this list
 
 venv: .venv/.ready  ## Make .venv from requirements.lock, with messirl in editable mode
 
-run: .venv/.ready  ## Run the quick start
-	@.venv/bin/python examples/quickstart.py
+run: .venv/.ready  ## Run the paper's comparison, quickly, and write its report (out/quick/report.html)
+	@.venv/bin/messirl reproduce --quick
 
 test: lint  ## Lint, then run the tests (PYTEST_ARGS="-n auto -k name" is passed on)
 	@.venv/bin/python -m pytest $(PYTEST_ARGS)

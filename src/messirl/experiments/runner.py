@@ -41,7 +41,7 @@ def configuration(settings: dict[str, Setting]) -> str:
     return hashlib.sha256("".join(f"{k}:{s.config_hash};" for k, s in settings.items()).encode()).hexdigest()[:12]
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=64)
 def _domain(name: str, arguments: tuple[tuple[str, Any], ...]) -> Domain:
     return DOMAINS[name](**dict(arguments))
 

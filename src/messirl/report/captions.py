@@ -23,6 +23,14 @@ PICTURES = {
 }
 
 
+READING = (
+    "Every figure shows means over runs with 95 % bands. Runs differ from each other more than methods do, so bands "
+    "may overlap where the difference is certain: the figures of gains, paired by run, show that. An axis of "
+    "performance is logarithmic in the loss where losses differ much. Frames follow the means: bands are cut at the "
+    "frame, and not drawn where they would fill it."
+)
+
+
 def domains_caption(names: Sequence[str]) -> str:
     """The problems."""
     return "The domains. " + " ".join(PICTURES[n] for n in PICTURES if n in names or f"{n}-far" in names)
@@ -33,7 +41,6 @@ def paper_caption(curves: Curves, domain: str) -> str:
     shown = [f for f in ("iterations", "unlabelled", "nu", "lambda") if curves.methods(domain, f)]
     others = any(m not in MAIN and "/" not in m for f in shown for m in curves.methods(domain, f))
     parts = [f"{domain_name(domain)}. Performance ({_measure(domain)}; higher is better) against {_against(shown)}."]
-    parts.append("Means over runs with 95 % bands.")
     if others:
         parts.append(
             "Above the paper’s methods, below the baselines a sceptic asks for, all fed with μ1, with MaxEnt-IRL and "
@@ -43,14 +50,10 @@ def paper_caption(curves: Curves, domain: str) -> str:
         parts.append("The dotted line is the value that the other panels hold fixed.")
     parts.append("Look for the order MESSIMAX, MESSI(μ1), MESSI(μ2), MaxEnt-IRL, MESSI(μ3), which the paper reports.")
     parts.append(_begin(curves, domain, "iterations"))
-    parts.append(
-        "An axis is logarithmic in the loss where losses differ much; bands that leave the frame are cut. Runs differ "
-        "from each other more than methods do, so bands may overlap where the difference is certain: see the gains."
-    )
     return " ".join(part for part in parts if part)
 
 
-def gain_caption(domain: str) -> str:
+def gain_caption(_: Curves, domain: str) -> str:
     """The same, paired."""
     return (
         f"{domain_name(domain)}. The same as gains over MaxEnt-IRL, paired by run: this is what the claims are decided "
@@ -69,7 +72,7 @@ def em_caption(curves: Curves, domain: str) -> str:
     ).rstrip()
 
 
-def exact_caption(domain: str) -> str:
+def exact_caption(_: Curves, domain: str) -> str:
     """Two solvers."""
     return (
         f"{domain_name(domain)}. The paper’s fixed steps (above) and the exact optimum of the same objectives (below), "

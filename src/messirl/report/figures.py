@@ -62,18 +62,17 @@ def _four_panels(
     curves: Curves, domain: str, main: tuple[str, ...], anchors: tuple[str, ...], what: str
 ) -> Figure | None:
     gains = BASE not in main
-    axes = [
-        axis
-        for axis in PANELS
-        if _known(curves, domain, axis.figure, main) and (not gains or (domain, axis.figure, BASE) in curves)
-    ]
-    if not axes:
-        return None
-    rows = [(what, [_known(curves, domain, axis.figure, main) for axis in axes])]
+    axes = [axis for axis in PANELS if _plain(curves, domain, axis.figure)]
+    if gains:
+        axes = [axis for axis in axes if (domain, axis.figure, BASE) in curves]
+    above = [_known(curves, domain, axis.figure, main) for axis in axes]
     others = [_others(curves, domain, axis.figure) for axis in axes]
+    beside = [_known(curves, domain, axis.figure, anchors) + more for axis, more in zip(axes, others, strict=True)]
+    rows = [(what, above)] if any(above) else []
     if any(others):
-        beside = [_known(curves, domain, axis.figure, anchors) + more for axis, more in zip(axes, others, strict=True)]
         rows.append((f"{what},\nother baselines", beside))
+    if not rows:
+        return None
     figure, grid = _canvas(len(rows), len(axes))
     for (title, methods), line_of_axes in zip(rows, grid, strict=True):
         for axis, names, ax in zip(axes, methods, line_of_axes, strict=True):
@@ -81,9 +80,8 @@ def _four_panels(
         line_of_axes[0].set_ylabel(title)
     for axis, ax in zip(axes, grid[-1], strict=True):
         ax.set_xlabel(axis.label)
-    _legend(figure, _union(rows[0][1]), "outside upper center")
-    if len(rows) > 1:
-        _legend(figure, _union(rows[1][1]), "outside lower center")
+    for (_, methods), where in zip(rows, ("outside upper center", "outside lower center"), strict=False):
+        _legend(figure, _union(methods), where)
     return figure
 
 

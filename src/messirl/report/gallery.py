@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from messirl.experiments.curves import Curves
@@ -36,13 +37,17 @@ def gallery(curves: Curves, domains: Sequence[str], folder: Path) -> Html:
 
 def _drawn(curves: Curves, domain: str, name: str) -> list[tuple[Image, str]]:
     """The figures of one domain that there is data for."""
-    every = (
-        (render(name, lambda: paper_figure(curves, domain)), captions.paper_caption(curves, domain)),
-        (render(f"{name}-gain", lambda: gain_figure(curves, domain)), captions.gain_caption(domain)),
-        (render(f"{name}-em", lambda: em_figure(curves, domain)), captions.em_caption(curves, domain)),
-        (render(f"{name}-exact", lambda: exact_figure(curves, domain)), captions.exact_caption(domain)),
-    )
-    return [(image, caption) for image, caption in every if image is not None]
+    out = []
+    for suffix, make, caption in (
+        ("", paper_figure, captions.paper_caption),
+        ("-gain", gain_figure, captions.gain_caption),
+        ("-em", em_figure, captions.em_caption),
+        ("-exact", exact_figure, captions.exact_caption),
+    ):
+        image = render(name + suffix, partial(make, curves, domain))
+        if image is not None:
+            out.append((image, caption(curves, domain)))
+    return out
 
 
 def file_names(domains: Sequence[str]) -> dict[str, str]:

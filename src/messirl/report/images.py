@@ -40,8 +40,10 @@ def render(name: str, make: Callable[[], Figure | None]) -> Image | None:
         figure = make()
         if figure is None:
             return None
-        figure.draw_without_rendering()
-        figure.set_layout_engine("none")  # laid out once, for both formats
+        engine = figure.get_layout_engine()
+        if engine is not None:
+            engine.execute(figure)
+            figure.set_layout_engine("none")  # laid out once, for both formats
         svg, png = io.BytesIO(), io.BytesIO()
         # No date and no program in the files: the same results give the same bytes.
         figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})

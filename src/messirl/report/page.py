@@ -28,6 +28,7 @@ th, td { padding: .45rem .7rem; text-align: left; vertical-align: top; border-bo
 thead th { border-bottom: 1.5px solid var(--ink); font-weight: 500; vertical-align: bottom; }
 tbody th { font-weight: 500; }
 table.counts td, table.counts th + th, table.results td { text-align: right; font-variant-numeric: tabular-nums; }
+table.counts, table.results { white-space: nowrap; }
 table.counts th.part { padding-top: 1.3rem; border-bottom: 1.5px solid var(--ink); }
 table.counts th[colspan] + th { border-left: 1.5rem solid #fff; }
 table.counts thead th[colspan] { text-align: center; font-weight: 600; }
@@ -64,6 +65,7 @@ code { font-size: .92em; }
   h1 { font-size: 1.6rem; }
   table.claims { min-width: 0; }
   table.claims, table.claims tbody, table.claims tr, table.claims th, table.claims td { display: block; width: auto; }
+  table.claims tbody th { width: auto; min-width: 0; }
   table.claims thead { display: none; }
   table.claims tbody tr { border-bottom: 2px solid var(--line); padding: .5rem 0; }
   table.claims tbody th, table.claims td { border: 0; padding: .25rem 0; }
@@ -109,7 +111,7 @@ def section(anchor: str, title: str, *content: Html) -> Html:
 
 def contents(sections: dict[str, str]) -> Html:
     """Links to the sections."""
-    return tag("nav", *(tag("a", title, href=f"#{anchor}") for anchor, title in sections.items()))
+    return tag("nav", join([tag("a", title, href=f"#{anchor}") for anchor, title in sections.items()], " "))
 
 
 def figure(image: Image, caption: str, *, half: bool = False) -> Html:

@@ -93,7 +93,7 @@ def draw(ax: Axes, lines: Sequence[Line], shown: Frame | None, every_iteration: 
     for order, one in enumerate(lines):
         look = one.look
         banded = np.isfinite(one.low) & np.isfinite(one.high)
-        if banded.any():
+        if banded.any() and not _covers(one, shown):
             low, high = one.low, one.high
             if shown is not None and shown.logarithmic:  # beyond zero there is no logarithm; the frame cuts it anyhow
                 low, high = np.minimum(low, 0.1 * shown.high), np.minimum(high, 0.1 * shown.high)
@@ -133,6 +133,11 @@ def scale_x(ax: Axes, points: Floats, logarithmic: bool) -> None:
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     side = 0.12 * least if zero else 0.0
     ax.set_xlim(-side if zero else least / 1.25, most * 1.25)
+
+
+def _covers(one: Line, shown: Frame | None) -> bool:
+    """The band fills the frame from below to above: it would say nothing and grey everything."""
+    return shown is not None and bool(np.all((one.low <= shown.low) & (one.high >= shown.high)))
 
 
 def _scale_y(ax: Axes, shown: Frame) -> None:

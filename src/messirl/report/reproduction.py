@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from messirl.experiments.curves import LEVEL, Curves, interval
 from messirl.report import verdicts
+from messirl.report.captions import READING
 from messirl.report.gallery import gallery
 from messirl.report.images import write_bytes
 from messirl.report.markup import Html, join, row, table, tag
@@ -43,7 +44,7 @@ def write_report(results: pa.Table, claims: Sequence[dict[str, Any]], out: Path)
             _section("results", _results_note(made), _results(curves, made)),
             _section("claims", _claims_note(), verdicts.tables(claims)),
             _section("steps", verdicts.differences(claims)),
-            _section("figures", pictures),
+            _section("figures", tag("p", READING), pictures),
             _section("settings", *_settings(made)),
             _section("environment", environment(made)),
             _section("rerun", *_rerun(made)),
@@ -59,14 +60,13 @@ def _section(anchor: str, *content: Html) -> Html:
 
 
 def _lead(made: Origin) -> list[Html]:
+    domains = f"{_many(len(made.domains), 'domain')}: {_listed([domain_name(d) for d in made.domains])}"
     out = [
         tag(
             "p",
             "The experiments of “Maximum Entropy Semi-Supervised Inverse Reinforcement Learning” (Audiffren, Valko, "
-            "Lazaric and Ghavamzadeh, IJCAI 2015), run again on ",
-            _listed([domain_name(d) for d in made.domains]),
-            f" over {_runs(made)}. Each sentence of its results that can be true or false is tested here, "
-            "with the paper’s own solver and at the exact optimum of the same objective.",
+            f"Lazaric and Ghavamzadeh, IJCAI 2015), run again over {_runs(made)} in {domains}. Each sentence of its "
+            "results that can be true or false is tested here, with the paper’s own solver and at the exact optimum of the same objective.",
             class_="lead",
         )
     ]
@@ -89,8 +89,8 @@ def _summary(claims: Sequence[dict[str, Any]]) -> list[Html]:
 def _results_note(made: Origin) -> Html:
     return tag(
         "p",
-        f"Mean over {_runs(made)} at the settings below, with {100 * LEVEL:g} % interval; higher is better. The intervals "
-        "are of each mean by itself. Methods are compared run by run, in the claims.",
+        f"Mean over {_runs(made)} at the settings below, with its {100 * LEVEL:g} % interval; higher is better. Each "
+        "interval is of one mean by itself. Methods are compared run by run, in the claims.",
     )
 
 
@@ -164,7 +164,11 @@ def _rerun(made: Origin) -> list[Html]:
 
 
 def _runs(made: Origin) -> str:
-    return f"{made.runs} run{'s' if made.runs != 1 else ''}"
+    return _many(made.runs, "run")
+
+
+def _many(n: int, what: str) -> str:
+    return f"{n} {what}{'s' if n != 1 else ''}"
 
 
 def _listed(names: Sequence[str]) -> str:
