@@ -36,16 +36,29 @@ class IdentifiabilityWarning(UserWarning):
 class IRLEstimator(BaseEstimator):
     """Common part of MaxEntIRL, MESSI and EMMaxEnt. Constructors store; `fit` checks."""
 
-    theta_max: float | None
-    entropy: str
-    solver: str
-    step_size: float
-    max_iter: int
-    tol: float
-    theta_init: Any
-    random_state: Any
-    callback: Any
-    warm_start: bool
+    def __init__(
+        self,
+        theta_max: float | None,
+        entropy: str,
+        solver: str,
+        step_size: float,
+        max_iter: int,
+        tol: float,
+        theta_init: Any,
+        random_state: Any,
+        callback: Any,
+        warm_start: bool,
+    ) -> None:
+        self.theta_max = theta_max
+        self.entropy = entropy
+        self.solver = solver
+        self.step_size = step_size
+        self.max_iter = max_iter
+        self.tol = tol
+        self.theta_init = theta_init
+        self.random_state = random_state
+        self.callback = callback
+        self.warm_start = warm_start
 
     # -- fitting ------------------------------------------------------------------------------------------------
 

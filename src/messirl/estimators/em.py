@@ -44,16 +44,9 @@ class EMMaxEnt(IRLEstimator):
         warm_start: bool = False,
     ) -> None:
         self.steps_per_round = steps_per_round
-        self.theta_max = theta_max
-        self.entropy = entropy
-        self.solver = solver
-        self.step_size = step_size
-        self.max_iter = max_iter
-        self.tol = tol
-        self.theta_init = theta_init
-        self.random_state = random_state
-        self.callback = callback
-        self.warm_start = warm_start
+        super().__init__(
+            theta_max, entropy, solver, step_size, max_iter, tol, theta_init, random_state, callback, warm_start
+        )
 
     def fit(self, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None = None) -> Self:
         """Fit to the expert's and the unlabelled trajectories together."""

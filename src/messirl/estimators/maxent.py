@@ -42,16 +42,9 @@ class MaxEntIRL(IRLEstimator):
     ) -> None:
         self.ridge = ridge
         self.standardise = standardise
-        self.theta_max = theta_max
-        self.entropy = entropy
-        self.solver = solver
-        self.step_size = step_size
-        self.max_iter = max_iter
-        self.tol = tol
-        self.theta_init = theta_init
-        self.random_state = random_state
-        self.callback = callback
-        self.warm_start = warm_start
+        super().__init__(
+            theta_max, entropy, solver, step_size, max_iter, tol, theta_init, random_state, callback, warm_start
+        )
 
     def fit(
         self,

@@ -66,7 +66,8 @@ def _lead(made: Origin) -> list[Html]:
             "p",
             "The experiments of “Maximum Entropy Semi-Supervised Inverse Reinforcement Learning” (Audiffren, Valko, "
             f"Lazaric and Ghavamzadeh, IJCAI 2015), run again over {_runs(made)} in {domains}. Each sentence of its "
-            "results that can be true or false is tested here, with the paper’s own solver and at the exact optimum of the same objective.",
+            "results that can be true or false is tested here, with the paper’s own solver and at the exact optimum of "
+            "the same objective.",
             class_="lead",
         )
     ]
