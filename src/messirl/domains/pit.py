@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from messirl.domains.base import Domain, Scene
-from messirl.domains.grids import ACTIONS, coordinates, slippery, tiles
+from messirl.domains.grids import ACTIONS, coordinates, slippery
 from messirl.planning import sample
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Trajectories
@@ -98,9 +98,17 @@ def pit(
         return Scene(mdp, expert, pools, random.random_sample(pool), alike, performance, {})
 
     def draw(ax: Any) -> None:
-        tiles(ax, left * 1.0 - inside * 1.0, "left edge 1, right edge 0, pit −1")
-        ax.plot(*at[round_trip].T, color="black", linewidth=2.5)
-        ax.annotate("", xy=at[-1], xytext=at[-1 - side], arrowprops={"arrowstyle": "-|>", "lw": 2.5})
+        ax.imshow((0.75 * inside + 0.25 * right).reshape(side, side), origin="lower", cmap="Greys", vmin=0, vmax=1)
+        ax.plot(*at[round_trip[:-1]].T, color="black", linewidth=2.5)
+        ax.annotate("", xy=at[-1], xytext=at[-1 - side], arrowprops={"arrowstyle": "-|>", "color": "black", "lw": 2.5})
+        for where, word in (
+            ((0, last - 0.35), "left edge"),
+            ((last, 0.35), "right edge"),
+            ((last / 2, last / 2), "pit"),
+        ):
+            ax.text(*where, word, ha="center", va="center", rotation=0 if word == "pit" else 90, fontsize=9)
+        ax.set_xticks([])
+        ax.set_yticks([])
 
     return Domain("pit", mdp, settings, scene, draw)
 

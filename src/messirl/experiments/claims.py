@@ -19,6 +19,7 @@ from messirl.experiments.curves import Curves, Interval, interval
 from messirl.experiments.settings import SETTINGS, Setting
 from messirl.problem.mdp import Floats
 
+LABELS = {"MESSIMAX": "MESSIMAX", "MESSI-mu1": "MESSI on μ1", "MESSI-mu2": "MESSI on μ2"}
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 
 
@@ -86,6 +87,8 @@ def _at_least(a: str, b: str) -> Callable[[Evidence], Finding | None]:
 
 def _soon(e: Evidence) -> Finding | None:
     if e.solver == "exact" or not e.has("iterations", "MESSIMAX", "MaxEnt"):
+        return None
+    if 36.0 not in e.curve("iterations", "MESSIMAX").x:
         return None
     gain = e.curve("iterations", "MESSIMAX").at(36.0) - e.curve("iterations", "MaxEnt").at(36.0)
     return _sign(gain, "after three dozen iterations")
@@ -183,6 +186,8 @@ def _large_lambda(method: str) -> Callable[[Evidence], Finding | None]:
         curve = e.curve("lambda", method)
         half = curve.performance.shape[1] // 2
         best = int(np.argmax(curve.performance[:, :half].mean(axis=1)))
+        if best == len(curve.x) - 1:
+            return Finding(FAILS, None, f"the largest λ0, {curve.x[-1]:g}, is the best (first half of the runs)")
         values = curve.performance[best, half:] - curve.performance[-1, half:]
         return _sign(
             values, f"best λ0 = {curve.x[best]:g} (first half of the runs) less λ0 = {curve.x[-1]:g} (second half)"
@@ -351,7 +356,7 @@ def _claims() -> list[Claim]:
         out.append(
             Claim(
                 f"lambda-large-{method.lower()}",
-                f"With λ too large {method} gets worse.",
+                f"With λ too large {LABELS[method]} gets worse.",
                 "section 4, Regularization",
                 "best λ0 against the largest, split runs",
                 _large_lambda(method),
@@ -384,7 +389,7 @@ def _claims() -> list[Claim]:
         out.append(
             Claim(
                 f"monotone-{method.lower()}",
-                f"{method} improves monotonically: it can be stopped at any time.",
+                f"{LABELS[method]} improves monotonically: it can be stopped at any time.",
                 em,
                 "best moment against the end, split runs",
                 _peak("iterations", method, -1.0),

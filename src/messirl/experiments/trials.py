@@ -114,6 +114,8 @@ def estimator(trial: Trial, setting: Setting, scene: Scene, callback: Any) -> tu
     everyone = scene.expert + unlabelled
     counts = feature_counts(scene.mdp, everyone)
     strength = float(np.trace(similarity_penalty(scene.similarity, everyone, counts)))
+    if strength == 0.0:  # all counts are equal: there is nothing to penalise
+        return MaxEntIRL(**common), (scene.expert,)
     if trial.method == "Complete":
         full = float(np.trace(similarity_penalty(CompleteGraph(), everyone, counts)))
         return MESSI(CompleteGraph(), lambda0=trial.lambda0 * strength / full, **common), (scene.expert, unlabelled)

@@ -23,6 +23,7 @@ PICTURES = {
 }
 
 
+ASIDES = {"highway-far": "The driver sees one more row of traffic; the main comparison is run once more."}
 READING = (
     "Every figure shows means over runs with 95 % bands. Runs differ from each other more than methods do, so bands "
     "may overlap where the difference is certain: the figures of gains, paired by run, show that. An axis of "
@@ -41,6 +42,7 @@ def paper_caption(curves: Curves, domain: str) -> str:
     shown = [f for f in ("iterations", "unlabelled", "nu", "lambda") if curves.methods(domain, f)]
     others = any(m not in MAIN and "/" not in m for f in shown for m in curves.methods(domain, f))
     parts = [f"{domain_name(domain)}. Performance ({_measure(domain)}; higher is better) against {_against(shown)}."]
+    parts.append(ASIDES.get(domain, ""))
     if others:
         parts.append(
             "Above the paper’s methods, below the baselines a sceptic asks for, all fed with μ1, with MaxEnt-IRL and "
@@ -57,8 +59,8 @@ def gain_caption(_: Curves, domain: str) -> str:
     """The same, paired."""
     return (
         f"{domain_name(domain)}. The same as gains over MaxEnt-IRL, paired by run: this is what the claims are decided "
-        "on. A band above the zero line is an improvement beyond doubt, a band below it a loss. Losses of more than "
-        "twice the largest gain leave the frame."
+        "on. A band above the zero line is an improvement beyond doubt, a band below it a loss. Where a gain is "
+        "certain, losses of more than twice the largest leave the frame."
     )
 
 

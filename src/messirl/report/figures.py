@@ -96,9 +96,10 @@ def em_figure(curves: Curves, domain: str) -> Figure | None:
         em = [f"EM-{eta}{suffix}" for eta in etas if f"EM-{eta}{suffix}" in here]
         if em:
             panels.append((mixture, _known(curves, domain, "em", ("MESSIMAX", f"MESSI-{mixture}")) + em))
-    figure, grid = _canvas(1, len(panels), height=2.6, narrow=2)
+    figure, grid = _canvas(1, len(panels), height=2.6, narrow=2, sharey="row")
+    everyone = [name for _, names in panels for name in names]
     for (mixture, names), ax in zip(panels, grid[0], strict=True):
-        _panel(ax, curves, domain, Axis("em", "iterations"), names, etas)
+        _panel(ax, curves, domain, Axis("em", "iterations"), names, etas, framed_by=everyone)
         ax.set_xlabel("iterations")
         ax.set_title(f"unlabelled trajectories from {mixture.replace('mu', 'μ')}")
     grid[0][0].set_ylabel("performance")

@@ -33,11 +33,14 @@ def mean_and_interval(found: Interval, *, signed: bool = False) -> tuple[str, st
     half = (found.high - found.low) / 2
     if not math.isfinite(half):
         return number(found.mean, 4, signed=signed), "one run: no interval"
-    if half == 0:
+    if half <= 1e-6 * abs(found.mean):
         same = number(found.mean, 4, signed=signed)
         return (same if float(f"{found.mean:.4f}") else "0"), "in every run"
     places = decimals(half)
-    low, high = (number(end, places, signed=signed) for end in (found.low, found.high))
+    for end in (found.low, found.high):  # an end that is not zero should not look like it
+        while places < MOST and end != 0 and round(end, places) == 0:
+            places += 1
+    low, high = number(found.low, places), number(found.high, places)
     return number(found.mean, places, signed=signed), f"[{low}, {high}]"
 
 

@@ -34,14 +34,15 @@ table.counts th[colspan] + th { border-left: 1.5rem solid #fff; }
 table.counts thead th[colspan] { text-align: center; font-weight: 600; }
 table.counts thead td { border: 0; }
 table.results thead th + th { text-align: right; }
+table.results th, table.results td { padding-left: .5rem; padding-right: .5rem; }
 table.claims { width: 100%; min-width: 46rem; }
 table.claims thead th { white-space: nowrap; font-size: .82rem; }
-table.claims td, table.claims thead th { padding-left: .35rem; padding-right: .35rem; }
-table.claims tbody th { width: 27%; min-width: 13rem; }
+table.claims td, table.claims thead th { padding-left: .3rem; padding-right: .3rem; }
+table.claims tbody th { width: 27%; min-width: 10.5rem; }
 table.claims .text, table.claims .note, table.claims .number { display: block; }
 .note { color: var(--soft); font-size: .78rem; line-height: 1.35; margin-top: .15rem; font-weight: normal; }
-.number { white-space: nowrap; font-variant-numeric: tabular-nums; font-size: .82rem; color: #333; }
-.verdict { display: inline-block; white-space: nowrap; padding: .05rem .45rem; border-radius: .25rem; font-size: .8rem;
+.number { white-space: nowrap; font-variant-numeric: tabular-nums; font-size: .77rem; color: #333; }
+.verdict { display: inline-block; white-space: nowrap; padding: .05rem .35rem; border-radius: .25rem; font-size: .76rem;
   font-weight: 600; border: 1px solid; margin-bottom: .15rem; -webkit-print-color-adjust: exact;
   print-color-adjust: exact; }
 .holds { color: #00543c; background: #dff3ec; border-color: #7cc4aa; }
@@ -74,7 +75,7 @@ code { font-size: .92em; }
   table.claims td .number { display: inline; margin-left: .3rem; }
 }
 @media print {
-  @page { margin: 14mm; }
+  @page { size: A4 landscape; margin: 12mm; }
   body { padding: 0; max-width: none; font-size: 10pt; }
   nav { display: none; }
   h2, h3 { break-after: avoid; }
@@ -82,7 +83,8 @@ code { font-size: .92em; }
   .wide { overflow: visible; }
   table { font-size: 7.5pt; }
   table.claims { min-width: 0; }
-  table.claims tbody th { min-width: 0; }
+  table.claims tbody th { min-width: 38mm; }
+  table.claims thead th { font-size: 7.5pt; }
   th, td { padding: .25rem .35rem; }
   .number, .note, .verdict { font-size: 6.8pt; }
   figure img { min-width: 0; }

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FACTOR = 5.0  # losses that differ by more are drawn on a logarithmic axis
 SETTLED = 0.1  # share of the iterations that may fall out of the frame, at the start
 WIDEST = 0.4  # a band may widen the frame by this share of the span of the means, on either side
-DEEPEST = 2.0  # how far below zero gains are shown, in units of the largest gain
+DEEPEST = 2.0  # how far below zero is shown where a gain is certain, in units of the largest gain
 MARKS = 6
 
 
@@ -76,7 +76,8 @@ def frame(lines: Sequence[Line], every_iteration: bool, gains: bool = False) -> 
     least, most = float(middle.min()), float(middle.max())
     if gains:
         least, most = min(least, 0.0), max(most, 0.0)
-        least = max(least, -DEEPEST * most) if most > 0 else least
+        certain = float(_finite(lows).max(initial=0.0)) > 0  # a gain worth a close look
+        least = max(least, -DEEPEST * most) if certain else least
     logarithmic = not gains and most < 0 and least < FACTOR * most
     if logarithmic:
         least, most = _to_log(least), _to_log(most)

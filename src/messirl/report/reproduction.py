@@ -141,10 +141,11 @@ def _settings(made: Origin) -> list[Html]:
         settings_table(made),
     ]
     if made.stale:
+        stale = _listed([domain_name(d) for d in made.stale])
         out.append(
             tag(
                 "p",
-                f"The settings shown are those of this installation. The results of {_listed(made.stale)} were made "
+                f"The settings shown are those of this installation. The results of {stale} were made "
                 "with others, as their hash says.",
                 class_="warning",
             )

@@ -18,7 +18,7 @@ DOMAIN_NAMES = {
     "highway": "Highway",
     "gridworld": "Grid-world",
     "pit": "Pit",
-    "highway-far": "Highway, one more row in sight",
+    "highway-far": "Highway, far sight",
 }
 
 
