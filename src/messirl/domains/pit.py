@@ -74,8 +74,11 @@ def pit(
         action_names=ACTIONS,
         feature_names=["left edge", "right edge", "pit"],
     )
-    counter_clockwise = _follow(np.where(x == last, UP, np.where(y == 0, RIGHT, np.where(x < y, LEFT, DOWN))), terminal)
-    clockwise = _follow(np.where(y == last, RIGHT, np.where(x == 0, UP, np.where(x > y, DOWN, LEFT))), terminal)
+    # Along the edge; from inside the pit, where a slip may lead, back to the edge it came from.
+    back = np.where(x < y, LEFT, DOWN)
+    counter_clockwise = _follow(np.select([x == last, y == 0, x == 0], [UP, RIGHT, DOWN], back), terminal)
+    back = np.where(x > y, DOWN, LEFT)
+    clockwise = _follow(np.select([y == last, x == 0, y == 0], [RIGHT, UP, LEFT], back), terminal)
     stairs = _follow(np.where((x <= y) & (x < last), RIGHT, UP), terminal)
     straight = _follow(np.where((x < side // 2) | (y == last), RIGHT, UP), terminal)
     round_trip = np.concatenate([np.arange(side), side * np.arange(2, side + 1) - 1])
