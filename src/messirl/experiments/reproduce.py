@@ -61,7 +61,7 @@ def reproduce(plan: Plan, progress: Callable[[int, int], None]) -> tuple[pa.Tabl
     table = store.table([task.key for task in todo])
     claims = decide(table)
     store.write_table(table, plan.out / "results.parquet")
-    store.write_text(plan.out / "claims.json", json.dumps(claims, indent=1, ensure_ascii=False) + "\n")
+    store.write_text(plan.out / "claims.json", json.dumps(claims, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     return table, claims
 
 
@@ -76,6 +76,8 @@ def run_sensitivity(plan: Plan, progress: Callable[[int, int], None]) -> list[di
         if name != "highway-far"
         for change, variant in {"as chosen": setting.main_only(), **sensitivity(setting)}.items()
     }
+    if not variants:
+        raise ValueError("nothing to vary: highway-far has the choices of highway")
     store = Store(plan.out / "sensitivity", origin(plan.seed, configuration(variants)))
     store.open()
     todo = [

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
+import itertools
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +70,32 @@ def _work(task: Task, folder: Path, origin: Origin) -> str:
 
 def _begin_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
+    parent = multiprocessing.parent_process()
+
+    def end_with_parent() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+@contextlib.contextmanager
+def _interrupt_later() -> Iterator[None]:
+    """Hold back Ctrl-C while workers are started: they inherit that, and are not cut off in the middle of an import."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    pressed: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
 
 
 def run(store: Store, todo: list[Task], jobs: int, progress: Callable[[int, int], None]) -> None:
@@ -89,10 +118,9 @@ def run(store: Store, todo: list[Task], jobs: int, progress: Callable[[int, int]
     try:
         waiting = iter(left)
         running: set[Future[str]] = set()
-        for task in waiting:
-            running.add(pool.submit(_work, task, store.folder, store.origin))
-            if len(running) >= 2 * jobs:
-                break
+        with _interrupt_later():
+            for task in itertools.islice(waiting, 2 * jobs):
+                running.add(pool.submit(_work, task, store.folder, store.origin))
         while running:
             finished, running = wait(running, return_when=FIRST_COMPLETED)
             for future in finished:

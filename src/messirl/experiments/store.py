@@ -6,6 +6,7 @@ complete parts. The final table is all parts in one order: it does not depend on
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -84,14 +85,15 @@ class Store:
         self.parts.mkdir(parents=True, exist_ok=True)
         manifest = self.folder / "manifest.json"
         if not manifest.exists():
-            if any(self.parts.iterdir()):
+            ours = {self.parts.name, manifest.name}
+            foreign = [*self.parts.iterdir(), *(p for p in self.folder.iterdir() if p.name not in ours)]
+            if any(not p.name.startswith(".") for p in foreign):
                 raise StoreError(
-                    f"{self.parts} holds files but {manifest} is missing: choose another --out or remove it"
+                    f"{self.folder} holds files but no {manifest.name}: choose another --out, or remove it"
                 )
-            self.write_text(manifest, json.dumps(asdict(self.origin), indent=2) + "\n")
-            return
+            self._claim(manifest)
         try:
-            found = Origin(**json.loads(manifest.read_text()))
+            found = Origin(**json.loads(manifest.read_text(encoding="utf-8")))
         except (ValueError, TypeError) as error:
             raise StoreError(
                 f"{manifest} is damaged ({error}): choose another --out, or remove {self.folder}"
@@ -104,6 +106,17 @@ class Store:
                     f"Choose another --out, or remove {self.folder} to begin anew"
                 )
 
+    def _claim(self, manifest: Path) -> None:
+        """Write the manifest if nobody else did in the meantime."""
+        part = manifest.with_name(f".{manifest.name}.{os.getpid()}")
+        part.write_text(json.dumps(asdict(self.origin), indent=2) + "\n", encoding="utf-8")
+        try:
+            os.link(part, manifest)
+        except FileExistsError:
+            pass
+        finally:
+            part.unlink(missing_ok=True)
+
     def path(self, key: str) -> Path:
         return self.parts / f"{key}.parquet"
 
@@ -114,18 +127,26 @@ class Store:
         """Write one part, whole or not at all."""
         origin = {"version": self.origin.version, "commit": self.origin.commit}
         table = pa.Table.from_pylist([{**row, **origin} for row in rows], schema=SCHEMA)
-        self.write_table(table, self.path(key))
+        self.write_table(table.replace_schema_metadata({"digest": _digest(table)}), self.path(key))
 
     def table(self, keys: list[str]) -> pa.Table:
         """All parts named, in one fixed order."""
         tables = []
         for key in keys:
             try:
-                tables.append(pq.read_table(self.path(key), schema=SCHEMA))
+                table = pq.read_table(self.path(key))
             except (pa.ArrowException, OSError) as error:
                 raise StoreError(
                     f"{self.path(key)} is damaged ({str(error).splitlines()[0]}): remove it and run again"
                 ) from error
+            meta = table.schema.metadata or {}
+            table = table.replace_schema_metadata(None)
+            if not table.schema.equals(SCHEMA) or meta.get(b"digest") != _digest(table):
+                raise StoreError(f"{self.path(key)} is damaged or not ours: remove it and run again")
+            for name in ("version", "commit"):
+                if pc.unique(table[name]).to_pylist() != [getattr(self.origin, name)]:
+                    raise StoreError(f"{self.path(key)} was made by another {name}: remove it and run again")
+            tables.append(table)
         return pa.concat_tables(tables).sort_by(ORDER).combine_chunks()
 
     @staticmethod
@@ -134,6 +155,10 @@ class Store:
         try:
             pq.write_table(table, part, compression="zstd")
             os.replace(part, target)
+        except OSError as error:
+            code = error.errno or getattr(error.__cause__, "errno", None)
+            reason = os.strerror(code) if code else str(error)
+            raise OSError(code or 0, reason, str(target)) from error
         finally:
             part.unlink(missing_ok=True)
 
@@ -141,10 +166,18 @@ class Store:
     def write_text(target: Path, text: str) -> None:
         part = target.with_name(f".{target.name}.{os.getpid()}")
         try:
-            part.write_text(text)
+            part.write_text(text, encoding="utf-8")
             os.replace(part, target)
         finally:
             part.unlink(missing_ok=True)
+
+
+def _digest(table: pa.Table) -> bytes:
+    """A checksum over all values of a part."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    return hashlib.sha256(sink.getvalue()).hexdigest().encode()
 
 
 def read(path: Path) -> pa.Table:
