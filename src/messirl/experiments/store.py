@@ -89,7 +89,7 @@ class Store:
             foreign = [*self.parts.iterdir(), *(p for p in self.folder.iterdir() if p.name not in ours)]
             if any(not p.name.startswith(".") for p in foreign):
                 raise StoreError(
-                    f"{self.folder} holds files but no {manifest.name}: choose another --out, or remove it"
+                    f"{self.folder} holds files but {manifest.name} is missing: choose another --out, or remove it"
                 )
             self._claim(manifest)
         try:
