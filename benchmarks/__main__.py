@@ -1,4 +1,4 @@
-"""`make bench`: one table of ratios, in two to three minutes."""
+"""`make bench`: one table of ratios, in about two minutes."""
 
 from __future__ import annotations
 

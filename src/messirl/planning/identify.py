@@ -117,11 +117,11 @@ def _gram_finite(mdp: MDP, start: Floats | None, *, noncausal: bool) -> Gram:
     ahead = end
     at = live & _reachable(mdp, live, start)[:, None]
     gram = np.zeros((mdp.n_features, mdp.n_features))
-    for _ in range(min(mdp.horizon - 1, MAX_STEPS)):
+    for step in range(1, min(mdp.horizon - 1, MAX_STEPS) + 1):
         here = average @ (rows + mdp.discount * (mdp.transitions @ ahead))
         here[mdp.terminal] = end[mdp.terminal]
         gram += _spread(mdp, rows, ahead, here, at, noncausal=noncausal)
         ahead = here
-        if len(_null(gram, np.abs(ahead).max(axis=0))) == 0:
+        if step.bit_count() == 1 and len(_null(gram, np.abs(ahead).max(axis=0))) == 0:  # now and then
             break
     return gram, np.abs(ahead).max(axis=0)

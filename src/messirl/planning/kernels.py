@@ -82,59 +82,65 @@ def _log(x):
     return float(e) * 0.6931471805599453 + f * p
 
 
+@inlined
+def _products(prob, row, stride, n, x, out):
+    """out[i] = Σ_k prob[row + k·stride, i] x[k, i] over k < n: four at a time, so that out is seldom stored."""
+    k = 0
+    if n >= 4:
+        r1, r2, r3 = row + stride, row + 2 * stride, row + 3 * stride
+        for i in range(B):
+            out[i] = (prob[row, i] * x[0, i] + prob[r1, i] * x[1, i]) + (prob[r2, i] * x[2, i] + prob[r3, i] * x[3, i])
+        k = 4
+    else:
+        for i in range(B):
+            out[i] = 0.0
+    while k < n:
+        at = row + k * stride
+        for i in range(B):
+            out[i] += prob[at, i] * x[k, i]
+        k += 1
+
+
 @jit
 def _next_values(shared, off, idx, prob, v, b, gathered, q):
     """q[a, i] = Σ_s' p(s'|s,a) v(s') for the states of block b."""
     first = off[b]
     n_slots = off[b + 1] - first
     n_actions = q.shape[0]
-    for a in range(n_actions):
-        for i in range(B):
-            q[a, i] = 0.0
     if shared:
         for u in range(n_slots):
             for i in range(B):
                 gathered[u, i] = v[idx[first + u, i]]
         for a in range(n_actions):
-            u = 0
-            while u + 4 <= n_slots:  # four at a time: q is loaded and stored a quarter as often
-                row = (first + u) * n_actions + a
-                for i in range(B):
-                    q[a, i] += (prob[row, i] * gathered[u, i] + prob[row + n_actions, i] * gathered[u + 1, i]) + (
-                        prob[row + 2 * n_actions, i] * gathered[u + 2, i]
-                        + prob[row + 3 * n_actions, i] * gathered[u + 3, i]
-                    )
-                u += 4
-            while u < n_slots:
-                row = (first + u) * n_actions + a
-                for i in range(B):
-                    q[a, i] += prob[row, i] * gathered[u, i]
-                u += 1
-    else:
-        per_action = n_slots // n_actions
-        for a in range(n_actions):
-            for k in range(per_action):
-                slot = first + a * per_action + k
-                for i in range(B):
-                    q[a, i] += prob[slot, i] * v[idx[slot, i]]
+            _products(prob, first * n_actions + a, n_actions, n_slots, gathered, q[a])
+        return
+    per_action = n_slots // n_actions
+    for a in range(n_actions):
+        for i in range(B):
+            q[a, i] = 0.0
+        for k in range(per_action):
+            slot = first + a * per_action + k
+            for i in range(B):
+                q[a, i] += prob[slot, i] * v[idx[slot, i]]
 
 
 @jit
 def _action_values(shared, off, idx, prob, action_reward, gamma, v, b, gathered, q, top):
-    """q ← r(s,a) + γ Σ p v, and top ← its maximum over a."""
+    """q ← r(s,a) + γ Σ p v, and top ← its maximum over a; returns what is left to multiply both with.
+
+    Without action rewards that is γ: it need not be multiplied in twice.
+    """
     _next_values(shared, off, idx, prob, v, b, gathered, q)
-    n_actions = q.shape[0]
+    with_rewards = action_reward.shape[0] > 0
     for i in range(B):
         top[i] = LOWEST
-    for a in range(n_actions):
-        if action_reward.shape[0] > 0:
+    for a in range(q.shape[0]):
+        if with_rewards:
             for i in range(B):
                 q[a, i] = gamma * q[a, i] + action_reward[a, b * B + i]
-        else:
-            for i in range(B):
-                q[a, i] *= gamma
         for i in range(B):
             top[i] = max(top[i], q[a, i])
+    return 1.0 if with_rewards else gamma
 
 
 @inlined
@@ -154,17 +160,17 @@ def soft_sweep(shared, off, idx, prob, n_actions, state_reward, action_reward, g
     top = np.empty(B)
     total = np.empty(B)
     for b in range(off.shape[0] - 1):
-        _action_values(shared, off, idx, prob, action_reward, gamma, v, b, gathered, q, top)
+        factor = _action_values(shared, off, idx, prob, action_reward, gamma, v, b, gathered, q, top)
         for i in range(B):
             total[i] = 0.0
         for a in range(n_actions):
             for i in range(B):
-                e = _exp(q[a, i] - top[i])
+                e = _exp(factor * (q[a, i] - top[i]))
                 q[a, i] = e
                 total[i] += e
         at = b * B
         for i in range(B):
-            out[at + i] = state_reward[at + i] + (top[i] + _log(total[i]))
+            out[at + i] = state_reward[at + i] + (factor * top[i] + _log(total[i]))
         for i in range(B):
             total[i] = 1.0 / total[i] if total[i] > 0.0 else 0.0
         for a in range(n_actions):
@@ -179,10 +185,10 @@ def hard_sweep(shared, off, idx, prob, n_actions, state_reward, action_reward, g
     q = np.empty((n_actions, B))
     top = np.empty(B)
     for b in range(off.shape[0] - 1):
-        _action_values(shared, off, idx, prob, action_reward, gamma, v, b, gathered, q, top)
+        factor = _action_values(shared, off, idx, prob, action_reward, gamma, v, b, gathered, q, top)
         for i in range(B):
             s = b * B + i
-            out[s] = state_reward[s] + top[i]
+            out[s] = state_reward[s] + factor * top[i]
             choice[s] = 0
             # An action a rounding below the best one is as good: ties go to the lowest.
             near = top[i] - 1e-12 * (1.0 + abs(top[i]))
@@ -233,14 +239,15 @@ def merge(shared, off, idx, prob, n_actions, policy, weights):
 def forward(shared, off, idx, prob, n_actions, policies, moving, start, gamma, total, by_action):
     """Σ_t γ^t P(s_t = s) under one policy a step, added into `total` (and by action into `by_action` if not empty).
 
-    Returns the largest error of a policy's row sums among the states that are reached: `moving` is 1 where a state
-    must have a policy, 0 where it must have none.
+    Returns the most mass that any state loses or gains in a step because its policy does not sum to one (to zero
+    where `moving` is 0), or a large number where one is negative.
     """
     n_states = start.shape[0]
     now = start.copy()
     then = np.zeros(n_states)
+    mass = np.empty((n_actions, B))
     flow = np.empty(B)
-    sums = np.empty(B)
+    lost = np.empty(B)
     worst = 0.0
     weight = 1.0
     total += now
@@ -253,40 +260,32 @@ def forward(shared, off, idx, prob, n_actions, policies, moving, start, gamma, t
                 reached |= now[at + i] > 0.0
             if not reached:
                 continue
-            sums[:] = -moving[at : at + B]
+            for i in range(B):
+                lost[i] = moving[at + i] * now[at + i]
             for a in range(n_actions):
                 for i in range(B):
-                    p = policy[a, at + i]
-                    sums[i] += p if p >= 0.0 else 1e9
+                    m = now[at + i] * policy[a, at + i]
+                    mass[a, i] = m
+                    lost[i] -= m if m >= 0.0 else 1e9
             for i in range(B):
-                worst = max(worst, abs(sums[i]) if now[at + i] > 0.0 else 0.0)
+                worst = max(worst, abs(lost[i]))
             if by_action.shape[0] > 0:
                 for a in range(n_actions):
                     for i in range(B):
-                        by_action[a, at + i] += weight * now[at + i] * policy[a, at + i]
+                        by_action[a, at + i] += weight * mass[a, i]
             first = off[b]
             n_slots = off[b + 1] - first
             if shared:
                 for u in range(n_slots):
-                    slot = first + u
+                    _products(prob, (first + u) * n_actions, 1, n_actions, mass, flow)
                     for i in range(B):
-                        flow[i] = 0.0
-                    for a in range(n_actions):
-                        for i in range(B):
-                            flow[i] += prob[slot * n_actions + a, i] * policy[a, at + i]
-                    for i in range(B):
-                        flow[i] *= now[at + i]
-                    for i in range(B):
-                        then[idx[slot, i]] += flow[i]
+                        then[idx[first + u, i]] += flow[i]
             else:
                 per_action = n_slots // n_actions
                 for a in range(n_actions):
-                    for k in range(per_action):
-                        slot = first + a * per_action + k
+                    for slot in range(first + a * per_action, first + (a + 1) * per_action):
                         for i in range(B):
-                            flow[i] = now[at + i] * policy[a, at + i] * prob[slot, i]
-                        for i in range(B):
-                            then[idx[slot, i]] += flow[i]
+                            then[idx[slot, i]] += mass[a, i] * prob[slot, i]
         weight *= gamma
         for s in range(n_states):
             total[s] += weight * then[s]
