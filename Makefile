@@ -1,7 +1,7 @@
 # Needs only make and python3 (3.11 or newer) with pip. Everything else is installed into .venv.
 
 PYTHON ?= python3
-PYTEST_ARGS ?=
+PYTEST_ARGS ?= -n auto
 UPGRADE ?=
 
 PEERS := imitation irl-maxent econirl
@@ -21,7 +21,7 @@ venv: .venv/.ready  ## Make .venv from requirements.lock, with messirl in editab
 run: .venv/.ready  ## Run the paper's comparison, quickly, and write its report (out/quick/report.html)
 	@.venv/bin/messirl reproduce --quick
 
-test: lint  ## Lint, then run the tests (PYTEST_ARGS="-n auto -k name" is passed on)
+test: lint  ## Lint, then run the tests (PYTEST_ARGS="-k name" is passed on)
 	@.venv/bin/python -m pytest $(PYTEST_ARGS)
 
 test-slow: .venv/.ready  ## Run the tests marked slow
