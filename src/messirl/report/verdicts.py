@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from messirl.experiments.claims import FAILS, HOLDS, UNDECIDED
+from messirl.experiments.checks import FAILS, HOLDS, UNDECIDED
 from messirl.experiments.curves import Interval
 from messirl.report.markup import Html, join, row, table, tag
 from messirl.report.numbers import mean_and_interval
