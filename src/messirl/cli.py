@@ -61,7 +61,7 @@ def _reproduce(commands: argparse._SubParsersAction[Parser]) -> None:
     )
     command.add_argument("--domain", action="append", choices=DOMAINS, help="only this domain (may be repeated)")
     command.add_argument("--figure", action="append", choices=FIGURES, help="only this figure (may be repeated)")
-    command.add_argument("--runs", type=_count, help="runs per point (50; with --quick 6)")
+    command.add_argument("--runs", type=_count, help="runs per point (50; with --quick 5)")
     command.add_argument(
         "--seed", type=_seed, default=1000, help="seed of the first run (1000; 0 to 49 were used for choosing)"
     )

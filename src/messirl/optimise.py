@@ -18,6 +18,8 @@ from messirl.problem.mdp import Floats
 MEMORY = 20
 ARMIJO = 1e-4
 MAX_TRIALS = 60
+FLAT = 5  # iterations in a row without a rise beyond rounding
+ROUNDING = "no step increases the objective any more: rounding is reached"
 HISTORY = np.dtype(
     [
         ("iteration", int),
@@ -133,6 +135,7 @@ def lbfgs(
     evaluations = 1
     stopped = log(0, theta, point, evaluations)
     pairs: list[tuple[Floats, Floats]] = []
+    flat = 0
     reason = f"max_iter={max_iter} iterations were done"
     for t in range(1, max_iter + 1):
         if stopped:
@@ -149,15 +152,19 @@ def lbfgs(
             found, trials = _search(function, theta, point, direction, bound, first=True)
             evaluations += trials
         if found is None:
-            reason = "no step increases the objective any more: rounding is reached"
+            reason = ROUNDING
             break
         ahead, next_point = found
+        flat = flat + 1 if next_point.value - point.value <= _noise(point.value) else 0
         change, bend = ahead - theta, point.gradient - next_point.gradient
         if change @ bend > 1e-14 * float(np.linalg.norm(change) * np.linalg.norm(bend)):
             pairs.append((change, bend))
             del pairs[:-MEMORY]
         theta, point = ahead, next_point
         stopped = log(t, theta, point, evaluations)
+        if flat >= FLAT:
+            reason = ROUNDING
+            break
     converged = log.norm <= tol
     if stopped:
         reason = "the callback asked to stop"
@@ -173,6 +180,11 @@ def _finite(point: Any, when: str) -> Any:
             "negative rewards, take smaller steps, or use solver='lbfgs', which backs off"
         )
     return point
+
+
+def _noise(value: float) -> float:
+    """A rise that rounding alone may show."""
+    return 4.0 * float(np.finfo(float).eps) * (1.0 + abs(value))
 
 
 def _direction(gradient: Floats, free: Any, pairs: list[tuple[Floats, Floats]]) -> Floats:
@@ -202,7 +214,7 @@ def _search(
     if float(direction @ point.gradient) <= 0.0:
         return None, 0
     step = min(1.0, 1.0 / max(float(np.abs(direction).sum()), 1e-300)) if first else 1.0
-    noise = 4.0 * np.finfo(float).eps * (1.0 + abs(point.value))
+    noise = _noise(point.value)
     before = projected_norm(theta, point.gradient, bound)
     for trial in range(1, MAX_TRIALS + 1):
         ahead = np.clip(theta + step * direction, -bound, bound)

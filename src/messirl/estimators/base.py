@@ -20,6 +20,7 @@ from messirl.planning import NoFiniteValue, log_likelihood, sample, soft_policy
 from messirl.planning.api import check_entropy, check_goal, reachable_policy
 from messirl.planning.feasible import feasible_theta
 from messirl.planning.identify import unidentified
+from messirl.planning.likelihood import reward_log_likelihood
 from messirl.planning.paths import Trips
 from messirl.problem.counts import check_trajectories, feature_counts
 from messirl.problem.mdp import MDP, Floats
@@ -214,7 +215,14 @@ class IRLEstimator(BaseEstimator):
         steps = int((trajectories.lengths - 1).sum()) if len(trajectories) else 0
         if steps == 0:
             raise ValueError("these trajectories make no step: there is nothing to score")
-        return float(log_likelihood(self.mdp_, self.policy_, trajectories).sum() / steps)
+        if isinstance(self.policy_, Mapping) == (trajectories.goals is None):
+            had = "the fit had goals, and the trajectories have none"
+            raise ValueError(had if trajectories.goals is None else "the trajectories have goals, and the fit had none")
+        if self.entropy == "noncausal":
+            logs = log_likelihood(self.mdp_, self.policy_, trajectories)
+        else:
+            logs = reward_log_likelihood(self.mdp_, self.reward_, trajectories, self.start_)
+        return float(logs.sum() / steps)
 
     def predict_proba(self, states: npt.ArrayLike, step: int | None = None, goal: int | None = None) -> Floats:
         """π(·|s) of every state given, (n, A). With a horizon say which step, with goals which goal."""

@@ -19,7 +19,7 @@ from messirl.experiments.settings import QUICK, SETTINGS, Setting, sensitivity
 from messirl.experiments.store import Store, origin
 from messirl.experiments.trials import FIGURES
 
-QUICK_RUNS = 6
+QUICK_RUNS = 5
 
 
 @dataclass(frozen=True)

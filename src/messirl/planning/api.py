@@ -20,7 +20,7 @@ from messirl.planning.noncausal import solve_noncausal
 from messirl.planning.paths import PathSystem
 from messirl.planning.stationary import solve_stationary, solve_stationary_hard, visit_stationary
 from messirl.planning.structure import Structure, reachable, structure
-from messirl.planning.terms import Visits, checked_reward
+from messirl.planning.terms import NoFiniteValue, Visits, checked_reward, usable_actions
 from messirl.problem.mdp import MDP, Floats
 
 ENTROPIES = ("causal", "noncausal")
@@ -55,6 +55,14 @@ def reachable_policy(mdp: MDP, reward: npt.ArrayLike, start: Floats, goal: int |
     """The causal policy (S, A) on the states that `start` can reach, zero elsewhere (no horizon)."""
     frame = structure(mdp, goal, reachable(mdp, start, goal))
     return layout_of(mdp).state_major(_to_the_end(mdp, checked_reward(mdp, reward), frame)[1])
+
+
+def values_where_met(mdp: MDP, reward: Floats, start: Floats, goal: int | None = None) -> Floats:
+    """Soft values (causal); where some state has none, those of the states that `start` can reach."""
+    try:
+        return soft_values(mdp, reward, goal=goal)
+    except NoFiniteValue:
+        return _to_the_end(mdp, reward, structure(mdp, goal, reachable(mdp, start, goal)))[0]
 
 
 def _soft(mdp: MDP, reward: npt.ArrayLike, entropy: str, goal: int | None) -> tuple[Floats, Floats]:
@@ -110,7 +118,7 @@ def visits(
     stored = stored_policy(mdp, policy)
     begin = start_of(mdp, start)
     if mdp.horizon is not None:
-        if not (mdp.allowed | mdp.terminal[:, None]).all():
+        if not usable_actions(mdp).all():
             _check_allowed(mdp, (np.asarray(policy) > 0) & ~mdp.allowed & ~mdp.terminal[:, None])
         return visit_finite(mdp, stored, begin, steps=steps)
     ends = mdp.terminal if goal is None else np.arange(mdp.n_states) == goal

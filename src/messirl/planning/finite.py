@@ -13,7 +13,7 @@ import numpy as np
 from messirl.planning.kernels import forward, hard_sweep, soft_backward
 from messirl.planning.layout import Layout, layout_of
 from messirl.planning.structure import lifespan
-from messirl.planning.terms import NONE, Terms, Visits, terms_of
+from messirl.planning.terms import NONE, Terms, Visits, terms_of, usable_actions
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Ints
 
@@ -25,7 +25,7 @@ def solve_finite(mdp: MDP, reward: Floats) -> tuple[Floats, Floats]:
     layout, horizon = layout_of(mdp), _horizon(mdp)
     values = np.empty((horizon, layout.padded))
     policy = np.empty((horizon - 1, mdp.n_actions, layout.padded))
-    terms = terms_of(layout, reward, mdp.allowed | mdp.terminal[:, None])
+    terms = terms_of(layout, reward, usable_actions(mdp))
     values[-1] = layout.pad(terms.end)
     if lifespan(mdp) is None:
         ends = np.flatnonzero(mdp.terminal)
@@ -45,7 +45,7 @@ def solve_finite_hard(mdp: MDP, reward: Floats) -> tuple[Floats, Floats]:
     values = np.empty((horizon, layout.padded))
     policy = np.zeros((horizon - 1, mdp.n_actions, layout.padded))
     choice = np.empty(layout.padded, dtype=np.int64)
-    terms = terms_of(layout, reward, mdp.allowed | mdp.terminal[:, None])
+    terms = terms_of(layout, reward, usable_actions(mdp))
     fixed: Ints = np.flatnonzero(mdp.terminal)
     kept = terms.end[fixed]
     values[-1] = layout.pad(terms.end)

@@ -48,6 +48,11 @@ def checked_reward(mdp: MDP, reward: npt.ArrayLike) -> Floats:
     return array
 
 
+def usable_actions(mdp: MDP) -> npt.NDArray[np.bool_]:
+    """Allowed actions, and all of those of terminal states, where none is taken anyway: often simply all."""
+    return mdp.memo("usable", lambda: mdp.allowed | mdp.terminal[:, None])
+
+
 def terms_of(layout: Layout, reward: Floats, usable: npt.NDArray[np.bool_]) -> Terms:
     """The kernels' terms; actions that are not `usable` (S, A) get −inf."""
     all_usable = bool(usable.all())
