@@ -250,3 +250,9 @@ def test_a_dead_end_that_is_entered_is_named():
     mdp = MDP(transitions, np.eye(2), discount=0.5, start=[1.0, 0.0])
     with pytest.raises(ValueError, match=r"policy\[1\] sums to 0\.0000, not 1, but the state is visited"):
         sample(mdp, np.array([[1.0], [0.0]]), 2, 5, random_state=0)
+
+
+def test_a_numpy_generator_is_a_random_state_too(mdp):
+    policy = np.full((mdp.n_states, mdp.n_actions), 1.0 / mdp.n_actions)
+    one, two = (sample(mdp, policy, 5, 6, np.random.default_rng(3)) for _ in range(2))
+    assert one == two

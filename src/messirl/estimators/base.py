@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils import check_random_state
 
 from messirl.estimators.policies import GoalPolicies
 from messirl.objective import Objective
@@ -22,6 +21,7 @@ from messirl.planning.feasible import feasible_theta
 from messirl.planning.identify import unidentified
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.planning.paths import Trips
+from messirl.planning.sampling import random_source
 from messirl.problem.counts import check_trajectories, feature_counts
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Ints, Trajectories
@@ -104,7 +104,7 @@ class IRLEstimator(BaseEstimator):
         if isinstance(given, str):
             if given != "random":
                 raise ValueError(f"theta_init={given!r}: give an array, 'random' or None for zeros")
-            drawn = check_random_state(self.random_state).normal(size=mdp.n_features)
+            drawn = random_source(self.random_state).normal(size=mdp.n_features)
             return np.asarray(np.clip(drawn, -self._bound, self._bound))
         if given is not None:
             theta = np.asarray(given, dtype=np.float64)

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
-from messirl.planning.structure import Structure, structure
+from messirl.planning.structure import Structure, reachable, structure
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Ints
 
@@ -84,18 +84,6 @@ def _spread(mdp: MDP, rows: Floats, ahead: Floats, here: Floats, live: np.ndarra
     return np.asarray(gram)
 
 
-def _reachable(mdp: MDP, live: np.ndarray, start: Floats | None) -> np.ndarray:
-    if start is None:
-        return np.ones(mdp.n_states, dtype=bool)
-    chain = _average(mdp, live) @ mdp.transitions
-    seen = start > 0
-    while True:
-        more = seen | ((seen.astype(float) @ chain) > 0)
-        if (more == seen).all():
-            return seen
-        seen = more
-
-
 def _gram_endless(mdp: MDP, frame: Structure, start: Floats | None, *, noncausal: bool) -> Gram:
     rows, average = _rows(mdp), _average(mdp, frame.live)
     end = np.zeros((mdp.n_states, mdp.n_features))
@@ -103,7 +91,7 @@ def _gram_endless(mdp: MDP, frame: Structure, start: Floats | None, *, noncausal
         end[frame.ends] = rows[:: mdp.n_actions][frame.ends]
     system = sp.csc_array(sp.eye_array(mdp.n_states) - mdp.discount * (average @ mdp.transitions))
     here = splu(system).solve(np.ascontiguousarray(average @ rows + end))
-    live = frame.live & _reachable(mdp, frame.live, start)[:, None]
+    live = frame.live if start is None else frame.live & reachable(mdp, start)[:, None]
     return _spread(mdp, rows, here, here, live, noncausal=noncausal), np.abs(here).max(axis=0)
 
 
@@ -115,7 +103,7 @@ def _gram_finite(mdp: MDP, start: Floats | None, *, noncausal: bool) -> Gram:
     average = _average(mdp, live)
     end = np.zeros((mdp.n_states, mdp.n_features)) if mdp.state_action else rows[:: mdp.n_actions]
     ahead = end
-    at = live & _reachable(mdp, live, start)[:, None]
+    at = live if start is None else live & reachable(mdp, start)[:, None]
     gram = np.zeros((mdp.n_features, mdp.n_features))
     for step in range(1, min(mdp.horizon - 1, MAX_STEPS) + 1):
         here = average @ (rows + mdp.discount * (mdp.transitions @ ahead))

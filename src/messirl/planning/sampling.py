@@ -44,7 +44,7 @@ def sample(
     ends = mdp.terminal if goal is None else np.arange(mdp.n_states) == goal
     limit = _limit(mdp, length, bool(ends.any()))
     begin = start_of(mdp, start)
-    random = check_random_state(random_state)
+    random = random_source(random_state)
 
     now = np.searchsorted(np.cumsum(begin) / begin.sum(), random.random_sample(n), side="right")
     states, actions = [np.minimum(now, mdp.n_states - 1)], []
@@ -66,6 +66,14 @@ def sample(
             "that ends"
         )
     return _ragged(states, actions, None if goal is None else np.full(n, goal), n)
+
+
+def random_source(random_state: Any) -> np.random.RandomState:
+    """scikit-learn's reading of `random_state`, and NumPy's generators too."""
+    if isinstance(random_state, np.random.Generator):
+        return np.random.RandomState(random_state.integers(2**32, dtype=np.uint32))
+    source: np.random.RandomState = check_random_state(random_state)
+    return source
 
 
 def _limit(mdp: MDP, length: int | None, can_end: bool) -> int:
