@@ -156,7 +156,7 @@ def test_a_store_of_another_seed_is_refused_with_the_way_out_and_nothing_is_chan
     capsys.readouterr()
     assert tiny("--runs", 1, "--out", tmp_path, "--seed", 2000) == 2
     said = one_sentence(capsys.readouterr().err)
-    assert "seed 1000" in said
+    assert "seed 2000" in said
     assert "2000" in said
     assert "--out" in said
     assert content(tmp_path) == before
@@ -209,7 +209,7 @@ def test_a_run_writes_table_claims_figures_and_report(tiny, capsys, tmp_path):
     assert "claims decided" in written.out
     assert str(tmp_path / "report.html") in written.out
     table = pq.read_table(tmp_path / "results.parquet")
-    assert set(table["seed"].to_pylist()) == {1000, 1001}
+    assert set(table["seed"].to_pylist()) == {2000, 2001}
     assert set(table["config_hash"].to_pylist()) == {TINY.config_hash}
     claims = json.loads((tmp_path / "claims.json").read_text(encoding="utf-8"), parse_constant=pytest.fail)
     assert claims

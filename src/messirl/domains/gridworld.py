@@ -22,7 +22,7 @@ def gridworld(
     side: int = 16,
     block: int = 2,
     success: float = 0.7,
-    discount: float = 0.85,
+    discount: float = 0.8,
     length: int = 40,
     scale: float = 10.0,
     experts: int = 1,

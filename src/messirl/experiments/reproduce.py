@@ -15,7 +15,7 @@ import pyarrow as pa
 from messirl.experiments.claims import decide
 from messirl.experiments.curves import Curves, interval
 from messirl.experiments.runner import Task, configuration, run
-from messirl.experiments.settings import QUICK, SETTINGS, Setting, sensitivity
+from messirl.experiments.settings import FRESH, QUICK, SETTINGS, Setting, sensitivity
 from messirl.experiments.store import Store, origin
 from messirl.experiments.trials import FIGURES
 
@@ -30,7 +30,7 @@ class Plan:
     domains: tuple[str, ...] = ()  # none: all
     figures: tuple[str, ...] = ()  # none: all
     runs: int = 50
-    seed: int = 1000
+    seed: int = FRESH
     jobs: int = 1
     quick: bool = False
 

@@ -12,7 +12,7 @@ import json
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-FRESH = 1000
+FRESH = 2000
 
 # Points of the sweeps, per figure.
 UNLABELLED = (0, 1, 2, 5, 10, 20, 50, 100)
@@ -56,7 +56,7 @@ SETTINGS: dict[str, Setting] = {
     "highway": Setting(
         "highway", lambda0=5.0, arguments={"density": 0.3, "discount": 0.95, "length": 100, "heavy": 10.0}
     ),
-    "gridworld": Setting("gridworld", lambda0=5.0, arguments={"discount": 0.85, "length": 40, "scale": 10.0}),
+    "gridworld": Setting("gridworld", lambda0=5.0, arguments={"discount": 0.8, "length": 40, "scale": 10.0}),
     "pit": Setting("pit", lambda0=0.5, arguments={"discount": 0.95, "scale": 1.0}),
     # The highway once more with one more row in sight (7,986 states).
     "highway-far": Setting(
@@ -85,8 +85,9 @@ CHOICES = {
     "step size 1 on unscaled counts": "with the paper's scaled features steps of 1 barely move θ in 100 iterations; "
     "1 on unscaled counts (1/(1−γ)² on scaled ones) puts it in the regime the paper describes",
     "γ = 0.95 (highway, pit)": "an effective horizon of 20 steps: the size of the problems",
-    "γ = 0.85 (gridworld)": "on the pilot seeds MESSI(μ1) gained 0.04 ± 0.015 at 0.85, 0.04 ± 0.01 at 0.8 but only "
-    "0.01 to 0.02 ± 0.02 at 0.9: a far-sighted imitator does well with the one good place the expert showed it",
+    "γ = 0.8 (gridworld)": "on the pilot seeds MESSI(μ1) gained 0.029 ± 0.010 at 0.8, 0.040 ± 0.015 at 0.85, 0.01 to "
+    "0.02 ± 0.02 at 0.9: a far-sighted imitator does well with the one good place the expert showed it. 0.85 was tried "
+    "first, on 22 runs from seed 1000; so what is reported begins at seed 2000, which nothing has seen",
     "traffic: each lane of a row occupied with 0.3": "busy, and a free way nearly always exists",
     "100 states a trajectory on the highway, 40 on the gridworld": "the discounted tail is then below 1 %",
     "θ* = −10 on collision and off-road, θ1 a fifth of it": "the expert hardly ever collides, θ1 visibly does",
