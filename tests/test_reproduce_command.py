@@ -154,10 +154,10 @@ def test_a_store_of_another_seed_is_refused_with_the_way_out_and_nothing_is_chan
     assert tiny("--runs", 1, "--out", tmp_path) == 0
     before = content(tmp_path)
     capsys.readouterr()
-    assert tiny("--runs", 1, "--out", tmp_path, "--seed", 2000) == 2
+    assert tiny("--runs", 1, "--out", tmp_path, "--seed", 3000) == 2
     said = one_sentence(capsys.readouterr().err)
     assert "seed 2000" in said
-    assert "2000" in said
+    assert "3000" in said
     assert "--out" in said
     assert content(tmp_path) == before
 
