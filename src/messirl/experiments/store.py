@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import subprocess
+import uuid
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -108,7 +109,7 @@ class Store:
 
     def _claim(self, manifest: Path) -> None:
         """Write the manifest if nobody else did in the meantime."""
-        part = manifest.with_name(f".{manifest.name}.{os.getpid()}")
+        part = _beside(manifest)
         part.write_text(json.dumps(asdict(self.origin), indent=2) + "\n", encoding="utf-8")
         try:
             os.link(part, manifest)
@@ -151,7 +152,7 @@ class Store:
 
     @staticmethod
     def write_table(table: pa.Table, target: Path) -> None:
-        part = target.with_name(f".{target.name}.{os.getpid()}")
+        part = _beside(target)
         try:
             pq.write_table(table, part, compression="zstd")
             os.replace(part, target)
@@ -164,12 +165,17 @@ class Store:
 
     @staticmethod
     def write_text(target: Path, text: str) -> None:
-        part = target.with_name(f".{target.name}.{os.getpid()}")
+        part = _beside(target)
         try:
             part.write_text(text, encoding="utf-8")
             os.replace(part, target)
         finally:
             part.unlink(missing_ok=True)
+
+
+def _beside(target: Path) -> Path:
+    """A name beside a file that nobody else uses, in this process or another."""
+    return target.with_name(f".{target.name}.{uuid.uuid4().hex}")
 
 
 def _digest(table: pa.Table) -> bytes:
