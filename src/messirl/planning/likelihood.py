@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy.special import logsumexp
 
 from messirl.planning.api import values_where_met
-from messirl.problem.counts import check_trajectories
+from messirl.problem.counts import check_trajectories, entry_keys
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Ints, Trajectories
 
@@ -92,7 +92,7 @@ def move_probability(mdp: MDP, rows: Floats, states: Ints, entered: Ints) -> Flo
 
 def _chances(mdp: MDP, states: Ints, entered: Ints) -> Floats:
     """p(s'|s,a) of every step, (N, A)."""
-    keys, data = mdp.memo("entry keys", lambda: _entry_keys(mdp)), mdp.transitions.data
+    keys, data = entry_keys(mdp), mdp.transitions.data
     out = np.zeros((states.size, mdp.n_actions))
     if keys.size == 0:
         return out
@@ -101,9 +101,3 @@ def _chances(mdp: MDP, states: Ints, entered: Ints) -> Floats:
         at = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
         out[:, a] = np.where(keys[at] == wanted, data[at], 0.0)
     return out
-
-
-def _entry_keys(mdp: MDP) -> Ints:
-    """row·S + column of every stored probability; sorted, since the matrix is."""
-    rows = np.repeat(np.arange(mdp.transitions.shape[0], dtype=np.int64), np.diff(mdp.transitions.indptr))
-    return np.asarray(rows * mdp.n_states + mdp.transitions.indices)

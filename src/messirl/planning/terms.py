@@ -7,7 +7,6 @@ taken: V_last = 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -80,8 +79,3 @@ class Visits:
             return mdp.counts(self.states)
         assert self.steps is not None
         return mdp.counts(self.steps)
-
-
-def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    array.flags.writeable = False
-    return array

@@ -188,7 +188,7 @@ def _check_moves(mdp: MDP, trajectories: Trajectories, name: str) -> None:
     if trajectories.actions is None:
         keys, wanted = _moves(mdp).keys, _move_keys(mdp, trajectories)
     else:
-        keys = mdp.memo("step_keys", lambda: _step_keys(mdp))
+        keys = entry_keys(mdp)
         wanted = (states[left] * mdp.n_actions + trajectories.actions) * mdp.n_states + states[left + 1]
     position = np.minimum(np.searchsorted(keys, wanted), max(keys.size - 1, 0))
     at = _first(keys[position] != wanted) if keys.size else 0
@@ -203,9 +203,14 @@ def _check_moves(mdp: MDP, trajectories: Trajectories, name: str) -> None:
         )
 
 
-def _step_keys(mdp: MDP) -> Ints:
-    coo = mdp.transitions.tocoo()
-    return np.sort(coo.row.astype(np.int64) * mdp.n_states + coo.col)
+def entry_keys(mdp: MDP) -> Ints:
+    """row·S + column of every stored probability, found once; sorted, since the matrix is."""
+
+    def build() -> Ints:
+        rows = np.repeat(np.arange(mdp.transitions.shape[0], dtype=np.int64), np.diff(mdp.transitions.indptr))
+        return np.asarray(rows * mdp.n_states + mdp.transitions.indices)
+
+    return mdp.memo("entry keys", build)
 
 
 def _check_lengths(mdp: MDP, trajectories: Trajectories, name: str) -> None:
