@@ -6,6 +6,7 @@ rewards; where that helps it begins from the values of the last one.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from messirl.planning.api import check_entropy, soft_values
 from messirl.planning.finite import solve_finite, visit_finite
 from messirl.planning.noncausal import solve_noncausal, visit_noncausal
-from messirl.planning.paths import PathSystem, Trips, evaluate_goals, trips_of
+from messirl.planning.paths import PathSystem, Trips, evaluate_goals, trips_of, values_by_goal
 from messirl.planning.stationary import solve_stationary, visit_stationary
 from messirl.planning.structure import Structure, reachable, structure
 from messirl.planning.terms import Visits
@@ -133,7 +134,13 @@ def start_values(mdp: MDP, reward: Floats, entropy: str, trajectories: Trajector
         values = soft_values(mdp, reward, entropy)
         return values[0, first] if mdp.horizon is not None else values[first]
     out = np.empty(len(trajectories))
-    for goal in np.unique(trajectories.goals):
+    if entropy == "causal" and mdp.discount == 1.0 and mdp.deterministic:
+        trips = trips_of(mdp, first, trajectories.goals, np.ones(len(first)))
+        by_goal: Iterable[tuple[int, Floats]] = values_by_goal(mdp, reward, trips)
+    else:
+        goals = np.unique(trajectories.goals).tolist()
+        by_goal = ((goal, soft_values(mdp, reward, entropy, goal)) for goal in goals)
+    for goal, values in by_goal:
         which = trajectories.goals == goal
-        out[which] = soft_values(mdp, reward, entropy, int(goal))[first[which]]
+        out[which] = values[first[which]]
     return out

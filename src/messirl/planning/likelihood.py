@@ -7,7 +7,7 @@ Of a policy given as numbers, or of the soft policy of a reward: then log π = Q
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scipy.special import logsumexp
 
 from messirl.planning.api import values_where_met
+from messirl.planning.paths import trips_of, values_by_goal
 from messirl.problem.counts import check_trajectories, entry_keys
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Ints, Trajectories
@@ -44,12 +45,35 @@ def reward_log_likelihood(mdp: MDP, reward: Floats, trajectories: Trajectories, 
     start : weights of where trajectories begin; states that cannot be met need have no finite value
     """
     check_trajectories(mdp, trajectories)
-    return _by_goal(mdp, trajectories, lambda goal: _log_policy(mdp, reward, start, goal))
+    out = np.zeros(len(trajectories))
+    for which, log_policy in log_policies(mdp, reward, trajectories, start):
+        out[which] = _sum_of_steps(mdp, log_policy, trajectories[which])
+    return out
 
 
-def _log_policy(mdp: MDP, reward: Floats, start: Floats, goal: int | None) -> Floats:
+def log_policies(mdp: MDP, reward: Floats, trajectories: Trajectories, start: Floats) -> Iterator[tuple[Ints, Floats]]:
+    """Goal by goal: which trajectories have it, and log π towards it, right in the states they visit."""
+    goals = trajectories.goals
+    if goals is None:
+        yield np.arange(len(trajectories)), _log_policy(mdp, reward, values_where_met(mdp, reward, start), None)
+        return
+    for goal, values in _values_towards(mdp, reward, trajectories, goals, start):
+        yield np.flatnonzero(goals == goal), _log_policy(mdp, reward, values, goal)
+
+
+def _values_towards(
+    mdp: MDP, reward: Floats, trajectories: Trajectories, goals: Ints, start: Floats
+) -> Iterator[tuple[int, Floats]]:
+    if mdp.discount == 1.0 and mdp.deterministic:
+        every = np.repeat(goals, trajectories.lengths)
+        yield from values_by_goal(mdp, reward, trips_of(mdp, trajectories.states, every, np.ones(every.size)))
+        return
+    for goal in np.unique(goals).tolist():
+        yield goal, values_where_met(mdp, reward, start, goal)
+
+
+def _log_policy(mdp: MDP, reward: Floats, values: Floats, goal: int | None) -> Floats:
     """Q − V: (H − 1, S, A), or (S, A); −inf where an action is never taken."""
-    values = values_where_met(mdp, reward, start, goal)
     ahead = values[None, :] if mdp.horizon is None else values[1:]
     here = values[None, :] if mdp.horizon is None else values[:-1]
     q = mdp.discount * (mdp.transitions @ ahead.T).T.reshape(-1, mdp.n_states, mdp.n_actions)

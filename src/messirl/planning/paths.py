@@ -16,6 +16,7 @@ Goals for which doubles do not reach far enough are solved one by one, as above.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -163,37 +164,54 @@ def trips_of(mdp: MDP, first: Ints, goals: Ints, weights: Floats) -> Trips:
     return Trips(distinct, starts, reachable(mdp, np.bincount(first, weights, mdp.n_states).astype(np.float64)))
 
 
+class GoalSystem:
+    """I − M over the moves that trips can meet, factorised once for all goals; `lu` is None where doubles do not do."""
+
+    def __init__(self, mdp: MDP, reward: Floats, within: npt.NDArray[np.bool_]) -> None:
+        moves = moves_of(mdp)
+        met = within[moves.source]
+        self.moves = Moves(moves.source[met], moves.action[met], moves.target[met])
+        with np.errstate(over="ignore"):
+            self.gain = np.exp(self.moves.rewards(reward))
+            self.end = np.exp(reward) if reward.ndim == 1 else np.ones(mdp.n_states)
+        places = (self.moves.source, self.moves.target)
+        self.matrix = sp.csr_array(sp.coo_array((self.gain, places), shape=(mdp.n_states, mdp.n_states)))
+        self.lu: Any = None
+        if np.isfinite(self.matrix.data).all():
+            try:
+                lu = _factorised(sp.csc_array(sp.eye_array(mdp.n_states) - self.matrix))
+            except NoFiniteValue:  # singular with every goal's moves in place; without them it need not be
+                return
+            self.lu = lu if _is_m_matrix(lu) else None
+
+    def values(self, goals: Ints, needed: npt.NDArray[np.bool_]) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        """z towards each goal, (G, S), and for which goals it is right at the states `needed` (G, S)."""
+        at = np.arange(goals.size)
+        if self.lu is None:
+            return np.zeros(needed.shape), np.zeros(goals.size, dtype=bool)
+        unit = np.zeros((needed.shape[1], goals.size), order="F")
+        unit[goals, at] = 1.0
+        with np.errstate(all="ignore"):
+            z = self.lu.solve(unit).T
+            z *= (self.end[goals] / z[at, goals])[:, None]
+            reached = np.where(needed, z, 1.0).min(axis=1) > SMALLEST
+            return z, reached & np.isfinite(z).all(axis=1) & (z.min(axis=1) >= 0.0)
+
+
 def evaluate_goals(mdp: MDP, reward: Floats, trips: Trips) -> tuple[float, Visits]:
     """Σ_trips weight · V_goal(start) and the expected visits summed over trips, all goals from one factorisation."""
-    moves = moves_of(mdp)
-    met = trips.within[moves.source]
-    moves = Moves(moves.source[met], moves.action[met], moves.target[met])
-    with np.errstate(over="ignore"):
-        gain = np.exp(moves.rewards(reward))
-    end = np.exp(reward) if reward.ndim == 1 else np.ones(mdp.n_states)
-    matrix = sp.csr_array(sp.coo_array((gain, (moves.source, moves.target)), shape=(mdp.n_states, mdp.n_states)))
-    lu = None
-    if np.isfinite(matrix.data).all():
-        try:
-            lu = _factorised(sp.csc_array(sp.eye_array(mdp.n_states) - matrix))
-        except NoFiniteValue:  # singular with every goal's moves in place; without them it need not be
-            lu = None
-    if lu is not None and not _is_m_matrix(lu):
-        lu = None
+    system = GoalSystem(mdp, reward, trips.within)
+    moves = system.moves
     value = 0.0
     states, flows = np.zeros(mdp.n_states), np.zeros(moves.source.size)
-    for lo in range(0, trips.goals.size, CHUNK):
-        goals, starts = trips.goals[lo : lo + CHUNK], trips.starts[lo : lo + CHUNK].toarray()
-        alone = np.arange(goals.size)
-        if lu is not None:
-            solved, part = _together(matrix, lu, end, goals, starts, moves, gain, states, flows)
-            value += part
-            alone = np.flatnonzero(~solved)
-        for g in alone:
-            system = PathSystem(mdp, reward, structure(mdp, int(goals[g]), trips.within))
+    for goals, starts in _chunks(trips):
+        solved, part = _together(system, goals, starts, states, flows)
+        value += part
+        for g in np.flatnonzero(~solved):
+            alone = PathSystem(mdp, reward, structure(mdp, int(goals[g]), trips.within))
             at = np.flatnonzero(starts[g])
-            value += float(starts[g, at] @ system.values[at])
-            visits = system.visits(starts[g])
+            value += float(starts[g, at] @ alone.values[at])
+            visits = alone.visits(starts[g])
             assert visits.steps is not None
             states += visits.states
             flows += visits.steps[moves.source, moves.action]
@@ -202,43 +220,49 @@ def evaluate_goals(mdp: MDP, reward: Floats, trips: Trips) -> tuple[float, Visit
     return value, Visits(states, steps)
 
 
+def values_by_goal(mdp: MDP, reward: Floats, trips: Trips) -> Iterator[tuple[int, Floats]]:
+    """Each goal and V (S,) towards it, right where `trips.starts` is positive; all from one factorisation."""
+    system = GoalSystem(mdp, reward, trips.within)
+    for goals, starts in _chunks(trips):
+        z, solved = system.values(goals, starts > 0)
+        with np.errstate(divide="ignore"):
+            for g, goal in enumerate(goals.tolist()):
+                if solved[g]:
+                    yield goal, np.log(z[g])
+                else:
+                    yield goal, PathSystem(mdp, reward, structure(mdp, goal, trips.within)).values
+
+
+def _chunks(trips: Trips) -> Iterator[tuple[Ints, Floats]]:
+    for lo in range(0, trips.goals.size, CHUNK):
+        yield trips.goals[lo : lo + CHUNK], trips.starts[lo : lo + CHUNK].toarray()
+
+
 def _together(
-    matrix: sp.csr_array,
-    lu: Any,
-    end: Floats,
-    goals: Ints,
-    starts: Floats,
-    moves: Moves,
-    gain: Floats,
-    states: Floats,
-    flows: Floats,
+    system: GoalSystem, goals: Ints, starts: Floats, states: Floats, flows: Floats
 ) -> tuple[npt.NDArray[np.bool_], float]:
     """Add the goals that the factorisation serves to `states` and `flows`; which they were, and their Σ weight · V."""
-    n_goals, n_states = starts.shape
-    at = np.arange(n_goals)
-    unit = np.zeros((n_states, n_goals), order="F")
-    unit[goals, at] = 1.0
+    at, begins = np.arange(goals.size), starts > 0
+    z, solved = system.values(goals, begins)
+    if not solved.any():
+        return solved, 0.0
     with np.errstate(all="ignore"):
-        z = lu.solve(unit).T  # (G, S), goal by goal
-        z *= (end[goals] / z[at, goals])[:, None]
-        begins = starts > 0
-        reached = np.where(begins, z, 1.0).min(axis=1) > SMALLEST
-        solved = reached & np.isfinite(z).all(axis=1) & (z.min(axis=1) >= 0.0)
+        end = system.end[goals]
         rest = np.array(starts)
         rest[at, goals] = 0.0  # trips that begin in their goal make no step
         arrivals = rest.sum(axis=1)
         right = np.where(begins, rest / np.where(begins, z, 1.0), 0.0)
-        right -= (arrivals / end[goals])[:, None] * matrix[goals].toarray()
-        y = lu.solve(np.asfortranarray(np.where(solved[:, None], right, 0.0).T), trans="T").T
+        right -= (arrivals / end)[:, None] * system.matrix[goals].toarray()
+        y = system.lu.solve(np.asfortranarray(np.where(solved[:, None], right, 0.0).T), trans="T").T
         y[at, goals] = 0.0
         visited = y * z
-        into = sp.coo_array(sp.csc_array(matrix)[:, goals])
-        came = end[goals] * np.bincount(into.col, weights=into.data * y[into.col, into.row], minlength=n_goals)
+        into = sp.coo_array(sp.csc_array(system.matrix)[:, goals])
+        came = end * np.bincount(into.col, weights=into.data * y[into.col, into.row], minlength=goals.size)
         solved &= np.isfinite(visited).all(axis=1) & (visited.min(axis=1) >= -1e-9)
         solved &= np.abs(came - arrivals) <= 1e-10 * np.maximum(arrivals, 1e-300)
         y, z, visited = y[solved], np.ascontiguousarray(z[solved]), visited[solved]
         value = float(np.sum(np.where(begins[solved], starts[solved] * np.log(np.where(z > 0, z, 1.0)), 0.0)))
     visited[np.arange(len(y)), goals[solved]] = starts[solved].sum(axis=1)
     states += np.maximum(visited, 0.0).sum(axis=0)
-    path_flows(moves.source, moves.target, gain, np.ascontiguousarray(y), z, flows)
+    path_flows(system.moves.source, system.moves.target, system.gain, np.ascontiguousarray(y), z, flows)
     return solved, value
