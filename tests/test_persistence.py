@@ -330,7 +330,7 @@ def test_a_flipped_byte_is_refused_or_does_not_matter(tmp_path):
 
 def test_every_missing_part_is_refused(tmp_path):
     parts = parts_of(stored())
-    for name in set(parts) - {"penalty_matrix_", "mdp_start"}:  # a model may do without these
+    for name in set(parts) - {"penalty_matrix_", "quadratic_", "mdp_start"}:  # a model may do without these
         with pytest.raises(ValueError, match="model"):
             messirl.load(written(tmp_path / "part.npz", {k: v for k, v in parts.items() if k != name}))
 
@@ -345,6 +345,7 @@ def test_every_missing_part_is_refused(tmp_path):
         ("feature_counts_", lambda old: np.zeros(9)),
         ("history_", lambda old: np.zeros(3)),
         ("penalty_matrix_", lambda old: np.zeros((2, 2))),
+        ("quadratic_", lambda old: np.zeros((2, 2))),
         ("mdp_features", lambda old: np.full((5, 3), np.nan)),
         ("mdp_terminal", lambda old: np.zeros(3, dtype=bool)),
         ("mdp_transitions_data", lambda old: 2 * old),

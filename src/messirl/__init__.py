@@ -18,7 +18,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from messirl import plot
-    from messirl.estimators import MESSI, EMMaxEnt, IdentifiabilityWarning, MaxEntIRL, load
+    from messirl.estimators import (
+        MESSI,
+        EMMaxEnt,
+        IdentifiabilityWarning,
+        MaxEntIRL,
+        estimation_table,
+        expected_flows,
+        likelihood_ratio_test,
+        load,
+        next_state_accuracy,
+    )
     from messirl.planning import (
         NoFiniteValue,
         log_likelihood,
@@ -47,7 +57,11 @@ _HOME = {
     "IdentifiabilityWarning": "estimators",
     "MaxEntIRL": "estimators",
     "MESSI": "estimators",
+    "estimation_table": "estimators",
+    "expected_flows": "estimators",
+    "likelihood_ratio_test": "estimators",
     "load": "estimators",
+    "next_state_accuracy": "estimators",
 }
 
 __all__ = [
@@ -58,9 +72,13 @@ __all__ = [
     "MaxEntIRL",
     "NoFiniteValue",
     "Trajectories",
+    "estimation_table",
+    "expected_flows",
     "feature_counts",
+    "likelihood_ratio_test",
     "load",
     "log_likelihood",
+    "next_state_accuracy",
     "optimal_policy",
     "optimal_values",
     "plot",

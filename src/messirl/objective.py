@@ -15,7 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from messirl.planning import NoFiniteValue, Planner, Visits
+from messirl.planning.api import policy_where_met
+from messirl.planning.curvature import curvature, differences
 from messirl.planning.likelihood import move_probability
+from messirl.planning.paths import Trips
 from messirl.planning.structure import lifespan, structure
 from messirl.problem.counts import check_trajectories, feature_counts
 from messirl.problem.mdp import MDP, Floats
@@ -103,6 +106,15 @@ class Objective:
             value -= 0.5 * float(t @ pull)
             gradient = gradient - pull
         return Evaluation(value, gradient, counts, expected.visits)
+
+    def hessian(self, theta: npt.ArrayLike) -> Floats:
+        """∇²J(θ), (d, d): exact for causal models without goals, else central differences of the exact gradient."""
+        t, start = np.asarray(theta, dtype=np.float64), self.planner.start
+        if isinstance(start, Trips) or self.planner.entropy != "causal":
+            table = differences(lambda at: self(at).gradient, t)
+            return np.asarray(0.5 * (table + table.T))
+        bend, _ = curvature(self.mdp, policy_where_met(self.mdp, self.mdp.reward(t), start), start)
+        return -bend if self.quadratic is None else -bend - self.quadratic
 
 
 def checked_weights(sample_weight: npt.ArrayLike | None, n: int) -> Floats:

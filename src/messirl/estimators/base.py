@@ -15,8 +15,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from messirl.estimators.policies import GoalPolicies
 from messirl.objective import Objective
 from messirl.optimise import Result, lbfgs, paper
-from messirl.planning import NoFiniteValue, log_likelihood, sample, soft_policy
-from messirl.planning.api import check_entropy, check_goal, reachable_policy
+from messirl.planning import log_likelihood, sample, soft_policy
+from messirl.planning.api import check_entropy, check_goal, policy_where_met
 from messirl.planning.feasible import feasible_theta
 from messirl.planning.identify import unidentified
 from messirl.planning.likelihood import reward_log_likelihood
@@ -112,6 +112,8 @@ class IRLEstimator(BaseEstimator):
                 raise ValueError(f"theta_init must be {mdp.n_features} finite numbers, one a feature")
             if np.abs(theta).max() > self._bound:
                 raise ValueError(f"theta_init goes up to {np.abs(theta).max():g}, beyond theta_max={self._bound:g}")
+            if mdp.horizon is None and mdp.discount == 1.0 and not np.isfinite(objective(theta).value):
+                raise ValueError(self._no_value_at(theta, mdp, objective))
             return theta
         theta = np.zeros(mdp.n_features)
         if mdp.horizon is not None or mdp.discount < 1.0 or np.isfinite(objective(theta).value):
@@ -123,6 +125,20 @@ class IRLEstimator(BaseEstimator):
                 "be able to cost something; add a constant feature, a discount below 1, or raise theta_max"
             )
         return found
+
+    def _no_value_at(self, theta: Floats, mdp: MDP, objective: Objective) -> str:
+        """Which features to make more negative, judged by a θ that works."""
+        found = feasible_theta(mdp, self._bound, objective.planner.live())
+        text = "at theta_init the model has no finite value: a trajectory that goes on and on is worth infinitely much"
+        if found is None:
+            return f"{text}; leave theta_init out"
+        lower = [j for j in range(mdp.n_features) if found[j] < theta[j]]
+        names = ", ".join(mdp.feature_label(j) for j in lower[:NAMES_SHOWN])
+        more = f" and {len(lower) - NAMES_SHOWN} more" if len(lower) > NAMES_SHOWN else ""
+        return (
+            f"{text}; make the weights of {names}{more} more negative ({found[lower[0]]:.3g} for the first does), "
+            "or leave theta_init out"
+        )
 
     def _optimise(self, objective: Objective, theta: Floats, max_iter: int) -> Result:
         tol = self.tol * objective.scale
@@ -154,6 +170,7 @@ class IRLEstimator(BaseEstimator):
         self.converged_ = result.converged
         self.termination_ = result.reason
         self.gradient_norm_ = result.gradient_norm
+        self.quadratic_ = objective.quadratic
         start = objective.planner.start
         if isinstance(start, Trips):
             self.start_ = np.asarray(start.starts.sum(axis=0)).ravel()
@@ -179,10 +196,9 @@ class IRLEstimator(BaseEstimator):
             self.policy_ = np.ascontiguousarray(self._policy())
 
     def _policy(self) -> Floats:
-        try:
+        if self.entropy != "causal":
             return soft_policy(self.mdp_, self.reward_, self.entropy)
-        except NoFiniteValue:  # in states that are never met
-            return reachable_policy(self.mdp_, self.reward_, self.start_)
+        return policy_where_met(self.mdp_, self.reward_, self.start_)
 
     def _warn_unidentified(self, mdp: MDP, expert: Trajectories) -> None:
         start = None if self.goals_ is not None else self.start_

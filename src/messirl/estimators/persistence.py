@@ -30,7 +30,7 @@ FORMAT, VERSION = "messirl-model", 1
 ESTIMATORS: dict[str, type[IRLEstimator]] = {c.__name__: c for c in (MaxEntIRL, MESSI, EMMaxEnt)}
 SIMILARITIES: dict[str, Any] = {c.__name__: c for c in (RBF, Exponential, CompleteGraph)}
 ARRAYS = ("theta_", "theta_init_", "feature_counts_", "visitation_", "start_", "history_")
-OPTIONAL_ARRAYS = ("goals_", "penalty_matrix_", "weights_")
+OPTIONAL_ARRAYS = ("goals_", "penalty_matrix_", "quadratic_", "weights_")
 NUMBERS = ("objective_", "n_iter_", "converged_", "termination_", "gradient_norm_")
 BROKEN = (
     *(zipfile.BadZipFile, zlib.error, EOFError, LookupError, TypeError, ValueError, AttributeError),
@@ -108,15 +108,16 @@ def _restored(described: dict[str, Any], arrays: dict[str, Any]) -> IRLEstimator
     for name in ARRAYS:
         setattr(estimator, name, arrays[name])
     for name in OPTIONAL_ARRAYS:
-        if name in arrays or name == "goals_":
+        if name in arrays or name in ("goals_", "quadratic_"):
             setattr(estimator, name, arrays.get(name))
     d, n = (mdp.n_features,), (mdp.n_states,)
     wanted = {"theta_": d, "theta_init_": d, "feature_counts_": d, "visitation_": n, "start_": n}
     for name, shape in wanted.items():
         if arrays[name].shape != shape or not np.isfinite(arrays[name]).all():
             raise ValueError(f"its {name} does not fit its MDP")
-    if "penalty_matrix_" in arrays and arrays["penalty_matrix_"].shape != d * 2:
-        raise ValueError("its penalty_matrix_ does not fit its MDP")
+    for name in ("penalty_matrix_", "quadratic_"):
+        if name in arrays and arrays[name].shape != d * 2:
+            raise ValueError(f"its {name} does not fit its MDP")
     if not set(HISTORY.names or ()) <= set(arrays["history_"].dtype.names or ()):
         raise ValueError("its history_ lacks columns")
     estimator.history_ = estimator.history_.view(np.recarray)

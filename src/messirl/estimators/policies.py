@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from messirl.planning import NoFiniteValue, soft_policy
-from messirl.planning.api import reachable_policy
+from messirl.planning.api import policy_where_met
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Ints
 
@@ -25,14 +24,8 @@ class GoalPolicies(Mapping[int, Floats]):
             raise KeyError(goal)
         goal = int(goal)
         if goal not in self._known:
-            self._known[goal] = np.ascontiguousarray(self._policy(goal))
+            self._known[goal] = np.ascontiguousarray(policy_where_met(self._mdp, self._reward, self._start, goal))
         return self._known[goal]
-
-    def _policy(self, goal: int) -> Floats:
-        try:
-            return soft_policy(self._mdp, self._reward, goal=goal)
-        except NoFiniteValue:  # in states that no trip meets
-            return reachable_policy(self._mdp, self._reward, self._start, goal)
 
     def __contains__(self, goal: object) -> bool:
         return (

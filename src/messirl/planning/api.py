@@ -51,10 +51,13 @@ def optimal_policy(mdp: MDP, reward: npt.ArrayLike, goal: int | None = None) -> 
     return layout_of(mdp).state_major(_hard(mdp, reward, goal)[1])
 
 
-def reachable_policy(mdp: MDP, reward: npt.ArrayLike, start: Floats, goal: int | None = None) -> Floats:
-    """The causal policy (S, A) on the states that `start` can reach, zero elsewhere (no horizon)."""
-    frame = structure(mdp, goal, reachable(mdp, start, goal))
-    return layout_of(mdp).state_major(_to_the_end(mdp, checked_reward(mdp, reward), frame)[1])
+def policy_where_met(mdp: MDP, reward: Floats, start: Floats, goal: int | None = None) -> Floats:
+    """The soft policy (causal); where some state has no finite value, on those `start` can reach, zero elsewhere."""
+    try:
+        return soft_policy(mdp, reward, goal=goal)
+    except NoFiniteValue:
+        frame = structure(mdp, goal, reachable(mdp, start, goal))
+        return layout_of(mdp).state_major(_to_the_end(mdp, reward, frame)[1])
 
 
 def values_where_met(mdp: MDP, reward: Floats, start: Floats, goal: int | None = None) -> Floats:
