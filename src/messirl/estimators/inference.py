@@ -162,6 +162,6 @@ def likelihood_ratio_test(restricted: IRLEstimator, full: IRLEstimator, expert: 
     if degrees < 1 or statistic < -1e-6 * abs(large.log_likelihood):
         raise ValueError(
             f"the first model has {small.n_parameters} parameters and log-likelihood {small.log_likelihood:g}, the "
-            f"other {large.n_parameters} and {large.log_likelihood:g}: the restricted one comes first, nested in the full one"
+            f"other {large.n_parameters} and {large.log_likelihood:g}: the restricted one comes first, nested in it"
         )
     return LikelihoodRatio(max(statistic, 0.0), degrees, float(chi2.sf(max(statistic, 0.0), degrees)))

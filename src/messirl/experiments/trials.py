@@ -13,14 +13,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from messirl.domains import Scene, mixture
-from messirl.estimators import MESSI, EMMaxEnt, IdentifiabilityWarning, MaxEntIRL
+from messirl.estimators import MESSI, EMMaxEnt, IdentifiabilityWarning
+from messirl.estimators.baselines import baseline
 from messirl.experiments.settings import Setting
-from messirl.problem.counts import feature_counts
-from messirl.similarity import CompleteGraph, similarity_penalty
 
 FIGURES = ("iterations", "unlabelled", "nu", "lambda", "em")
 MESSIS = {"MESSIMAX": "MAX", "MESSI-mu1": "mu1", "MESSI-mu2": "mu2", "MESSI-mu3": "mu3"}
@@ -105,26 +103,10 @@ def estimator(trial: Trial, setting: Setting, scene: Scene, callback: Any) -> tu
         common |= {"solver": "paper", "step_size": setting.step_size, "max_iter": setting.iterations}
     if trial.method.startswith("EM-"):
         return EMMaxEnt(steps_per_round=trial.eta, **common), (scene.expert, unlabelled)
-    if trial.method == "Pooling":
-        everyone = scene.expert if unlabelled is None else scene.expert + unlabelled
-        return MaxEntIRL(**common), (everyone,)
-    if trial.method == "MaxEnt" or unlabelled is None:
-        return MaxEntIRL(**common), (scene.expert,)
-    if trial.method in MESSIS:
-        return MESSI(scene.similarity, lambda0=trial.lambda0, **common), (scene.expert, unlabelled)
-    # The other penalties, as strong as MESSI's: of equal trace.
-    everyone = scene.expert + unlabelled
-    counts = feature_counts(scene.mdp, everyone)
-    strength = float(np.trace(similarity_penalty(scene.similarity, everyone, counts)))
-    if strength == 0.0:  # all counts are equal: there is nothing to penalise
-        return MaxEntIRL(**common), (scene.expert,)
-    if trial.method == "Complete":
-        full = float(np.trace(similarity_penalty(CompleteGraph(), everyone, counts)))
-        return MESSI(CompleteGraph(), lambda0=trial.lambda0 * strength / full, **common), (scene.expert, unlabelled)
-    standardise = trial.method == "RidgeStd"
-    trace = float(counts.var(axis=0).sum()) if standardise else float(scene.mdp.n_features)
-    ridge = trial.lambda0 / setting.theta_max * strength / trace
-    return MaxEntIRL(ridge=ridge, standardise=standardise, **common), (scene.expert, unlabelled)
+    model = MESSI(scene.similarity, lambda0=trial.lambda0, **common)
+    if trial.method in MESSIS and unlabelled is not None:
+        return model, (scene.expert, unlabelled)
+    return baseline(trial.method if trial.method in SCEPTICS else "MaxEnt", model, scene.mdp, scene.expert, unlabelled)
 
 
 def run_trials(every: Iterable[Trial], setting: Setting, scene: Scene) -> Iterator[dict[str, Any]]:
