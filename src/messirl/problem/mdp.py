@@ -8,6 +8,7 @@ caller gives one. An MDP is checked once, when it is made, and never changes aft
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any, TypeVar, cast
@@ -95,6 +96,12 @@ class MDP:
         put(self, "_memo", {})
         for value in self.__dict__.values():
             _freeze(value)
+
+    @classmethod
+    def from_transitions(cls, trajectories: Any, features: Any, **options: Any) -> MDP:
+        """The MDP that the moves of trajectories speak of; `dynamics.estimate_mdp` has the options and the evidence."""
+        estimate = importlib.import_module("messirl.dynamics").estimate_mdp  # a room below: loaded only when asked for
+        return cast(MDP, estimate(trajectories, features, **options).mdp)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"an MDP does not change: make another one with mdp.replace({name}=...)")

@@ -1,0 +1,15 @@
+"""What is wrong with data, in one sentence: where, what, and what to do."""
+
+from __future__ import annotations
+
+
+class InputError(ValueError):
+    """`file, row 7: what is wrong: what to do`. Rows count from 0, the header not included."""
+
+    def __init__(self, where: str, what: str, remedy: str, row: int | None = None) -> None:
+        self.where, self.what, self.remedy, self.row = where, what, remedy, row
+        place = where if row is None else f"{where}, row {row}"
+        super().__init__(f"{place}: {what}: {remedy}")
+
+    def __reduce__(self) -> tuple[type[InputError], tuple[str, str, str, int | None]]:
+        return InputError, (self.where, self.what, self.remedy, self.row)
