@@ -3,6 +3,7 @@
     ax = messirl.plot.reward(model, xy)     xy : (S, 2) coordinates of the states; plot.grid(rows, columns) makes them
 
 Every function draws into `ax` (or a new one) and returns it. States on a regular grid become tiles, others dots.
+What is not a finite number is grey.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 SEQUENTIAL = "cividis"
 DIVERGING = "PuOr_r"
+GREY = "#B8B8B8"  # a state without a number
+DECADES = 4  # of a logarithmic colour scale, at most
 
 
 def grid(rows: int, columns: int) -> Floats:
@@ -27,24 +30,50 @@ def grid(rows: int, columns: int) -> Floats:
     return np.column_stack([c, rows - 1 - r]).astype(np.float64)
 
 
-def reward(model: Any, xy: npt.ArrayLike, ax: Axes | None = None) -> Axes:
+def reward(
+    model: Any, xy: npt.ArrayLike, ax: Axes | None = None, *, size: float = 60.0, tiles: bool | None = None
+) -> Axes:
     """r(s) of a fitted model; with state-action features the mean over the allowed actions."""
     values = model.reward_
     if values.ndim == 2:
         allowed = model.mdp_.allowed
         values = np.where(allowed, values, 0.0).sum(axis=1) / np.maximum(allowed.sum(axis=1), 1)
-    return states(values, xy, ax, label="reward", diverging=bool(values.min() < 0 < values.max()))
+    finite = values[np.isfinite(values)]
+    both = bool(finite.min(initial=0.0) < 0 < finite.max(initial=0.0))
+    return states(values, xy, ax, label="reward", diverging=both, size=size, tiles=tiles)
 
 
-def visitation(model: Any, xy: npt.ArrayLike, ax: Axes | None = None) -> Axes:
+def visitation(
+    model: Any,
+    xy: npt.ArrayLike,
+    ax: Axes | None = None,
+    *,
+    logarithmic: bool = False,
+    size: float = 60.0,
+    tiles: bool | None = None,
+) -> Axes:
     """Expected discounted visits of every state."""
-    return states(model.visitation_, xy, ax, label="expected visits")
+    label = "expected visits"
+    return states(model.visitation_, xy, ax, label=label, logarithmic=logarithmic, size=size, tiles=tiles)
 
 
 def policy(
-    model: Any, xy: npt.ArrayLike, ax: Axes | None = None, *, step: int | None = None, goal: int | None = None
+    model: Any,
+    xy: npt.ArrayLike,
+    ax: Axes | None = None,
+    *,
+    step: int | None = None,
+    goal: int | None = None,
+    among: npt.ArrayLike | None = None,
+    even: bool = False,
+    size: float = 60.0,
+    tiles: bool | None = None,
 ) -> Axes:
-    """The mean move out of every state under the policy, as arrows on the reward."""
+    """The mean move out of every state under the policy, as arrows on the reward.
+
+    among : the states that get an arrow; None is all of them
+    even : an arrow's length is not how far the mean move goes but how much the moves agree, ‖E Δ‖ / E ‖Δ‖
+    """
     at = _coordinates(model.mdp_.n_states, xy)
     if model.mdp_.horizon is not None and step is None:
         step = 0
@@ -55,21 +84,36 @@ def policy(
         table,
         mean_next - np.where(table.sum(axis=1) > 0, 1.0, 0.0)[:, None, None] * at[:, None],
     )
-    ax = reward(model, at, ax)
+    ax = reward(model, at, ax, size=size, tiles=tiles)
     length = np.linalg.norm(move, axis=1)
     shown = length > 1e-9
-    unit = move[shown] / max(float(length.max(initial=0.0)), 1e-300)
+    if even:
+        move = move / np.maximum(_mean_distance(model.mdp_, table, at), 1e-300)[:, None]
+        length = np.where(shown, np.linalg.norm(move, axis=1), 0.0)
+        shown &= length > 1e-3
+    spacing = _spacing(at)
+    if among is not None:
+        chosen = np.zeros(len(at), dtype=bool)
+        chosen[np.asarray(among)] = True
+        shown &= chosen
+        spacing = _apart(at[shown])
+    elif even:
+        spacing = _apart(at)
+    unit = move[shown] / max(float(length[shown].max(initial=0.0)), 1e-300)
+    on_dots = tiles is False or not on_grid(at)
+    look: dict[str, Any] = {"width": 0.009, "linewidth": 0.6, "pivot": "mid", "color": "white", "edgecolor": "black"}
+    if even:  # as thick as there is room for
+        look |= {"units": "xy", "width": 0.11 * spacing, "linewidth": 0.5, "headlength": 3.5, "headaxislength": 3.2}
+    if even and on_dots:  # away from the dot, along the lines to others
+        look |= {"width": 0.08 * spacing, "pivot": "tail", "color": "black", "edgecolor": "white"}
     ax.quiver(
         *at[shown].T,
         *unit.T,
         angles="xy",
         scale_units="xy",
-        scale=1.3 / _spacing(at),
-        width=0.009,
-        color="white",
-        edgecolor="black",
-        linewidth=0.6,
-        pivot="mid",
+        scale=1.3 / spacing,
+        zorder=5,
+        **look,
     )
     return ax
 
@@ -95,26 +139,67 @@ def states(
     *,
     label: str = "",
     diverging: bool = False,
+    logarithmic: bool = False,
+    size: float = 60.0,
+    tiles: bool | None = None,
 ) -> Axes:
-    """One number a state, as coloured tiles (regular grids) or dots."""
+    """One number a state, as coloured tiles (regular grids) or dots of an area of `size` square points.
+
+    tiles : False draws dots even on a grid; None and True draw tiles where the coordinates allow it
+    Numbers that are not finite, and on a logarithmic scale those that are not positive, are grey.
+    """
     v = np.asarray(values, dtype=np.float64)
     if v.ndim != 1:
         raise ValueError(f"values have shape {v.shape}: give one number a state")
     at = _coordinates(len(v), xy)
     ax = _axes(ax)
-    size = float(np.abs(v[np.isfinite(v)]).max(initial=0.0)) or 1.0
-    colours: dict[str, Any] = {"cmap": DIVERGING, "vmin": -size, "vmax": size} if diverging else {"cmap": SEQUENTIAL}
-    tiles = _tiles(at, v)
+    known = np.isfinite(v) & (v > 0 if logarithmic else True)
+    v = np.where(known, v, np.nan)
+    colours = _colours(v[known], diverging, logarithmic)
+    dots: dict[str, Any] = {"s": size, "edgecolors": "0.3", "linewidths": 0.4 if size > 12 else 0.0, "zorder": 3}
+    table = None if tiles is False else _tiles(at, v)
     drawn: Any
-    if tiles is not None:
-        drawn = ax.pcolormesh(*tiles, shading="nearest", **colours)
+    if table is not None:
+        drawn = ax.pcolormesh(*table, shading="nearest", **colours)
+        grey = _tiles(at, np.where(known, np.nan, 0.0))
+        if grey is not None and not known.all():
+            ax.pcolormesh(*grey, shading="nearest", cmap=_one_colour(GREY))
     else:
-        drawn = ax.scatter(at[:, 0], at[:, 1], c=v, s=60, edgecolors="0.3", linewidths=0.4, zorder=3, **colours)
+        drawn = ax.scatter(at[known, 0], at[known, 1], c=v[known], **dots, **colours)
+        if not known.all():
+            ax.scatter(at[~known, 0], at[~known, 1], color=GREY, **{**dots, "zorder": 2.5})
     ax.set_aspect("equal")
     ax.set_xticks([])
     ax.set_yticks([])
-    ax.figure.colorbar(drawn, ax=ax, label=label, shrink=0.85)
+    # "0.01" and not mathematics: it stays legible where mathematics is switched off.
+    ax.figure.colorbar(drawn, ax=ax, label=label, shrink=0.85, format="%g" if logarithmic else None)
     return ax
+
+
+def on_grid(xy: npt.ArrayLike) -> bool:
+    """Whether states at these coordinates become tiles."""
+    at = np.asarray(xy, dtype=np.float64)
+    return _tiles(at, np.zeros(len(at))) is not None
+
+
+def moves(mdp: Any, xy: npt.ArrayLike, ax: Axes | None = None) -> Axes:
+    """A thin line between every two states that a move joins; draw it first, and the states on top."""
+    from matplotlib.collections import LineCollection
+
+    at = _coordinates(mdp.n_states, xy)
+    ax = _axes(ax)
+    pairs = joined(mdp)
+    ax.add_collection(LineCollection(list(at[pairs]), colors="0.72", linewidths=0.6, zorder=1))
+    ax.autoscale_view()
+    return ax
+
+
+def joined(mdp: Any) -> npt.NDArray[np.int64]:
+    """(m, 2) pairs s < s' of states that a move joins, in either direction."""
+    coo = mdp.transitions.tocoo()
+    ends = np.column_stack([coo.row // mdp.n_actions, coo.col]).astype(np.int64)
+    ends = np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1)
+    return np.unique(ends, axis=0)
 
 
 def _axes(ax: Axes | None) -> Axes:
@@ -138,6 +223,46 @@ def _spacing(at: Floats) -> float:
     gaps = [np.diff(np.unique(at[:, k])) for k in (0, 1)]
     sizes = np.concatenate(gaps)
     return float(np.median(sizes)) if sizes.size else 1.0
+
+
+def _apart(at: Floats) -> float:
+    """The median distance from a place to the nearest other one: what fits between neighbours, on a grid or not."""
+    from scipy.spatial import cKDTree
+
+    places = np.unique(at, axis=0)
+    if len(places) < 2:
+        return 1.0
+    distance, _ = cKDTree(places).query(places, k=2)
+    return float(np.median(distance[:, 1]))
+
+
+def _mean_distance(mdp: Any, table: Floats, at: Floats) -> Floats:
+    """Σ_a π(a|s) Σ_s' p(s'|s,a) ‖x(s') − x(s)‖, shape (S,)."""
+    coo = mdp.transitions.tocoo()
+    source = coo.row // mdp.n_actions
+    far = table.ravel()[coo.row] * coo.data * np.linalg.norm(at[coo.col] - at[source], axis=1)
+    return np.asarray(np.bincount(source, far, minlength=len(at)), dtype=np.float64)
+
+
+def _colours(known: Floats, diverging: bool, logarithmic: bool) -> dict[str, Any]:
+    """The colour map and its range."""
+    from matplotlib.colors import LogNorm, Normalize
+
+    top = float(np.abs(known).max(initial=0.0)) or 1.0
+    if diverging:
+        return {"cmap": DIVERGING, "vmin": -top, "vmax": top}
+    if logarithmic:
+        least = max(float(known.min(initial=top)), top * 10.0**-DECADES)
+        return {"cmap": SEQUENTIAL, "norm": LogNorm(min(least, top / 10), top)}
+    if known.size == 0:
+        return {"cmap": SEQUENTIAL, "norm": Normalize(0.0, 1.0)}
+    return {"cmap": SEQUENTIAL}
+
+
+def _one_colour(colour: str) -> Any:
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap([colour])
 
 
 def _tiles(at: Floats, values: Floats) -> tuple[Floats, Floats, Floats] | None:

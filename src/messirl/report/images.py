@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +37,9 @@ def render(name: str, make: Callable[[], Figure | None]) -> Image | None:
     """Draw a figure in our style, whatever the user's own; None where there is nothing to draw."""
     import matplotlib.style
 
-    with matplotlib.style.context(["default", RC]):
+    with matplotlib.style.context(["default", RC]), warnings.catch_warnings():
+        # A letter that the font lacks becomes a box; the page beside the figure has the name itself.
+        warnings.filterwarnings("ignore", message=r"Glyph \d+ .*missing from")
         figure = make()
         if figure is None:
             return None

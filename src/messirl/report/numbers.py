@@ -47,3 +47,12 @@ def mean_and_interval(found: Interval, *, signed: bool = False) -> tuple[str, st
 def plain(value: float) -> str:
     """A setting: no more digits than it has."""
     return f"{value:g}".replace("-", "−")
+
+
+def significant(value: float | None, digits: int = 4) -> str:
+    """So many digits wherever the point is; what is missing is a dash, and what is not a number says so."""
+    if value is None:
+        return "–"
+    if not math.isfinite(value):
+        return number(value, 0)
+    return "0" if value == 0 else f"{value:#.{digits}g}".rstrip(".").replace("-", "−")

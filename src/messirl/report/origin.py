@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import platform
 import shlex
 from dataclasses import dataclass
-from importlib import metadata
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,8 +13,7 @@ from messirl.experiments.trials import FIGURES
 from messirl.report.markup import Html, row, table, tag
 from messirl.report.numbers import plain
 from messirl.report.style import domain_name, in_order
-
-PACKAGES = ("messirl", "numpy", "scipy", "numba", "scikit-learn", "pyarrow", "matplotlib")
+from messirl.report.versions import versions
 
 
 @dataclass(frozen=True)
@@ -108,13 +105,6 @@ def environment(made: Origin) -> Html:
     rows = [
         row("results made by", f"messirl {', '.join(made.versions)}, commit {', '.join(made.commits)}"),
         row("runs and seeds", f"{made.runs} runs, seeds {made.first_seed} to {made.last_seed}"),
-        row("page written with", ", ".join([f"Python {platform.python_version()}", *map(_version, PACKAGES)])),
+        row("page written with", versions()),
     ]
     return table([], rows, "environment")
-
-
-def _version(package: str) -> str:
-    try:
-        return f"{package} {metadata.version(package)}"
-    except metadata.PackageNotFoundError:
-        return f"{package} (version unknown)"

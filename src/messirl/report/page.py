@@ -20,6 +20,8 @@ h3 small { color: var(--soft); font-weight: normal; margin-left: .3rem; }
 p, dl, ul { max-width: 46rem; }
 p.lead { font-size: 1.15rem; }
 p.warning { border-left: 4px solid #b35900; padding: .2rem 0 .2rem .9rem; }
+header p.warning { background: #fdf1e3; padding: .5rem .9rem; -webkit-print-color-adjust: exact;
+  print-color-adjust: exact; }
 nav { margin: 1.4rem 0; font-size: .9rem; }
 nav a { color: #005a8c; margin-right: 1.1rem; white-space: nowrap; }
 .wide { overflow-x: auto; margin: .8rem 0 1.4rem; }
@@ -35,6 +37,8 @@ table.counts thead th[colspan] { text-align: center; font-weight: 600; }
 table.counts thead td { border: 0; }
 table.results thead th + th { text-align: right; }
 table.results th, table.results td { padding-left: .5rem; padding-right: .5rem; }
+table.fit { font-variant-numeric: tabular-nums; }
+table.fit th, table.fit td { padding-top: .3rem; padding-bottom: .3rem; }
 table.claims { width: 100%; min-width: 46rem; }
 table.claims thead th { white-space: nowrap; font-size: .82rem; }
 table.claims td, table.claims thead th { padding-left: .3rem; padding-right: .3rem; }

@@ -1,0 +1,20 @@
+"""Versions of what a page was written with."""
+
+from __future__ import annotations
+
+import platform
+from importlib import metadata
+
+PACKAGES = ("messirl", "numpy", "scipy", "numba", "scikit-learn", "pyarrow", "matplotlib")
+
+
+def versions() -> str:
+    """Python and the packages that numbers and figures depend on."""
+    return ", ".join([f"Python {platform.python_version()}", *map(_version, PACKAGES)])
+
+
+def _version(package: str) -> str:
+    try:
+        return f"{package} {metadata.version(package)}"
+    except metadata.PackageNotFoundError:
+        return f"{package} (version unknown)"
