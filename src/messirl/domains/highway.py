@@ -36,6 +36,7 @@ def highway(
     length: int = 100,
     heavy: float = 10.0,
     weak: float = 2.0,
+    experts: int = 1,
     pool: int = 100,
     similarity: Any = None,
 ) -> Domain:
@@ -74,7 +75,8 @@ def highway(
 
     def scene(seed: int) -> Scene:
         random = np.random.RandomState(seed)
-        expert = _keep_left(random, length, rows_ahead, chance, occupied)
+        drives = [_keep_left(random, length, rows_ahead, chance, occupied) for _ in range(experts)]
+        expert = Trajectories.from_lists(*zip(*drives, strict=True))
         pools = {k: sample(mdp, policy, pool, length, random) for k, policy in policies.items()}
         bad = (collision | ~on_road).astype(float)
 
@@ -100,8 +102,8 @@ def _traffic(place: Any, view: Any, n_rows: int, n_views: int, chance: Floats) -
     return sp.csr_array(sp.coo_array((data.ravel(), (rows.ravel(), to.ravel())), shape=(n * 3, n)))
 
 
-def _keep_left(random: Any, length: int, rows_ahead: int, chance: Floats, occupied: Any) -> Trajectories:
-    """A clean drive in the two left lanes; rows that block both are not met, so it exists and is legal."""
+def _keep_left(random: Any, length: int, rows_ahead: int, chance: Floats, occupied: Any) -> tuple[list[int], list[int]]:
+    """States and actions of a clean drive in the two left lanes; rows that block both are not met, so it is legal."""
     open_rows = ~(occupied[:, 0] & occupied[:, 1])
     rows = random.choice(len(ROWS), length + rows_ahead, p=chance * open_rows / (chance * open_rows).sum())
     lane = int(random.choice(np.flatnonzero(~occupied[rows[0], :2])))
@@ -113,7 +115,7 @@ def _keep_left(random: Any, length: int, rows_ahead: int, chance: Floats, occupi
             actions.append((1 if lane == 0 else 0) if blocked else 2)
             lane = 1 - lane if blocked else lane
         states.append((lane + 1) * len(ROWS) ** (1 + rows_ahead) + int(rows[t : t + rows_ahead + 1] @ weights))
-    return Trajectories.from_lists([states], actions=[actions])
+    return states, actions
 
 
 def _draw(ax: Any, chance: Floats) -> None:

@@ -23,6 +23,7 @@ from messirl.estimators.em import EMMaxEnt
 from messirl.estimators.maxent import MaxEntIRL
 from messirl.estimators.messi import MESSI
 from messirl.optimise import HISTORY
+from messirl.problem.files import beside
 from messirl.problem.mdp import MDP
 from messirl.similarity import RBF, CompleteGraph, Exponential, Precomputed
 
@@ -67,14 +68,8 @@ def save(estimator: IRLEstimator, path: str | os.PathLike[str]) -> None:
         if value is not None:
             arrays[name] = np.asarray(value)
     arrays["description"] = np.frombuffer(json.dumps(described).encode(), dtype=np.uint8)
-    target = Path(path)
-    part = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        with open(part, "wb") as file:
-            np.savez_compressed(file, **arrays)
-        os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)
+    with beside(path) as part, open(part, "wb") as file:
+        np.savez_compressed(file, **arrays)
 
 
 def load(path: str | os.PathLike[str]) -> IRLEstimator:

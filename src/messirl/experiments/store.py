@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import messirl
+from messirl.problem.files import beside
 
 SCHEMA = pa.schema(
     [
@@ -109,7 +110,7 @@ class Store:
 
     def _claim(self, manifest: Path) -> None:
         """Write the manifest if nobody else did in the meantime."""
-        part = _beside(manifest)
+        part = manifest.with_name(f".{manifest.name}.{uuid.uuid4().hex}")
         part.write_text(json.dumps(asdict(self.origin), indent=2) + "\n", encoding="utf-8")
         try:
             os.link(part, manifest)
@@ -152,30 +153,18 @@ class Store:
 
     @staticmethod
     def write_table(table: pa.Table, target: Path) -> None:
-        part = _beside(target)
         try:
-            pq.write_table(table, part, compression="zstd")
-            os.replace(part, target)
+            with beside(target) as part:
+                pq.write_table(table, part, compression="zstd")
         except OSError as error:
             code = error.errno or getattr(error.__cause__, "errno", None)
             reason = os.strerror(code) if code else str(error)
             raise OSError(code or 0, reason, str(target)) from error
-        finally:
-            part.unlink(missing_ok=True)
 
     @staticmethod
     def write_text(target: Path, text: str) -> None:
-        part = _beside(target)
-        try:
+        with beside(target) as part:
             part.write_text(text, encoding="utf-8")
-            os.replace(part, target)
-        finally:
-            part.unlink(missing_ok=True)
-
-
-def _beside(target: Path) -> Path:
-    """A name beside a file that nobody else uses, in this process or another."""
-    return target.with_name(f".{target.name}.{uuid.uuid4().hex}")
 
 
 def _digest(table: pa.Table) -> bytes:

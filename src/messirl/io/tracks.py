@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from messirl.io.errors import InputError
-from messirl.problem.files import write_whole
+from messirl.problem.files import beside
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
@@ -40,6 +39,6 @@ def write_trajectories(trajectories: Trajectories, path: str | os.PathLike[str],
             columns["action_name"] = pa.array(names, mask=~trajectories.leaves)
     if trajectories.goals is not None:
         columns["goal"] = np.repeat(trajectories.goals, trajectories.lengths)
-    table, sink = pa.table(columns), io.BytesIO()
-    (pyarrow.csv.write_csv if place.suffix == ".csv" else pyarrow.parquet.write_table)(table, sink)
-    write_whole(place, sink.getvalue())
+    write = pyarrow.csv.write_csv if place.suffix == ".csv" else pyarrow.parquet.write_table
+    with beside(place) as part:
+        write(pa.table(columns), part)

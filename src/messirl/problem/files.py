@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
-def write_whole(target: str | os.PathLike[str], data: bytes) -> None:
-    """Write beside the place, then rename into it: whatever happens, the old file or the new one is there."""
+@contextmanager
+def beside(target: str | os.PathLike[str]) -> Iterator[Path]:
+    """A path to write to, in the same folder, renamed to `target` at the end; on an error the old file stays.
+
+    Nobody else uses its name, in this process or another.
+    """
     place = Path(target)
-    part = place.with_name(f".{place.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}")
+    part = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
     try:
-        part.write_bytes(data)
+        yield part
         os.replace(part, place)
     finally:
         part.unlink(missing_ok=True)

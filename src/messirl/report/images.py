@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import io
-import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from messirl.problem.files import beside
 from messirl.report.style import RC
 
 if TYPE_CHECKING:
@@ -63,9 +63,5 @@ def save(image: Image, folder: Path) -> None:
 
 def write_bytes(target: Path, data: bytes) -> None:
     """Beside its place, then renamed into it: a full disk leaves the old file."""
-    part = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
+    with beside(target) as part:
         part.write_bytes(data)
-        os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)
