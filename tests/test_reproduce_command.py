@@ -294,15 +294,6 @@ def test_help_comes_at_once_and_names_every_option():
         assert word in done.stdout
 
 
-def test_help_imports_nothing_heavy():
-    code = (
-        "import sys\nfrom messirl import cli\ncli.parser().format_help()\n"
-        "print([m for m in ('numpy', 'numba', 'pyarrow', 'matplotlib', 'rich') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
 # ------------------------------------------------------------ progress
 
 

@@ -13,10 +13,12 @@ Names are imported when first used, so that `import messirl` is quick.
 from __future__ import annotations
 
 import importlib
-from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    __version__: str
     from messirl import plot
     from messirl.estimators import (
         MESSI,
@@ -88,17 +90,19 @@ __all__ = [
     "state_visitation",
 ]
 
-try:
-    __version__ = version("messirl")
-except PackageNotFoundError:  # run from a source tree that is not installed
-    __version__ = "unknown"
-
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(importlib.import_module(f"messirl.{_HOME[name]}"), name)
     if name == "plot":
         return importlib.import_module("messirl.plot")
+    if name == "__version__":
+        from importlib import metadata
+
+        try:
+            return metadata.version("messirl")
+        except metadata.PackageNotFoundError:  # run from a source tree that is not installed
+            return "unknown"
     raise AttributeError(f"module 'messirl' has no attribute {name!r}")
 
 

@@ -84,9 +84,13 @@ def compare(
 
 def uniform_score(mdp: MDP, trajectories: Trajectories) -> float:
     """Log-probability per step under the policy that takes every allowed action alike."""
-    alike: Floats = mdp.allowed / np.maximum(mdp.allowed.sum(axis=1, keepdims=True), 1)
-    policy: Any = alike if mdp.horizon is None else np.broadcast_to(alike, (mdp.horizon - 1, *alike.shape))
-    if trajectories.goals is not None:
-        policy = dict.fromkeys(np.unique(trajectories.goals).tolist(), alike)
     steps = int((trajectories.lengths - 1).sum())
-    return float(log_likelihood(mdp, policy, trajectories).sum() / max(steps, 1))
+    return float(log_likelihood(mdp, uniform_policy(mdp, trajectories), trajectories).sum() / max(steps, 1))
+
+
+def uniform_policy(mdp: MDP, trajectories: Trajectories) -> Any:
+    """Every allowed action alike: as `policy_`, a mapping where the trajectories have goals."""
+    alike: Floats = mdp.allowed / np.maximum(mdp.allowed.sum(axis=1, keepdims=True), 1)
+    if trajectories.goals is not None:
+        return dict.fromkeys(np.unique(trajectories.goals).tolist(), alike)
+    return alike if mdp.horizon is None else np.broadcast_to(alike, (mdp.horizon - 1, *alike.shape))

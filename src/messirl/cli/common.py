@@ -1,0 +1,123 @@
+"""What the commands share: a parser whose errors are one sentence, kinds of arguments, and JSON on standard output.
+
+The files of this room that hold options import next to nothing, not even pathlib or typing: a command that only has to
+explain itself answers at once. The work is in files that are imported when there is some.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any, NoReturn
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(formatter_class=_formatter, **arguments)
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {one_line(message)}; see {self.prog} --help\n")
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    """As wide as the terminal, without argparse's own way of asking, which imports compression libraries."""
+    try:
+        width = os.get_terminal_size().columns
+    except OSError:
+        width = 100
+    return argparse.HelpFormatter(prog, width=min(width, 120) - 2)
+
+
+def say(text: str) -> None:
+    """Progress and remarks: standard error, so that standard output is the result alone."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def note(text: str) -> None:
+    """A remark that does not stop the work."""
+    say(f"messirl: note: {one_line(text)}")
+
+
+def one_line(text: str) -> str:
+    """What others wrote, on one line and with nothing in it that a terminal would obey."""
+    return "".join(sign if sign.isprintable() else "?" for sign in " ".join(text.split()))
+
+
+def as_json(value: Any) -> str:
+    """JSON for other programs: what is not a number is null."""
+    import json
+
+    return json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def path(text: str) -> Path:
+    from pathlib import Path
+
+    return Path(text)
+
+
+def model_file(place: Path) -> Path:
+    """The file of a model: itself, or the one in the folder that `messirl fit` wrote."""
+    if place.is_dir():
+        place = place / "model.npz"
+    if not place.is_file():
+        raise ValueError(f"{place} is not there: give the model.npz that messirl fit wrote")
+    with place.open("rb") as file:
+        if file.read(2) != b"PK":
+            raise ValueError(f"{place} is not a model, or is damaged: give the model.npz that messirl fit wrote")
+    return place
+
+
+def seed(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) >= 2**31:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to 2147483647")
+    return int(text)
+
+
+def count(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return value
+
+
+def positive(text: str) -> float:
+    return number(text, lambda x: x > 0, "a number above 0")
+
+
+def not_negative(text: str) -> float:
+    return number(text, lambda x: x >= 0, "a number from 0 on")
+
+
+def number(text: str, good: Any, what: str) -> float:
+    """A finite number that is `good`; `what` says which ones are."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and good(value)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+    return value

@@ -1,0 +1,92 @@
+"""`messirl convert`: problems and trajectories of other formats, as folders and tables of ours."""
+
+from __future__ import annotations
+
+import argparse
+
+from messirl.cli.common import Parser, count, path, positive, seed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+EPISODE = 10_000  # states after which a recorded episode is given up
+
+
+DESCRIPTION = (
+    "SOURCE is a problem folder (parquet or csv); gym:ID, a toy-text environment of gymnasium with its "
+    "table P, of which episodes of an optimal and of a random policy are recorded (role expert and unlabelled); "
+    "minari:ID, a data set on this disk; or the HDF5 file of one. DEST is a folder, or for data sets a table of "
+    "trajectories (.csv or .parquet)."
+)
+
+
+def add(made: Parser) -> None:
+    made.add_argument("source", metavar="SOURCE")
+    made.add_argument("dest", type=path, metavar="DEST")
+    made.add_argument("--format", choices=("parquet", "csv"), default="parquet", help="of the tables of a folder")
+    group = made.add_argument_group("gym:ID")
+    group.add_argument("--discount", type=positive, help="γ; must be given")
+    group.add_argument("--n-expert", type=count, default=20, help="episodes of an optimal policy (20)")
+    group.add_argument("--n-unlabelled", type=count, default=100, help="episodes of a random policy (100)")
+    group.add_argument("--seed", type=seed, default=0, help="seed of the draws (0)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    kind, colon, name = arguments.source.partition(":")
+    if kind in ("gym", "minari") and colon and not name:
+        raise ValueError(f"{kind}: which one? Give its id as well, as in gym:FrozenLake-v1")
+    if kind == "gym" and name:
+        return _folder(_gym(name, arguments), arguments)
+    if (kind == "minari" and name) or Path(arguments.source).suffix in (".hdf5", ".h5"):
+        return _trajectories(kind == "minari", name, arguments)
+    from messirl.io.folder import read_problem
+
+    return _folder(read_problem(arguments.source), arguments)
+
+
+def _folder(problem: Any, arguments: argparse.Namespace) -> int:
+    from messirl.io.writer import write_problem
+
+    write_problem(problem, arguments.dest, format=arguments.format)
+    print(f"{arguments.dest}: {problem.mdp}, {problem.trajectories}")
+    return 0
+
+
+def _gym(name: str, arguments: argparse.Namespace) -> Any:
+    import numpy as np
+
+    from messirl.io.gym import from_gym, gym_reward, record
+    from messirl.io.problem import Problem
+    from messirl.planning import optimal_policy
+
+    if arguments.discount is None:
+        raise ValueError("a gymnasium environment has no discount: give --discount")
+    mdp = from_gym(name, discount=arguments.discount, features="entered")
+    best = optimal_policy(mdp, gym_reward(name))
+    alike = np.full(best.shape, 1.0 / mdp.n_actions)
+    experts, others = arguments.n_expert, arguments.n_unlabelled
+    every = record(name, best, experts, length=EPISODE, seed=arguments.seed) + record(
+        name, alike, others, length=EPISODE, seed=arguments.seed + 1
+    )
+    role = np.array(["expert"] * experts + ["unlabelled"] * others)
+    return Problem(mdp, every, {"role": role})
+
+
+def _trajectories(by_name: bool, name: str, arguments: argparse.Namespace) -> int:
+    from messirl.io.tracks import write_trajectories
+
+    if by_name:
+        from messirl.io.minari import from_minari
+
+        found = from_minari(name)
+    else:
+        from messirl.io.hdf5 import episodes_from_hdf5
+        from messirl.io.recordings import trajectories_from_recordings
+
+        found = trajectories_from_recordings(episodes_from_hdf5(arguments.source))
+    write_trajectories(found, arguments.dest)
+    print(f"{arguments.dest}: {found}")
+    return 0

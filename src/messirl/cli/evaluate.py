@@ -1,0 +1,63 @@
+"""`messirl evaluate`: a saved model on held-out trajectories."""
+
+from __future__ import annotations
+
+import argparse
+
+from messirl.cli.common import Parser, as_json, model_file, path
+from messirl.cli.data import FILTERS
+
+DESCRIPTION = (
+    "The log-probability a step of held-out trajectories under a saved model, and how often the state it "
+    "held most likely was the next one."
+)
+
+
+def add(made: Parser) -> None:
+    made.add_argument("model", type=path, metavar="MODEL", help="what messirl fit wrote: model.npz, or its folder")
+    made.add_argument("folder", type=path, metavar="FOLDER", help="a problem folder")
+    made.add_argument("--test", metavar="WHICH", help=f"which trajectories (default: all). {FILTERS}")
+    made.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from messirl.cli.reading import matching
+    from messirl.estimators import load, next_state_accuracy
+    from messirl.estimators.baselines import uniform_score
+    from messirl.io.folder import read_problem
+
+    model = load(model_file(arguments.model))
+    problem = read_problem(arguments.folder)
+    if (problem.mdp.n_states, problem.mdp.n_actions) != (model.mdp_.n_states, model.mdp_.n_actions):
+        raise ValueError(
+            f"the model has {model.mdp_.n_states} states and {model.mdp_.n_actions} actions, the folder "
+            f"{problem.mdp.n_states} and {problem.mdp.n_actions}: evaluate on the problem it was fitted to"
+        )
+    names = (problem.mdp.state_names, model.mdp_.state_names)
+    if None not in names and names[0] != names[1]:
+        raise ValueError("the states of the folder have other names: evaluate on the problem the model was fitted to")
+    some = problem.trajectories
+    if arguments.test is not None:
+        some = some[matching(problem, arguments.test)]
+        if len(some) == 0:
+            raise ValueError(f"--test {arguments.test!r} takes no trajectory: messirl show lists columns and values")
+    steps = int((some.lengths - 1).sum())
+    score = model.score(some)
+    found = {
+        "model": str(arguments.model),
+        "folder": str(arguments.folder),
+        "test": arguments.test,
+        "trajectories": len(some),
+        "steps": steps,
+        "score": score,
+        "log_likelihood": score * steps,
+        "uniform": uniform_score(model.mdp_, some),
+        "next_state_accuracy": next_state_accuracy(model, some),
+    }
+    if arguments.json:
+        print(as_json(found))
+    else:
+        print(f"{len(some)} trajector{'y' if len(some) == 1 else 'ies'}, {steps} steps")
+        print(f"log-probability a step    {score:10.4f}   (a uniform policy: {found['uniform']:.4f})")
+        print(f"most likely next state    {found['next_state_accuracy']:10.1%}   of steps")
+    return 0

@@ -1,0 +1,167 @@
+"""The work of `messirl fit`."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import warnings
+from pathlib import Path
+from typing import Any
+
+from messirl import __version__
+from messirl.cli.common import as_json, note, say
+from messirl.cli.model import make_model, make_similarity, with_features
+from messirl.cli.reading import Data, read_data
+from messirl.estimators import MESSI, estimation_table, next_state_accuracy
+from messirl.estimators.baselines import Comparison, compare, uniform_score
+from messirl.problem.files import beside
+from messirl.report.fit import write_fit_report
+from messirl.report.fit_record import FitRecord, Score
+from messirl.report.progress import Progress
+
+METHODS = {"MESSI": "MESSI", "MaxEntIRL": "MaxEnt-IRL", "EMMaxEnt": "EM-MaxEnt"}
+LABELS = {
+    "MaxEnt": "MaxEnt-IRL",
+    "Ridge": "L2",
+    "RidgeStd": "L2, standardised",
+    "Complete": "complete graph",
+    "Pooling": "pooling",
+    "uniform": "uniform policy",
+}
+FITTED_TO = {"Complete": "expert + unlabelled", "Pooling": "all as experts", "uniform": "-"}
+
+
+def fit(arguments: argparse.Namespace) -> int:
+    data = read_data(arguments)
+    mdp = with_features(data.problem.mdp, arguments.features)
+    model = make_model(arguments, data.unlabelled is not None)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    with Progress("fit") as progress, warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        model.callback = lambda state: progress(state["iteration"], arguments.max_iter)
+        model.fit(mdp, data.expert, *(() if data.unlabelled is None else (data.unlabelled,)))
+    notes = list(dict.fromkeys(str(warning.message) for warning in heard))
+    for text in notes:
+        note(text)
+    model.callback = None
+    model.save(arguments.out / "model.npz")
+
+    with warnings.catch_warnings():  # what is to be said of the data was said above
+        warnings.simplefilter("ignore")
+        scores = [_score(model, data)]
+        if not arguments.no_baselines:
+            scores += _baselines(arguments, mdp, data, model)
+        table = _table(model, data)
+    summary = _summary(arguments, model, data, scores, table, notes)
+    with beside(arguments.out / "fit.json") as part:
+        part.write_text(as_json(summary) + "\n", encoding="utf-8")
+    page = None
+    if not arguments.no_report:
+        record = FitRecord(
+            title=arguments.folder.resolve().name,
+            model=model,
+            xy=data.problem.xy,
+            counts=data.counts,
+            scores=[Score(**row) for row in scores],
+            estimates=None if table is None else table.rows(),
+            fit_statistics=summary["statistics"],
+            settings=summary["settings"],
+            command=summary["command"],
+            warnings=notes,
+        )
+        page = write_fit_report(record, arguments.out)
+    print(as_json(summary) if arguments.json else _text(summary, table, arguments.out / "model.npz", page))
+    return 0
+
+
+def _score(model: Any, data: Data) -> dict[str, Any]:
+    method = type(model).__name__
+    return {
+        "name": METHODS[method],
+        "fit_on": "expert" if method == "MaxEntIRL" else "expert + unlabelled",
+        "expert": model.score(data.expert),
+        "held_out": None if data.test is None else model.score(data.test),
+        "note": "" if model.converged_ else f"did not converge: {model.termination_}",
+    }
+
+
+def _baselines(arguments: argparse.Namespace, mdp: Any, data: Data, model: Any) -> list[dict[str, Any]]:
+    """The baselines at the strength of the options, whatever the method."""
+    shared = {k: v for k, v in model.get_params(deep=False).items() if k in MESSI().get_params(deep=False)}
+    shared |= {"similarity": make_similarity(arguments), "lambda0": arguments.lambda0}
+    shared["theta_max"] = arguments.theta_max or 500.0
+    plain = type(model).__name__ == "MaxEntIRL" and not model.ridge
+    if plain and data.unlabelled is None:  # nothing to compare with but chance
+        test = None if data.test is None else uniform_score(mdp, data.test)
+        rows = [Comparison("uniform", uniform_score(mdp, data.expert), test, converged=True)]
+    else:
+        say("messirl: fitting the baselines")
+        rows = compare(MESSI(**shared), mdp, data.expert, data.unlabelled, data.test)
+    return [
+        {
+            "name": LABELS[row.name],
+            "fit_on": FITTED_TO.get(row.name, "expert"),
+            "expert": row.expert,
+            "held_out": row.held_out,
+            "note": "" if row.converged else "did not converge",
+        }
+        for row in rows
+        if not (plain and row.name == "MaxEnt")
+    ]
+
+
+def _table(model: Any, data: Data) -> Any:
+    """Standard errors where they mean what they say: of an unpenalised fit to several trajectories."""
+    if len(data.expert) < 2 or model.quadratic_ is not None or type(model).__name__ != "MaxEntIRL":
+        return None
+    return estimation_table(model, data.expert)
+
+
+def _summary(
+    arguments: argparse.Namespace, model: Any, data: Data, scores: list[dict[str, Any]], table: Any, notes: list[str]
+) -> dict[str, Any]:
+    names = model.mdp_.feature_names or [str(j) for j in range(model.mdp_.n_features)]
+    settings = {k: str(v) for k, v in model.get_params(deep=False).items() if k not in ("callback", "theta_init")}
+    statistics: dict[str, float] = {} if table is None else table.statistics()
+    statistics["objective"] = model.objective_
+    if data.test is not None:
+        statistics["next-state accuracy, held out"] = next_state_accuracy(model, data.test)
+    return {
+        "folder": str(arguments.folder),
+        "method": type(model).__name__,
+        "trajectories": data.counts,
+        "theta": dict(zip(names, model.theta_.tolist(), strict=True)),
+        "converged": bool(model.converged_),
+        "termination": model.termination_,
+        "iterations": model.n_iter_,
+        "scores": scores,
+        "estimates": None if table is None else table.rows(),
+        "statistics": statistics,
+        "settings": settings,
+        "warnings": notes,
+        "version": __version__,
+        "command": shlex.join(["messirl", *arguments.words]),
+    }
+
+
+def _text(summary: dict[str, Any], table: Any, model: Path, page: Path | None) -> str:
+    kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
+    lines = [f"{summary['method']} on {kinds}: {summary['iterations']} iterations, {summary['termination']}", ""]
+    if table is not None:
+        lines += [str(table), ""]
+    else:
+        largest = sorted(summary["theta"].items(), key=lambda item: -abs(item[1]))
+        lines += [f"{'weight':>10}  feature", *(f"{value:10.4f}  {name}" for name, value in largest[:20])]
+        lines += [f"{'':>10}  … and {len(largest) - 20} more" if len(largest) > 20 else ""]
+    lines += [f"{'expert':>10}{'held out':>10}  log-probability a step"]
+    for row in summary["scores"]:
+        note = f"  ({row['note']})" if row["note"] else ""
+        lines.append(f"{_number(row['expert'])}{_number(row['held_out'])}  {row['name']}{note}")
+    lines += ["", f"model:  {model}"]
+    if page is not None:
+        lines.append(f"report: {page}")
+    return "\n".join(lines)
+
+
+def _number(value: float | None) -> str:
+    return f"{'-':>10}" if value is None else f"{value:10.4f}"

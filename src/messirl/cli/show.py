@@ -1,0 +1,125 @@
+"""`messirl show`: what a folder or a saved model holds."""
+
+from __future__ import annotations
+
+import argparse
+
+from messirl.cli.common import Parser, as_json, model_file, one_line, path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+VALUES_SHOWN = 8
+
+
+DESCRIPTION = (
+    "What a problem folder holds (states, moves, features, trajectories, the columns to filter by) or what "
+    "a saved model says."
+)
+
+
+def add(made: Parser) -> None:
+    made.add_argument("path", type=path, metavar="PATH", help="a problem folder, or what messirl fit wrote")
+    made.add_argument("--json", action="store_true", help="print JSON")
+    made.add_argument(
+        "--picture", type=path, metavar="FILE", help="also draw how often a state of the folder is visited (.png, .svg)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if not arguments.path.exists():
+        raise ValueError(f"{arguments.path} is not there: give a problem folder, or a model.npz that messirl fit wrote")
+    if arguments.path.is_file() or (arguments.path / "model.npz").is_file():
+        from messirl.estimators import load
+
+        if arguments.picture is not None:
+            raise ValueError("--picture is for a folder; messirl fit draws the pictures of a model into its report")
+        found = _model(load(model_file(arguments.path)))
+    else:
+        from messirl.io.folder import read_problem
+
+        problem = read_problem(arguments.path)
+        found = _problem(problem)
+        if arguments.picture is not None:
+            from messirl.cli.picture import draw_visits
+
+            draw_visits(problem, arguments.picture)
+    print(as_json(found) if arguments.json else _text(found))
+    return 0
+
+
+def _mdp(mdp: Any) -> dict[str, Any]:
+    return {
+        "states": mdp.n_states,
+        "actions": mdp.n_actions,
+        "moves": int(mdp.transitions.nnz),
+        "deterministic": mdp.deterministic,
+        "terminal states": int(mdp.terminal.sum()),
+        "discount": mdp.discount,
+        "horizon": mdp.horizon,
+        "features": "of states and actions" if mdp.state_action else "of states",
+        "feature names": list(mdp.feature_names or range(mdp.n_features)),
+    }
+
+
+def _problem(problem: Any) -> dict[str, Any]:
+    import numpy as np
+
+    some = problem.trajectories
+    lengths = some.lengths
+    out = _mdp(problem.mdp) | {
+        "trajectories": len(some),
+        "states a trajectory": "none"
+        if len(some) == 0
+        else f"{lengths.min()} to {lengths.max()}, median {np.median(lengths):g}",
+        "with actions": some.actions is not None,
+        "goals": 0 if some.goals is None else int(np.unique(some.goals).size),
+        "coordinates": problem.xy is not None,
+    }
+    return out | {"columns of trajectory_meta": {name: _column(values) for name, values in problem.meta.items()}}
+
+
+def _column(column: Any) -> str:
+    """What to filter by: the most frequent values, or the range of many numbers."""
+    import numpy as np
+
+    values, often = np.unique(column.astype(str), return_counts=True)
+    if values.size > VALUES_SHOWN and column.dtype.kind in "if":
+        return f"{np.nanmin(column):g} to {np.nanmax(column):g}, {values.size} different values"
+    order = np.argsort(-often, kind="stable")[:VALUES_SHOWN]
+    more = f" and {values.size - VALUES_SHOWN} more" if values.size > VALUES_SHOWN else ""
+    return ", ".join(f"{values[i]} ({often[i]})" for i in order) + more
+
+
+def _model(model: Any) -> dict[str, Any]:
+    parameters = {k: str(v) for k, v in model.get_params(deep=False).items()}
+    names = [str(n) for n in (model.mdp_.feature_names or range(model.mdp_.n_features))]
+    return {
+        "method": type(model).__name__,
+        "converged": bool(model.converged_),
+        "iterations": int(model.n_iter_),
+        "objective": model.objective_,
+        "theta": dict(zip(names, model.theta_.tolist(), strict=True)),
+        "settings": parameters,
+        "problem": _mdp(model.mdp_),
+    }
+
+
+def _text(found: dict[str, Any], indent: str = "") -> str:
+    lines = []
+    width = max(len(one_line(key)) for key in found) + 2
+    for key, value in found.items():
+        if isinstance(value, dict):
+            lines += [f"{indent}{key}", _text(value, indent + "  ") if value else f"{indent}  none"]
+        else:
+            lines.append(f"{indent}{one_line(key):<{width}}{_word(value)}")
+    return "\n".join(lines)
+
+
+def _word(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
+    if isinstance(value, list):
+        return one_line(", ".join(map(str, value)))
+    return f"{value:.6g}" if isinstance(value, float) else one_line(str(value))

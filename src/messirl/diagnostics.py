@@ -1,0 +1,189 @@
+"""Whether the unlabelled trajectories help, and how: one by one, direction by direction, and as a whole.
+
+share      of trajectory j in the penalty at θ̂:  Σ_k s_jk (θ̂ᵀΔ_jk)² / Σ_jk s_jk (θ̂ᵀΔ_jk)²
+likeness   nats per step better than chance under what the experts alone teach (selection.likeness)
+influence  how far θ̂ moves if j is left out and everything is fitted again, ‖Δθ‖ in the metric of the likelihood
+directions generalised eigenvectors of Q against H = −∇²L: the penalty halves what the data say where q = h
+degrees of freedom   tr H (H + Q)⁻¹: how many directions the experts still decide
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import eigh
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from messirl.estimators.base import IdentifiabilityWarning
+from messirl.estimators.messi import MESSI
+from messirl.objective import Objective
+from messirl.problem.counts import feature_counts
+from messirl.problem.mdp import MDP, Floats
+from messirl.problem.trajectories import Ints, Trajectories
+from messirl.selection.likeness import Likeness, likeness
+from messirl.similarity import RBF
+
+FLAT = 1e-10  # curvature, relative to the largest, below which the data say nothing
+VERDICTS = ("help", "do not matter", "hurt")
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A direction of θ: how much of what the data say about it the penalty takes away (0 … 1), and its weights (d,)."""
+
+    shrinkage: float
+    weights: Floats
+
+    def largest(self, names: npt.ArrayLike, n: int = 3) -> list[tuple[str, float]]:
+        """The features it is made of, the heaviest first."""
+        order = np.argsort(-np.abs(self.weights), kind="stable")[:n]
+        return [(str(np.asarray(names)[j]), float(self.weights[j])) for j in order]
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Everything there is to say about one fitted MESSI and its unlabelled trajectories."""
+
+    verdict: str
+    evidence: list[str]
+    similarity: Floats  # (u,) mean similarity to the experts
+    share: Floats  # (u,) share of the penalty
+    likeness: Likeness
+    influence: Floats | None  # (u,), NaN where it was not asked for
+    directions: list[Direction]
+    degrees_of_freedom: float
+    identified: int  # directions the experts could decide without the penalty
+
+    def rows(self) -> list[dict[str, float]]:
+        """One dict an unlabelled trajectory."""
+        return [
+            {
+                "similarity": float(self.similarity[j]),
+                "share": float(self.share[j]),
+                "likeness": float(self.likeness.unlabelled[j]),
+                "influence": float("nan") if self.influence is None else float(self.influence[j]),
+            }
+            for j in range(self.similarity.size)
+        ]
+
+
+def diagnose(
+    model: MESSI,
+    mdp: MDP,
+    expert: Trajectories,
+    unlabelled: Trajectories,
+    *,
+    influential: int = 50,
+    cv: int = 5,
+    groups: npt.ArrayLike | None = None,
+    random_state: Any = None,
+    progress: Any = None,
+) -> Diagnosis:
+    """Diagnose a fitted model with the trajectories it was fitted to.
+
+    influential : for how many trajectories, those with the largest shares, the model is refitted without them
+    """
+    model._fitted()
+    everyone = expert + unlabelled
+    counts = feature_counts(mdp, everyone)
+    weights = _similarities(model, everyone, counts)
+    l = len(expert)
+    alike = likeness(mdp, expert, unlabelled, cv=cv, groups=groups, random_state=random_state)
+    share = penalty_shares(weights, counts, model.theta_)[l:]
+    directions, freedom, identified = penalty_directions(model, expert)
+    influence = None
+    if influential > 0:
+        which = np.argsort(-share, kind="stable")[:influential]
+        influence = np.full(len(unlabelled), np.nan)
+        influence[which] = leave_one_out(model, mdp, expert, unlabelled, which, progress=progress)
+    verdict, evidence = judge(alike)
+    return Diagnosis(
+        verdict,
+        evidence,
+        np.asarray(weights[:l, l:]).mean(axis=0),
+        share,
+        alike,
+        influence,
+        directions,
+        freedom,
+        identified,
+    )
+
+
+def judge(alike: Likeness, *, margin: float = 0.005) -> tuple[str, list[str]]:
+    """Help, do not matter or hurt: by whether the unlabelled set, as a whole, behaves as the experts teach."""
+    n, good = alike.unlabelled.size, int(alike.alike.sum())
+    evidence = [
+        f"held-out expert trajectories are {alike.expert:+.3f} nats a step better explained by the others than by "
+        "chance",
+        f"the unlabelled ones {alike.mean:+.3f} on average; {good} of {n} are above zero",
+    ]
+    if alike.expert <= margin:
+        evidence.append("the experts do not even explain each other: too few of them to judge others by")
+        return "do not matter", evidence
+    if abs(alike.mean) <= margin:
+        return "do not matter", evidence
+    return ("help" if alike.mean > 0 else "hurt"), evidence
+
+
+def penalty_shares(weights: Any, counts: Floats, theta: Floats) -> Floats:
+    """Each trajectory's share of R(θ), (n,); a pair's part is divided between the two."""
+    value = counts @ theta
+    row = np.asarray(weights @ np.ones(len(value))).ravel()
+    part = row * value**2 - 2.0 * value * np.asarray(weights @ value).ravel() + np.asarray(weights @ value**2).ravel()
+    total = float(part.sum())
+    return np.asarray(np.maximum(part, 0.0) / total) if total > 0 else np.zeros(len(value))
+
+
+def penalty_directions(model: MESSI, expert: Trajectories) -> tuple[list[Direction], float, int]:
+    """Directions by falling shrinkage q / (h + q), the effective degrees of freedom, and the number identified."""
+    objective = Objective.from_trajectories(model.mdp_, expert, model.entropy)
+    bend = -objective.hessian(model.theta_)
+    pull = np.zeros_like(bend) if model.quadratic_ is None else model.quadratic_
+    size = np.sqrt(np.maximum(np.diag(bend + pull), 0.0))
+    unit = np.where(size > 0, 1.0 / np.where(size > 0, size, 1.0), 0.0)
+    values, vectors = np.linalg.eigh((bend + pull) * np.outer(unit, unit))
+    kept = vectors[:, values > FLAT * max(float(values[-1]), 1e-300)]
+    basis = unit[:, None] * kept  # what data and penalty together determine
+    shrinkage, inside = eigh(basis.T @ pull @ basis, basis.T @ (bend + pull) @ basis)
+    order = np.argsort(-shrinkage, kind="stable")
+    found = [Direction(float(np.clip(shrinkage[i], 0.0, 1.0)), _unit(basis @ inside[:, i])) for i in order]
+    freedom = float(np.sum(1.0 - np.clip(shrinkage, 0.0, 1.0)))
+    alone = np.linalg.eigvalsh(bend * np.outer(unit, unit))
+    return found, freedom, int(np.sum(alone > FLAT * max(float(alone[-1]), 1e-300)))
+
+
+def leave_one_out(
+    model: MESSI, mdp: MDP, expert: Trajectories, unlabelled: Trajectories, which: Ints, *, progress: Any = None
+) -> Floats:
+    """√(Δθᵀ H Δθ) of a refit without each of the unlabelled trajectories `which`, H the curvature of −L at θ̂."""
+    bend = -Objective.from_trajectories(mdp, expert, model.entropy).hessian(model.theta_)
+    again = clone(model).set_params(theta_init=model.theta_, warm_start=False, callback=None)
+    every = np.arange(len(unlabelled))
+    out = np.empty(len(which))
+    with warnings.catch_warnings():
+        for kind in (ConvergenceWarning, IdentifiabilityWarning):
+            warnings.simplefilter("ignore", kind)
+        for i, j in enumerate(which):
+            rest = unlabelled[every[every != j]] if len(unlabelled) > 1 else None
+            moved = again.fit(mdp, expert, rest).theta_ - model.theta_
+            out[i] = np.sqrt(max(float(moved @ bend @ moved), 0.0))
+            if progress is not None:
+                progress(i + 1, len(which))
+    return out
+
+
+def _similarities(model: MESSI, everyone: Trajectories, counts: Floats) -> Any:
+    similarity = RBF(5.0) if model.similarity is None else model.similarity
+    return similarity(everyone, counts)
+
+
+def _unit(vector: Floats) -> Floats:
+    length = float(np.linalg.norm(vector))
+    turned = vector if length == 0 else vector / length
+    return np.asarray(turned if turned[np.argmax(np.abs(turned))] >= 0 else -turned)

@@ -1,0 +1,143 @@
+"""Regressors that average: with them, values fitted to sampled transitions are those of a finite MDP.
+
+    Ê[V(s')|s, a] = Σ_j K_a(s, j) V(s'_j),     K_a ≥ 0,  Σ_j K_a(s, j) = 1,     j over the steps recorded with action a
+
+A tree puts equal weight on the samples in the leaf of s, a forest the mean of its trees', nearest neighbours theirs. As
+K does not depend on V, soft value iteration is a contraction, and exactly that of an MDP whose states are the recorded
+ones, p(s'_j|s, a) = K_a(s, j) (Gordon 1995; Ormoneit & Sen 2002).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.tree import DecisionTreeRegressor
+
+from messirl.dynamics.samples import Samples
+from messirl.problem.mdp import MDP, Floats
+from messirl.problem.trajectories import Ints
+
+TREES = (DecisionTreeRegressor, ExtraTreesRegressor, RandomForestRegressor)
+MAX_ENTRIES = 50_000_000  # weights held at once
+
+
+def is_averager(regressor: Any) -> bool:
+    """Whether it predicts averages of the targets, with weights that need not depend on them."""
+    return isinstance(regressor, (*TREES, KNeighborsRegressor))
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """States in units of their spread: distances then treat all coordinates alike."""
+
+    centre: Floats
+    unit: Floats
+
+    @classmethod
+    def of(cls, points: Floats) -> Scale:
+        spread = points.std(axis=0)
+        return cls(points.mean(axis=0), np.where(spread > 0, spread, 1.0))
+
+    def __call__(self, points: Floats) -> Floats:
+        return np.asarray((points - self.centre) / self.unit)
+
+
+class AveragerModel:
+    """Where each action leads from any state, as probabilities of the recorded ones."""
+
+    def __init__(self, regressor: Any, samples: Samples) -> None:
+        self._scale = Scale.of(samples.points)
+        points = self._scale(samples.points)
+        # What a step leads to: a tree need not split where that is one and the same.
+        ends = np.column_stack([points, samples.terminal])
+        self._averagers = []
+        for action, (source, target) in enumerate(samples.moves()):
+            if isinstance(regressor, KNeighborsRegressor) and regressor.n_neighbors > len(source):
+                raise ValueError(
+                    f"action {action} is recorded {len(source)} times, but n_neighbors={regressor.n_neighbors}: lower "
+                    "it, or give more recordings"
+                )
+            fitted = clone(regressor).fit(points[source], ends[target])
+            kind = _Neighbours if isinstance(regressor, KNeighborsRegressor) else _Leaves
+            self._averagers.append(kind(fitted, points[source], _indicator(target[:, None], len(points))))
+
+    def successors(self, points: Floats, action: int) -> sp.csr_array:
+        """Probabilities (n, N) of the recorded states, after `action` in each of the points (n, k)."""
+        averager = self._averagers[action]
+        return sp.csr_array(averager.weights(self._scale(points)) @ averager.target)
+
+    def mdp(self, samples: Samples, table: Floats, discount: float) -> MDP:
+        """The MDP over the recorded states, with features (N, d), that begins where the expert does."""
+        n, a = len(samples.points), samples.n_actions
+        blocks = sp.vstack([self.successors(samples.points, action) for action in range(a)], format="csr")
+        order = np.arange(n * a).reshape(a, n).T.ravel()  # row s·A + a
+        return MDP(blocks[order], table, start=samples.start, terminal=samples.terminal, discount=discount)
+
+
+class _Leaves:
+    """K of a tree or forest: 1/size on the samples in the leaf, all of them, also where trees are grown on draws."""
+
+    def __init__(self, fitted: Any, sources: Floats, target: sp.csr_array) -> None:
+        self.fitted, self.target = fitted, target
+        found = [np.unique(column, return_inverse=True) for column in self._apply(sources).T]
+        self._names = [names for names, _ in found]
+        self._first = np.concatenate([[0], np.cumsum([names.size for names in self._names])])
+        inside = np.stack([at.ravel() for _, at in found], axis=1) + self._first[:-1]
+        members = _indicator(inside, int(self._first[-1]))
+        self._size = np.asarray(members.sum(axis=0)).ravel()
+        self._means = sp.csr_array(sp.diags_array(1.0 / self._size) @ members.T)
+
+    def _apply(self, at: Floats) -> Ints:
+        leaves = np.asarray(self.fitted.apply(at))
+        return leaves[:, None] if leaves.ndim == 1 else leaves
+
+    def weights(self, at: Floats) -> sp.csr_array:
+        leaves = self._apply(at)
+        number = np.stack([np.searchsorted(n, leaf) for n, leaf in zip(self._names, leaves.T, strict=True)], axis=1)
+        number += self._first[:-1]
+        _check_size(float(self._size[number].sum()))
+        return sp.csr_array(_indicator(number, self._size.size) @ self._means / number.shape[1])
+
+
+class _Neighbours:
+    """K of nearest neighbours: alike, by 1/distance (those at distance 0 take all), or by the regressor's callable."""
+
+    def __init__(self, fitted: Any, sources: Floats, target: sp.csr_array) -> None:
+        self.fitted, self.target, self._n = fitted, target, len(sources)
+
+    def weights(self, at: Floats) -> sp.csr_array:
+        distance, index = self.fitted.kneighbors(at)
+        _check_size(float(index.size))
+        kind = self.fitted.weights
+        if callable(kind):
+            share = np.asarray(kind(distance), dtype=np.float64)
+            if not (np.isfinite(share).all() and (share >= 0).all() and share.any(axis=1).all()):
+                raise ValueError("the regressor's weights must be finite, >= 0 and not all zero: mend its callable")
+        elif kind == "distance":
+            there = distance == 0
+            share = np.where(there.any(axis=1, keepdims=True), there, 1.0 / np.where(there, 1.0, distance))
+        else:
+            share = np.ones_like(distance)
+        share = share / share.sum(axis=1, keepdims=True)
+        bounds = np.arange(len(index) + 1) * index.shape[1]
+        return sp.csr_array((share.ravel(), index.ravel(), bounds), shape=(len(index), self._n))
+
+
+def _indicator(columns: Ints, width: int) -> sp.csr_array:
+    """1 at the given columns of each row."""
+    bounds = np.arange(len(columns) + 1) * columns.shape[1]
+    return sp.csr_array((np.ones(columns.size), columns.ravel(), bounds), shape=(len(columns), width))
+
+
+def _check_size(entries: float) -> None:
+    if entries > MAX_ENTRIES:
+        raise ValueError(
+            f"the regressor would average with {entries:.2g} weights, more than {MAX_ENTRIES:.0e}: use smaller leaves, "
+            "fewer trees, fewer neighbours or fewer recordings"
+        )

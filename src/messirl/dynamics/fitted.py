@@ -1,0 +1,251 @@
+"""MESSI from recorded transitions, where states are vectors and the dynamics are unknown: fitted soft value iteration.
+
+    J(θ) = θᵀf* − Σ_s start(s) V_θ(s) − (λ0/θ_max) R(θ),      V_θ by regression on the recorded steps
+
+With a regressor that averages (trees, forests, nearest neighbours) this is MESSI on a finite MDP over the recorded
+states, so J is concave and its gradient exact; any other regressor is refitted at every backup.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator
+from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+from messirl.dynamics.averagers import AveragerModel, is_averager
+from messirl.dynamics.importance import ImportanceObjective, log_behaviour
+from messirl.dynamics.moves import whole
+from messirl.dynamics.samples import (
+    FeatureMap,
+    Samples,
+    as_points,
+    feature_table,
+    read_recordings,
+    read_samples,
+    sample_counts,
+)
+from messirl.dynamics.soft_iteration import RefittedModel, RefittedObjective
+from messirl.estimators.base import number
+from messirl.objective import Objective
+from messirl.optimise import lbfgs
+from messirl.planning import Planner, soft_values
+from messirl.planning.sampling import random_source
+from messirl.problem.mdp import Floats
+from messirl.similarity import RBF, similarity_penalty
+
+COUNTS = ("model", "importance")
+FEW = 2.0  # effective trajectories below which importance weights say nothing
+
+
+class FittedMESSI(BaseEstimator):  # type: ignore[misc]  # scikit-learn carries no types
+    """MESSI, or with lambda0=0 maximum entropy IRL, on recordings with vectors as states and numbers as actions.
+
+    features : function from states (n, k) to their features (n, d)
+    regressor : scikit-learn regressor of what follows an action, one fit an action; None: ExtraTreesRegressor with 30
+        trees grown until their leaves are pure. It sees states in units of their spread.
+    similarity, lambda0, theta_max : as of MESSI
+    discount : γ in (0, 1)
+    n_actions : A; None: the highest action recorded, plus 1
+    counts : "model" for f_θ under the fitted dynamics, "importance" for re-weighted recordings
+    classifier : of the behaviour, for counts="importance"; None: ExtraTreesClassifier with 10 samples a leaf
+    max_iter, tol : of the optimiser, as of MESSI
+    max_backups, backup_tol : of each fixed point, where the regressor does not average
+    random_state : seed of the default regressor and classifier
+    """
+
+    def __init__(
+        self,
+        features: FeatureMap,
+        *,
+        regressor: Any = None,
+        similarity: Any = RBF("median", standardise=True),  # noqa: B008  (frozen)
+        lambda0: float = 0.05,
+        theta_max: float = 500.0,
+        discount: float = 0.95,
+        n_actions: int | None = None,
+        counts: str = "model",
+        classifier: Any = None,
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        max_backups: int = 2000,
+        backup_tol: float = 1e-8,
+        random_state: Any = 0,
+        callback: Any = None,
+    ) -> None:
+        self.features = features
+        self.regressor = regressor
+        self.similarity = similarity
+        self.lambda0 = lambda0
+        self.theta_max = theta_max
+        self.discount = discount
+        self.n_actions = n_actions
+        self.counts = counts
+        self.classifier = classifier
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_backups = max_backups
+        self.backup_tol = backup_tol
+        self.random_state = random_state
+        self.callback = callback
+
+    # -- fitting ------------------------------------------------------------------------------------------------
+
+    def fit(self, expert: Iterable[Any], unlabelled: Iterable[Any] | None = None) -> Self:
+        """Fit to recordings (`observations` (T + 1, k), `actions` (T,), `terminated`); both sets teach the dynamics."""
+        self._check_arguments()
+        samples = read_samples(expert, unlabelled, self.n_actions)
+        table = feature_table(self.features, samples.points)
+        target, counts, quadratic = self._counts(samples, table)
+        regressor = self.regressor
+        if regressor is None:
+            regressor = ExtraTreesRegressor(n_estimators=30, random_state=self.random_state)
+
+        objective: Any
+        if is_averager(regressor):
+            self.model_: AveragerModel | RefittedModel = AveragerModel(regressor, samples)
+            self.mdp_ = self.model_.mdp(samples, table, self.discount)
+            objective = Objective(self.mdp_, Planner(self.mdp_, "causal", samples.start), target, quadratic)
+        else:
+            self.model_ = RefittedModel(
+                regressor, samples, table, self.discount, self.max_backups, float(self.backup_tol)
+            )
+            objective = RefittedObjective(self.model_, table, samples.start, target, quadratic)
+        if self.counts == "importance":
+            objective = self._importance(samples, counts, target, quadratic)
+
+        scale = max(1.0, float(np.abs(target).max()))
+        result = lbfgs(
+            objective,
+            np.zeros(table.shape[1]),
+            bound=float(self.theta_max),
+            max_iter=self.max_iter,
+            tol=self.tol * scale,
+            callback=self.callback,
+        )
+        self.n_features_in_ = samples.points.shape[1]
+        self.n_actions_ = samples.n_actions
+        self.theta_ = result.theta
+        self.objective_ = float(result.point.value)
+        self.feature_counts_ = result.point.expected_counts
+        self.expert_counts_ = target
+        self.history_ = result.history
+        self.n_iter_ = int(result.history.iteration[-1])
+        self.gradient_norm_ = result.gradient_norm
+        self._finish(table, objective, result.converged, result.reason)
+        return self
+
+    def _check_arguments(self) -> None:
+        if not callable(self.features):
+            raise TypeError("features must be a function from states (n, k) to their features (n, d)")
+        if self.counts not in COUNTS:
+            raise ValueError(f"counts={self.counts!r}: choose 'model' or 'importance'")
+        number("theta_max", self.theta_max, above=0.0)
+        for name in ("lambda0", "tol", "backup_tol"):
+            number(name, getattr(self, name), least=0.0)
+        if number("discount", self.discount, above=0.0) >= 1.0:
+            raise ValueError(f"discount={self.discount}: with recordings it must lie below 1")
+        whole("max_iter", self.max_iter)
+        whole("max_backups", self.max_backups)
+        if self.n_actions is not None:
+            whole("n_actions", self.n_actions)
+        for name, method in (("regressor", "predict"), ("classifier", "predict_proba")):
+            value = getattr(self, name)
+            if value is not None and not (hasattr(value, "fit") and hasattr(value, method)):
+                raise TypeError(f"{name}={value!r}: it must be a scikit-learn estimator with fit and {method}")
+
+    def _counts(self, samples: Samples, table: Floats) -> tuple[Floats, Floats, Floats | None]:
+        """f*, the counts of the recordings that are needed, and the matrix of the penalty, λ M."""
+        everyone = self.lambda0 > 0 or self.counts == "importance"
+        which = slice(None) if everyone else slice(samples.n_expert)
+        counts = sample_counts(samples, table, float(self.discount), which)
+        target = counts[: samples.n_expert].mean(axis=0)
+        if self.lambda0 == 0 or len(counts) == 1:
+            return target, counts, None
+        penalty = similarity_penalty(self.similarity, samples.trajectories, counts)
+        return target, counts, float(self.lambda0) / float(self.theta_max) * penalty
+
+    def _importance(
+        self, samples: Samples, counts: Floats, target: Floats, quadratic: Floats | None
+    ) -> ImportanceObjective:
+        classifier = self.classifier
+        if classifier is None:
+            classifier = ExtraTreesClassifier(n_estimators=50, min_samples_leaf=10, random_state=self.random_state)
+        return ImportanceObjective(counts, log_behaviour(classifier, samples), target, quadratic)
+
+    def _finish(self, table: Floats, objective: Any, converged: bool, reason: str) -> None:
+        """Values at the θ found, and whether all that was iterated came to its end."""
+        reward = table @ self.theta_
+        if isinstance(self.model_, AveragerModel):
+            self._sample_values = soft_values(self.mdp_, reward)
+        else:
+            before = self.model_.capped
+            self._sample_values, _ = self.model_.values(reward)
+            if self.model_.capped > before:
+                converged, reason = False, f"backups did not settle within max_backups={self.max_backups}"
+        self.converged_, self.termination_ = converged, reason
+        if not converged:
+            warnings.warn(
+                f"FittedMESSI did not converge: {reason}, with a projected gradient of {self.gradient_norm_:.2g}",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        if isinstance(objective, ImportanceObjective):
+            self.effective_sample_size_ = objective.effective_sample_size(self.theta_)
+            if self.effective_sample_size_ < FEW:
+                warnings.warn(
+                    f"the importance weights rest on {self.effective_sample_size_:.2f} of {len(objective.counts)} "
+                    "recordings: theta says little; use counts='model', or more and shorter recordings",
+                    UserWarning,
+                    stacklevel=3,
+                )
+
+    # -- using --------------------------------------------------------------------------------------------------
+
+    def _q(self, states: npt.ArrayLike) -> Floats:
+        """Q_a(s) = r(s) + γ Ê_a[V(s')](s), (n, A)."""
+        reward = self.reward(states)
+        points = as_points(states, "states", self.n_features_in_)
+        if isinstance(self.model_, RefittedModel):
+            return self.model_.q(points, reward)
+        ahead = [self.model_.successors(points, a) @ self._sample_values for a in range(self.n_actions_)]
+        return np.asarray(reward[:, None] + self.discount * np.stack(ahead, axis=1))
+
+    def policy(self, states: npt.ArrayLike) -> Floats:
+        """π(a|s) = exp(Q_a(s) − V(s)) at any states (n, k), recorded or not: (n, A)."""
+        q = self._q(states)
+        return np.asarray(np.exp(q - logsumexp(q, axis=1, keepdims=True)))
+
+    def values(self, states: npt.ArrayLike) -> Floats:
+        """V(s) = log Σ_a exp Q_a(s) at any states (n, k) that are not terminal: (n,)."""
+        return np.asarray(logsumexp(self._q(states), axis=1))
+
+    def reward(self, states: npt.ArrayLike) -> Floats:
+        """r_θ(s) = θᵀf(s) at any states (n, k): (n,)."""
+        if not hasattr(self, "theta_"):
+            raise NotFittedError("this FittedMESSI is not fitted yet: call fit first")
+        points = as_points(states, "states", self.n_features_in_)
+        return np.asarray(feature_table(self.features, points, self.theta_.size) @ self.theta_)
+
+    def act(self, state: npt.ArrayLike, random_state: Any = None) -> int:
+        """An action drawn from π(·|state), for one state (k,)."""
+        chances = self.policy(np.asarray(state)[None])[0]
+        return int(random_source(random_state).choice(chances.size, p=chances))
+
+    def score(self, recordings: Iterable[Any]) -> float:
+        """Mean log-probability per step, Σ log π(a|s) / Σ T, pooled over the recordings."""
+        found = read_recordings(recordings, "recordings")
+        actions = np.concatenate([taken for _, taken, _ in found])
+        if actions.size == 0:
+            raise ValueError("these recordings make no step: there is nothing to score")
+        q = self._q(np.concatenate([points[:-1] for points, _, _ in found]))
+        if actions.min() < 0 or actions.max() >= q.shape[1]:
+            raise ValueError(f"recordings: actions must be among 0 … {q.shape[1] - 1}")
+        logs = q[np.arange(actions.size), actions] - logsumexp(q, axis=1)
+        return float(logs.mean())

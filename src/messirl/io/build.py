@@ -1,0 +1,203 @@
+"""From tables to a problem: each table is read against those before it, then all are put together."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse as sp
+
+from messirl.io.checks import ANY, Faults, Ids
+from messirl.io.errors import InputError
+from messirl.io.parts import Edges, States, read_edges, read_meta, read_states, read_steps
+from messirl.io.problem import Problem
+from messirl.io.settings import Settings
+from messirl.io.tables import Array, Table, load_table
+from messirl.problem.counts import check_trajectories
+from messirl.problem.mdp import MDP, Floats
+from messirl.problem.trajectories import Ints, Trajectories
+
+DENSE = 50_000_000  # entries of a table of features that is kept dense
+
+
+def problem_from_tables(
+    states: Any, edges: Any, trajectories: Any, meta: Any = None, *, discount: float, horizon: int | None = None
+) -> Problem:
+    """A problem from tables: paths of CSV or Parquet files, data frames, Arrow tables, mappings of columns."""
+    sources = {"states": states, "edges": edges, "trajectories": trajectories, "trajectory_meta": meta}
+    tables = {
+        name: load_table(source, None if isinstance(source, str | os.PathLike) else name)
+        for name, source in sources.items()
+        if source is not None
+    }
+    problem = build(Faults(), tables, Settings(discount, horizon, where="problem"))
+    assert problem is not None, "what is wrong was raised"
+    return problem
+
+
+def read_trajectories(source: Any, problem: Problem | MDP | None = None) -> tuple[Trajectories, Array]:
+    """Trajectories and what they are called, from a table `trajectory_id`, `step`, `state`, optionally `action`.
+
+    problem : what the states and actions belong to; without it they must be numbered and nothing else is checked
+    """
+    faults, table = Faults(), load_table(source, None if isinstance(source, str | os.PathLike) else "trajectories")
+    mdp = problem.mdp if isinstance(problem, Problem) else problem
+    states, actions = Ids("state", ANY), Ids("action", ANY)
+    if mdp is not None:
+        own = problem if isinstance(problem, Problem) else Problem(mdp, Trajectories.from_lists([]))
+        states = _known(table, "state", mdp.n_states, own.state_ids, mdp.state_names)
+        actions = _known(table, "action", mdp.n_actions, own.action_ids, mdp.action_names)
+    steps = read_steps(faults, table, states, actions)
+    assert steps is not None, "what is wrong was raised"
+    trajectories = Trajectories(steps.states, steps.offsets, steps.actions)
+    if mdp is not None:
+        _check_fit(faults, mdp, trajectories, table.where)
+    return trajectories, _array(steps.ids)
+
+
+def _known(table: Table, noun: str, n: int, ids: Array | None, names: tuple[str, ...] | None) -> Ids:
+    """How a table may call the things of a problem: by their ids, else by their names, else by number."""
+    if ids is None and names is not None and noun in table.cells and table.column(noun).kind == "text":
+        ids = np.array(names, dtype=object)
+    return Ids.of(noun, n, ids)
+
+
+def build(faults: Faults, tables: dict[str, Table], settings: Settings | None) -> Problem | None:
+    """Read each table against those before it; with no fault, put the problem together."""
+    states = read_states(faults, tables["states"]) if "states" in tables else States()
+    edges = steps = None
+    given = faults.attempt(_given_actions, tables.get("edges"), settings)
+    if "edges" in tables:
+        edges = read_edges(faults, tables["edges"], states.ids, given)
+    if "trajectories" in tables:
+        actions = None if edges is None else edges.actions
+        steps = read_steps(faults, tables["trajectories"], states.ids, actions)
+    meta: dict[str, Array] = {}
+    goals: Ints | None = None
+    if "trajectory_meta" in tables:
+        ids = None if steps is None else steps.ids
+        meta, goals = read_meta(faults, tables["trajectory_meta"], ids, states.ids)
+    if faults.found or states.ids is None or edges is None or steps is None or settings is None:
+        return None
+    mdp = faults.attempt(_mdp, states, states.ids, edges, settings, tables)
+    if mdp is None:
+        return None
+    trajectories = Trajectories(steps.states, steps.offsets, steps.actions, goals)
+    _check_fit(faults, mdp, trajectories, tables["trajectories"].where)
+    called = _array(steps.ids)
+    plain = called.dtype.kind == "i" and np.array_equal(called, np.arange(called.size))
+    return Problem(
+        mdp,
+        trajectories,
+        meta,
+        None if plain else called,
+        states.ids.array(),
+        edges.actions.array(),
+        states.xy,
+        states.columns,
+    )
+
+
+def _given_actions(edges: Table | None, settings: Settings | None) -> Ids | None:
+    """The actions as problem.json gives them: names (the labels, if edges are labelled), or their number."""
+    names = None if settings is None else settings.names.get("action_names")
+    if settings is None or (names is None and settings.n_actions is None):
+        return None
+    if names is not None and settings.n_actions not in (None, len(names)):
+        what = f"n_actions is {settings.n_actions}, but there are {len(names)} action_names"
+        raise InputError(settings.where, what, "drop n_actions")
+    labelled = edges is not None and "action" in edges.cells and edges.column("action").kind == "text"
+    if names is None:
+        return Ids("action", settings.n_actions or 0)
+    return Ids("action", len(names), pa.array(names, pa.string()) if labelled else None)
+
+
+def _mdp(states: States, ids: Ids, edges: Edges, settings: Settings, tables: dict[str, Table]) -> MDP:
+    names = [*states.feature_names, *edges.feature_names]
+    if not names:
+        where = f"{tables['states'].where}, {tables['edges'].where}"
+        raise InputError(where, "have no feature", "add a column f_… to the states, or g_… to the edges")
+    if states.terminal[edges.source].all():
+        what = "no edge leaves a state that is not terminal"
+        raise InputError(tables["edges"].where, what, "give the moves of the other states")
+    if states.names is not None and settings.names.get("state_names") is not None:
+        raise InputError(settings.where, "state_names are given twice", "drop them, or the column name of the states")
+    n_states, n_actions = ids.n, edges.actions.n
+    choice = edges.source * n_actions + edges.action
+    shape = (n_states * n_actions, n_states)
+    transitions = sp.csr_array((edges.probability, (choice, edges.target)), shape=shape)
+    features = states.features
+    if edges.feature_names:
+        features = _step_features(states, edges, choice, (n_states, n_actions))
+    try:
+        return MDP(
+            transitions,
+            features,
+            start=states.start,
+            discount=settings.discount,
+            horizon=settings.horizon,
+            terminal=states.terminal,
+            state_names=states.names or settings.names.get("state_names", _labels(ids)),
+            action_names=settings.names.get("action_names", _labels(edges.actions)),
+            feature_names=settings.names.get("feature_names", names),
+        )
+    except (ValueError, TypeError) as error:
+        raise InputError(settings.where, str(error), "correct it, or the tables it speaks of") from None
+
+
+def _labels(ids: Ids) -> list[str] | None:
+    return None if ids.labels is None else ids.labels.to_pylist()
+
+
+def _step_features(states: States, edges: Edges, choice: Ints, size: tuple[int, int]) -> Any:
+    """f(s, a) = Σ_s' p(s'|s,a) (f(s'), g(s, a, s')), shape (S, A, d); sparse (S·A, d) where that is too large.
+
+    Written as g₀ + Σ p (g − g₀) with g₀ the first edge's: exact where all edges of a choice have the same features.
+    """
+    open_ = ~states.terminal[edges.source]
+    values = np.hstack([states.features[edges.target], edges.features])[open_]
+    rows, first, group = np.unique(choice[open_], return_index=True, return_inverse=True)
+    weight = edges.probability[open_] / np.bincount(group, edges.probability[open_], minlength=rows.size)[group]
+    expected: Floats = values[first].copy()
+    with np.errstate(over="ignore", invalid="ignore"):  # the MDP refuses what is not finite
+        np.add.at(expected, group, (values - expected[group]) * weight[:, None])
+    n_rows, d = size[0] * size[1], values.shape[1]
+    if n_rows * d <= DENSE:
+        dense = np.zeros((n_rows, d))
+        dense[rows] = expected
+        return dense.reshape(*size, d)
+    column = np.tile(np.arange(d), rows.size)
+    return sp.csr_array((expected.ravel(), (np.repeat(rows, d), column)), shape=(n_rows, d))
+
+
+def _check_fit(faults: Faults, mdp: MDP, trajectories: Trajectories, where: str) -> None:
+    """What `check_trajectories` refuses, with the file and the row.
+
+    Where a trajectory may end when discount = 1 is a matter of what is fitted to it: whoever only reads may still mark
+    terminal states, give goals or a horizon, so this alone does not stop the reading.
+    """
+    error = _refusal(mdp, trajectories, where)
+    if error is not None and (faults.collect or _refusal(mdp.replace(discount=0.5), trajectories, where)):
+        faults.add(error)
+
+
+def _refusal(mdp: MDP, trajectories: Trajectories, where: str) -> InputError | None:
+    try:
+        check_trajectories(mdp, trajectories, where)
+    except ValueError as error:
+        message = str(error).removeprefix(f"{where}: ")
+        place = re.match(r"trajectory (\d+)(?:, step (\d+))?", message)
+        row = None
+        if place:
+            i, step = int(place[1]), place[2]
+            row = int(trajectories.offsets[i] + int(step) if step else trajectories.offsets[i + 1] - 1)
+        return InputError(where, message, "correct the trajectory, or the states and edges", row)
+    return None
+
+
+def _array(ids: Ids) -> Array:
+    labels = ids.array()
+    return np.arange(ids.n) if labels is None else labels

@@ -1,0 +1,302 @@
+"""What the four tables of a problem say: states, edges, steps of trajectories, and facts about each trajectory.
+
+One function a table. Each checks its table alone and against what the tables before it call their things.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from messirl.io.checks import (
+    Faults,
+    Ids,
+    codes,
+    flags,
+    has_columns,
+    id_column,
+    numbers,
+    repeated,
+    texts,
+)
+from messirl.io.errors import InputError
+from messirl.io.settings import LARGEST
+from messirl.io.tables import Array, Bools, Column, Table
+from messirl.problem.mdp import SUM_TOLERANCE, Floats
+from messirl.problem.trajectories import Ints
+
+STATE_COLUMNS = ("state", "terminal", "start", "x", "y", "name")
+
+
+@dataclass(eq=False)
+class States:
+    """The table of states, in the order of their indices."""
+
+    ids: Ids | None = None
+    features: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    feature_names: list[str] = field(default_factory=list)
+    terminal: Bools = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    start: Floats | None = None
+    names: list[str] | None = None
+    xy: Floats | None = None
+    columns: dict[str, Array] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Edges:
+    """The table of edges: indices of states and actions, probabilities, and features (E, d)."""
+
+    actions: Ids
+    source: Ints
+    target: Ints
+    action: Ints
+    probability: Floats
+    features: Floats
+    feature_names: list[str]
+
+
+@dataclass(eq=False)
+class Steps:
+    """The table of trajectories: where each begins, its states, its actions, and what it is called."""
+
+    ids: Ids
+    states: Ints
+    offsets: Ints
+    actions: Ints | None
+
+
+def read_states(faults: Faults, table: Table) -> States:
+    """`state`, `f_*`, and optionally `terminal`, `start`, `x` and `y`, `name`; any further column is kept."""
+    if table.n_rows == 0:
+        faults.add(InputError(table.where, "has no row", "give one row a state"))
+    found = States(feature_names=[name for name in table.names if name.startswith("f_")])
+    order: Any = slice(None)
+    if has_columns(faults, table, "state"):
+        found.ids, order = _state_ids(faults, table)
+    found.features = _matrix(faults, table, found.feature_names)[order]
+    found.terminal = np.zeros(table.n_rows, dtype=bool)
+    if "terminal" in table.cells:
+        found.terminal = flags(faults, table, "terminal")[order]
+    if "start" in table.cells:
+        found.start = _distribution(faults, table)[order]
+    if "name" in table.cells:
+        names = texts(faults, table, "name")
+        if names is not None:
+            shown = table.column("name").show
+            again = repeated(np.array(names, dtype=object))
+            faults.rows(table.where, again, lambda row: f"name {shown(row)} occurs twice", "make names differ")
+            found.names = np.array(names, dtype=object)[order].tolist()
+    used = {*STATE_COLUMNS, *found.feature_names}
+    if "x" in table.cells and "y" in table.cells:
+        found.xy = np.column_stack([numbers(faults, table, name, null_ok=True)[order] for name in ("x", "y")])
+    else:
+        used -= {"x", "y"}
+    for name in table.names:
+        column = None if name in used else faults.attempt(table.column, name)
+        if column is not None:
+            found.columns[name] = column.array()[order]
+    return found
+
+
+def _state_ids(faults: Faults, table: Table) -> tuple[Ids | None, Any]:
+    """What states are called, and the rows in the order of their indices."""
+    column, n = id_column(faults, table, "state"), table.n_rows
+    if column is None:
+        return None, slice(None)
+    again = repeated(codes(column))
+    faults.rows(table.where, again, lambda row: f"state {column.show(row)} occurs twice", "give one row a state")
+    if column.kind == "text":
+        return Ids("state", n, column.text), slice(None)
+    outside = (column.values < 0) | (column.values >= n)
+    remedy = f"number the {n} states from 0 to {n - 1}, or label them with text"
+    faults.rows(table.where, outside, lambda row: f"state {column.show(row)} is not one of 0 … {n - 1}", remedy)
+    return Ids("state", n), np.argsort(column.values, kind="stable")
+
+
+def _matrix(faults: Faults, table: Table, names: list[str]) -> Floats:
+    columns = [numbers(faults, table, name) for name in names]
+    return np.column_stack(columns) if columns else np.zeros((table.n_rows, 0))
+
+
+def _distribution(faults: Faults, table: Table) -> Floats:
+    """Weights of the first state, made to sum to one."""
+    weights = numbers(faults, table, "start")
+    remedy = "write weights of at least 0"
+    faults.rows(table.where, weights < 0, lambda row: f"start is {weights[row]:g}", remedy)
+    if not np.all(weights >= 0):
+        return weights
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    if not 0 < total < np.inf:
+        faults.add(InputError(table.where, f"the weights in start sum to {total:g}", "give some state a weight"))
+        return weights
+    return weights if abs(total - 1.0) <= 1e-12 else weights / total
+
+
+def read_edges(faults: Faults, table: Table, states: Ids | None, given: Ids | None) -> Edges | None:
+    """`from`, `to`, `action`, and optionally `probability` and `g_*`.
+
+    given : the actions, if problem.json lists or counts them
+    """
+    if table.n_rows == 0:
+        faults.add(InputError(table.where, "has no row", "give one row a move"))
+        return None
+    names = [name for name in table.names if name.startswith("g_")]
+    features = _matrix(faults, table, names)
+    probability = np.ones(table.n_rows)
+    stochastic = "probability" in table.cells
+    if stochastic:
+        probability = numbers(faults, table, "probability")
+        wrong = (probability < 0) | (probability > 1 + SUM_TOLERANCE)
+        faults.rows(table.where, wrong, lambda row: f"probability is {probability[row]:g}", "it lies in [0, 1]")
+    if not has_columns(faults, table, "from", "to", "action") or states is None:
+        return None
+    before = len(faults.found)
+    source, target = (states.find(faults, table, name) for name in ("from", "to"))
+    actions = given if given is not None else _action_ids(faults, table)
+    if actions is None:
+        return None
+    action = actions.find(faults, table, "action")
+    if states.n * actions.n > LARGEST:
+        what = f"names {actions.n} actions for {states.n} states"
+        faults.add(InputError(table.where, what, "number the actions of each state from 0 on"))
+    if len(faults.found) > before:
+        return Edges(actions, source, target, action, probability, features, names)
+    _check_moves(faults, table, source * actions.n + action, target, states.n, probability if stochastic else None)
+    return Edges(actions, source, target, action, probability, features, names)
+
+
+def _action_ids(faults: Faults, table: Table) -> Ids | None:
+    """What actions are called: 0 … A − 1, every one of them used, or labels, sorted."""
+    column = id_column(faults, table, "action")
+    if column is None:
+        return None
+    if column.kind == "text":
+        labels = sorted(set(column.text.to_pylist()))
+        return Ids("action", len(labels), pa.array(labels, pa.string()))
+    used = np.unique(column.values)
+    gap = np.flatnonzero(used != np.arange(used.size))
+    if gap.size:
+        row = int(np.flatnonzero(column.values == used[gap[0]])[0])
+        what = f"action {used[gap[0]]} occurs, but {'no action below 0 may' if used[0] < 0 else f'{gap[0]} does not'}"
+        remedy = "number actions 0, 1, 2, …, or give n_actions in problem.json"
+        faults.add(InputError(table.where, what, remedy, row))
+        return None
+    return Ids("action", used.size)
+
+
+def _check_moves(
+    faults: Faults, table: Table, choice: Ints, target: Ints, n_states: int, probability: Floats | None
+) -> None:
+    """No move twice; one move a choice (from, action), or probabilities that sum to one over a choice."""
+    again = repeated(choice * n_states + target)
+    faults.rows(table.where, again, lambda row: "the same from, action and to occur before", "drop the row")
+    if probability is None:
+        remedy = "give a column probability, or another action"
+        twice = repeated(choice) & ~again
+        faults.rows(table.where, twice, lambda row: "the same from and action lead elsewhere before", remedy)
+        return
+    _, first, group = np.unique(choice, return_index=True, return_inverse=True)
+    sums = np.bincount(group, weights=probability)
+    off = np.zeros(choice.size, dtype=bool)
+    off[first] = ~(np.abs(sums - 1.0) <= SUM_TOLERANCE)
+    faults.rows(
+        table.where,
+        off,
+        lambda row: f"the probabilities of this from and action sum to {sums[group[row]]:.4f}, not 1",
+        "divide them by their sum, or add the move that lacks",
+    )
+
+
+def read_steps(faults: Faults, table: Table, states: Ids | None, actions: Ids | None) -> Steps | None:
+    """`trajectory_id`, `step` (0, 1, 2, …), `state`, and optionally `action`, empty in the last row of a trajectory."""
+    if not has_columns(faults, table, "trajectory_id", "step", "state"):
+        return None
+    visited = np.zeros(table.n_rows, dtype=np.int64) if states is None else states.find(faults, table, "state")
+    name = id_column(faults, table, "trajectory_id")
+    step = _whole(faults, table, "step")
+    if name is None or step is None:
+        return None
+    code = codes(name)
+    begins = np.ones(table.n_rows, dtype=bool)
+    begins[1:] = code[1:] != code[:-1]
+    first = np.flatnonzero(begins)
+    again = np.zeros(table.n_rows, dtype=bool)
+    again[first] = repeated(code[first])
+    remedy = "sort the rows by trajectory_id and step"
+    faults.rows(table.where, again, lambda row: f"trajectory {name.show(row)} has rows further up", remedy)
+    late = begins & (step != 0) & ~again
+    remedy = "count the steps of each trajectory 0, 1, 2, …"
+    faults.rows(table.where, late, lambda row: f"trajectory {name.show(row)} begins with step {step[row]}", remedy)
+    jump = np.zeros(table.n_rows, dtype=bool)
+    jump[1:] = ~begins[1:] & (step[1:] - 1 != step[:-1])
+    remedy = "sort the rows by trajectory_id and step, and count steps 0, 1, 2, … without a gap"
+    faults.rows(table.where, jump, lambda row: f"step {step[row]} follows step {step[row - 1]}", remedy)
+    taken = None
+    if "action" in table.cells and actions is not None:
+        taken = _actions(faults, table, actions, begins)
+    labels = name.text.take(pa.array(first)) if name.kind == "text" else pa.array(name.values[first])
+    return Steps(Ids("trajectory", first.size, labels), visited, np.append(first, table.n_rows), taken)
+
+
+def _actions(faults: Faults, table: Table, actions: Ids, begins: Bools) -> Ints:
+    ends = np.append(begins[1:], True)[: table.n_rows]
+    taken = actions.find(faults, table, "action", null_ok=True)
+    column = faults.attempt(table.column, "action")
+    if column is not None:
+        remedy = "give one action a step, or drop the column"
+        faults.rows(table.where, column.null & ~ends, lambda row: "action is empty", remedy)
+        remedy = "leave it empty there"
+        over = ~column.null & ends
+        faults.rows(table.where, over, lambda row: f"action {column.show(row)} follows the last state", remedy)
+    return np.asarray(taken[~ends])
+
+
+def _whole(faults: Faults, table: Table, name: str) -> Ints | None:
+    column = id_column(faults, table, name)
+    if column is not None and column.kind != "whole":
+        faults.add(InputError(table.where, f"column {name!r} holds text", "write whole numbers", 0))
+        return None
+    return None if column is None else column.values
+
+
+def read_meta(
+    faults: Faults, table: Table, trajectories: Ids | None, states: Ids | None
+) -> tuple[dict[str, Array], Ints | None]:
+    """One row a trajectory, in the order of the trajectories: its columns, and the goals if there are any."""
+    if not has_columns(faults, table, "trajectory_id") or trajectories is None:
+        return {}, None
+    before = len(faults.found)
+    at = trajectories.find(faults, table, "trajectory_id")
+    if len(faults.found) > before:
+        return {}, None
+    names = table.column("trajectory_id")
+    again = repeated(at)
+    remedy = "give one row a trajectory"
+    faults.rows(table.where, again, lambda row: f"trajectory {names.show(row)} occurs twice", remedy)
+    lacking = np.setdiff1d(np.arange(trajectories.n), at)
+    if lacking.size:
+        first = trajectories.labels[int(lacking[0])].as_py()
+        more = "" if lacking.size == 1 else f", nor have {lacking.size - 1} more"
+        faults.add(InputError(table.where, f"trajectory {first!r} has no row{more}", remedy))
+    goals = _goals(faults, table, states)
+    columns: dict[str, Column | None] = {
+        name: faults.attempt(table.column, name) for name in table.names if name != "trajectory_id"
+    }
+    if len(faults.found) > before:
+        return {}, None
+    order = np.argsort(at, kind="stable")
+    kept = {name: column.array()[order] for name, column in columns.items() if column is not None}
+    return kept, None if goals is None else goals[order]
+
+
+def _goals(faults: Faults, table: Table, states: Ids | None) -> Ints | None:
+    column = faults.attempt(table.column, "goal") if "goal" in table.cells and states is not None else None
+    if column is None or states is None or column.null.all():
+        return None
+    remedy = "give every trajectory a goal, or none"
+    faults.rows(table.where, column.null, lambda row: "goal is empty, but other trajectories have one", remedy)
+    return states.find(faults, table, "goal", null_ok=True)

@@ -1,0 +1,262 @@
+"""Plain tables: CSV, Parquet or anything with named columns, read into columns of six kinds.
+
+    whole    int64               number   float64, NaN where empty        flag   bool
+    text     str                 time     datetime64                      empty  nothing but empty cells
+
+Parquet and tables in memory carry their types. A CSV cell carries none, so a column is of the first of the kinds whole,
+number, flag (true, false) that fits all its cells, else text; an empty cell is null. `007` and `+5` are text, and so
+are whole numbers too large for 64 bits (kind "huge").
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from messirl.io.errors import InputError
+
+Array = npt.NDArray[Any]
+Bools = npt.NDArray[np.bool_]
+
+WHOLE = r"^(0|-?[1-9][0-9]*)$"
+NUMBER = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$|^-?(?i:nan|inf|infinity)$"
+FLAG = r"^(true|false|True|False|TRUE|FALSE)$"
+SHOWN = 60  # characters of a cell that an error repeats
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column: its kind, its values (anything where null), and the cells as text where they were or are text."""
+
+    kind: str
+    values: Array
+    null: Bools
+    text: Any = None  # pyarrow.StringArray
+
+    def show(self, row: int) -> str:
+        """A cell as an error message repeats it."""
+        if self.null[row]:
+            return "nothing"
+        shown = str(self.values[row]) if self.kind in ("whole", "number", "flag") else repr(self.values[row])
+        return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}…"
+
+    def array(self) -> Array:
+        """The column as it is kept: typed; of type object with None only where text is or something is missing."""
+        if self.kind in ("number", "time") or (self.kind in ("whole", "flag") and not self.null.any()):
+            return self.values
+        kept = self.values.astype(object)
+        kept[self.null] = None
+        return kept
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns by name, each converted when first asked for. `where` is what errors call the table."""
+
+    where: str
+    cells: Mapping[str, Any]
+    n_rows: int
+    typed: bool
+
+    @cached_property
+    def _columns(self) -> dict[str, Column]:
+        return {}
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.cells)
+
+    def column(self, name: str) -> Column:
+        """The column of that name; InputError if it is of a kind that no column may be."""
+        if name not in self._columns:
+            cells = self.cells[name]
+            self._columns[name] = column_of_arrow(cells, self.where, name) if self.typed else column_of_text(cells)
+        return self._columns[name]
+
+
+def load_table(source: Any, where: str | None = None) -> Table:
+    """A table from the path of a .csv or .parquet file, or from anything with columns and column names."""
+    if not isinstance(source, str | os.PathLike):
+        return _from_memory(source, where or "table")
+    path = Path(source)
+    where = where or path.name
+    if path.is_dir():
+        raise InputError(where, "is a directory", "give a CSV or Parquet file of that name")
+    suffix = path.suffix.lower()
+    if suffix not in (".csv", ".parquet"):
+        raise InputError(where, f"has the suffix {suffix!r}", "name it .csv or .parquet, after what it holds")
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(where, "is not there", "add the file, or correct the path") from None
+    except OSError as error:
+        raise InputError(where, f"cannot be read ({error.strerror})", "check its permissions and the disk") from None
+    if not data:
+        raise InputError(where, "is empty", "write the table again, with its column names in the first row")
+    return _from_csv(data, where) if suffix == ".csv" else _from_parquet(data, where)
+
+
+def _from_csv(data: bytes, where: str) -> Table:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        row = data[: error.start].count(b"\n") - 1
+        raise InputError(where, "is not UTF-8 text", "save it with the encoding UTF-8", max(row, 0)) from None
+    rows: list[list[str]] = []
+    try:
+        rows.extend(row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row)
+    except csv.Error as error:
+        where_it_stops = max(len(rows) - 1, 0)
+        raise InputError(where, f"is not CSV ({error})", "close every quote", where_it_stops) from None
+    if not rows:
+        raise InputError(where, "is empty", "write the table again, with its column names in the first row")
+    names = rows.pop(0)
+    for row, cells in enumerate(rows):
+        if len(cells) != len(names):
+            what = f"has {len(cells)} cells, but there are {len(names)} columns"
+            raise InputError(where, what, "put quotes around cells that hold a comma", row)
+    columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+    return _table(where, names, [pa.array(cells, pa.string()) for cells in columns], typed=False)
+
+
+def _from_parquet(data: bytes, where: str) -> Table:
+    remedy = "write the file again; it may be truncated"
+    try:
+        table = pq.read_table(pa.BufferReader(data), page_checksum_verification=True, use_threads=False)
+        table.validate(full=True)
+        names = table.column_names  # decodes them
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(where, f"is not a readable Parquet file ({reason})", remedy) from None
+    return _table(where, names, [_combined(column) for column in table.columns], typed=True)
+
+
+def _from_memory(source: Any, where: str) -> Table:
+    if isinstance(source, pa.Table):
+        return _table(where, source.column_names, [_combined(column) for column in source.columns], typed=True)
+    if not isinstance(source, Mapping) and not hasattr(source, "columns"):
+        what = f"is a {type(source).__name__}"
+        raise InputError(where, what, "give a path, a data frame, or a mapping from column names to columns")
+    names = list(source) if isinstance(source, Mapping) else list(source.columns)
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(where, f"has a column named {name!r}", "name every column with text")
+    return _table(where, names, [_to_arrow(source[name], where, name) for name in names], typed=True)
+
+
+def _to_arrow(values: Any, where: str, name: str) -> Any:
+    try:
+        made = values.to_arrow() if hasattr(values, "to_arrow") else pa.array(values, from_pandas=True)
+        made = _combined(made)
+        made.validate(full=True)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        reason = " ".join(str(error).split())[:200]
+        remedy = "keep numbers, text or booleans in a column, one kind only"
+        raise InputError(where, f"column {name!r} mixes types ({reason})", remedy) from None
+    return made
+
+
+def _combined(column: Any) -> Any:
+    """One array of a column that may come in pieces."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _table(where: str, names: list[str], arrays: list[Any], *, typed: bool) -> Table:
+    cells = dict(zip(names, arrays, strict=True))
+    if len(cells) != len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise InputError(where, f"has two columns named {twice!r}", "keep one of them")
+    lengths = {len(array) for array in arrays}
+    if len(lengths) > 1:
+        raise InputError(where, f"has columns of {min(lengths)} and of {max(lengths)} rows", "make them equally long")
+    return Table(where, cells, lengths.pop() if lengths else 0, typed)
+
+
+def column_of_text(text: Any) -> Column:
+    """What a column of CSV cells is."""
+    null = np.asarray(pc.equal(text, ""))
+    filled = text.filter(pa.array(~null)) if null.any() else text
+    kind, parsed = _parsed(filled)
+    values = parsed
+    if null.any():
+        values = np.zeros(len(text), dtype=parsed.dtype)
+        values[~null] = parsed
+        if kind == "number":
+            values[null] = np.nan
+    return Column(kind, values, null, text)  # nan is no empty cell: it may be a label, and is no id
+
+
+def _parsed(filled: Any) -> tuple[str, Array]:
+    if len(filled) == 0:
+        return "empty", np.zeros(0, dtype=object)
+    if matches(filled, WHOLE).all():
+        try:
+            return "whole", np.asarray(filled.cast(pa.int64()))
+        except pa.ArrowInvalid:
+            return "huge", _objects(filled)
+    if matches(filled, NUMBER).all():
+        return "number", floats(filled)
+    if matches(filled, FLAG).all():
+        return "flag", np.asarray(pc.equal(pc.utf8_lower(filled), "true"))
+    return "text", _objects(filled)
+
+
+def matches(text: Any, pattern: str) -> Bools:
+    """Which cells match a regular expression; null cells do not."""
+    matched = pc.match_substring_regex(text, pattern=pattern)
+    return np.asarray(pc.fill_null(matched, False) if matched.null_count else matched, dtype=bool)
+
+
+def floats(text: Any) -> npt.NDArray[np.float64]:
+    """Cells that all match NUMBER, as Python reads them: 1e999 is inf, which Arrow refuses."""
+    try:
+        return np.asarray(text.cast(pa.float64()))
+    except pa.ArrowInvalid:
+        return np.array([float(cell) for cell in text.to_pylist()])
+
+
+def _objects(array: Any) -> Array:
+    values = np.empty(len(array), dtype=object)
+    values[:] = array.to_pylist()
+    return values
+
+
+def column_of_arrow(cells: Any, where: str, name: str) -> Column:
+    """What a typed column is."""
+    if pa.types.is_dictionary(cells.type):
+        cells = cells.dictionary_decode()
+    kind, null, test = cells.type, np.asarray(cells.is_null()), pa.types
+    if test.is_null(kind):
+        return Column("empty", np.full(len(cells), None, dtype=object), null)
+    if test.is_string(kind) or test.is_large_string(kind) or str(kind) == "string_view":
+        text = cells.cast(pa.string())
+        return Column("text", _objects(text), null, text)
+    if test.is_boolean(kind):
+        return Column("flag", np.asarray(pc.fill_null(cells, False)), null)
+    if test.is_integer(kind):
+        try:
+            return Column("whole", np.asarray(pc.fill_null(cells.cast(pa.int64()), 0)), null)
+        except pa.ArrowInvalid:
+            text = cells.cast(pa.string())
+            return Column("huge", _objects(text), null, text)
+    if test.is_floating(kind) or test.is_decimal(kind):
+        values = np.asarray(pc.fill_null(cells.cast(pa.float64(), safe=False), np.nan))
+        return Column("number", values, np.isnan(values))
+    if test.is_timestamp(kind) or test.is_date(kind):
+        return Column("time", cells.to_numpy(zero_copy_only=False), null)
+    remedy = "drop it, or turn it into numbers, booleans, text or times"
+    raise InputError(where, f"column {name!r} holds {kind}", remedy)

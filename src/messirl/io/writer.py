@@ -1,0 +1,233 @@
+"""Writing a problem folder that reads back as the same problem.
+
+Every file is written beside its place and then renamed into it, so that it is there whole or not at all. Features of
+steps are written as columns `g_*` of the edges, whatever tables they once came from; `feature_names` in problem.json
+keeps their names where the columns cannot.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import scipy.sparse as sp
+
+from messirl.io.errors import InputError
+from messirl.io.folder import SUFFIXES, TABLES
+from messirl.io.parts import STATE_COLUMNS
+from messirl.io.problem import Problem
+from messirl.io.settings import SETTINGS
+from messirl.io.tables import Array, Column, column_of_arrow, column_of_text
+from messirl.problem.mdp import MDP
+
+OURS = {SETTINGS, *(f"{name}{suffix}" for name in TABLES for suffix in SUFFIXES)}
+Columns = dict[str, Any]  # name -> pyarrow.Array
+
+
+def write_problem(problem: Problem, folder: str | os.PathLike[str], *, format: str = "parquet") -> None:
+    """Write the tables of a problem ("parquet" or "csv") and problem.json into a new, empty or problem folder.
+
+    What a table of states or edges cannot hold is lost: features of steps that are not allowed, and whole numbers as
+    ids that are not 0 … n − 1 become labels of text. A CSV cannot hold everything: text that reads like a number, empty
+    text or times are refused.
+    """
+    if format not in ("parquet", "csv"):
+        raise ValueError(f"format is {format!r}: choose parquet or csv")
+    place = Path(folder)
+    _check_place(place)
+    tables = _tables(problem)
+    settings = json.dumps(_settings(problem, tables), ensure_ascii=False, indent=2).encode() + b"\n"
+    write = _parquet if format == "parquet" else _csv
+    files = {f"{name}.{format}": write(f"{name}.{format}", columns) for name, columns in tables.items()}
+    files[SETTINGS] = settings
+    place.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        _put(place / name, content)
+    for name in OURS - set(files):
+        (place / name).unlink(missing_ok=True)
+
+
+def _check_place(place: Path) -> None:
+    if not place.exists():
+        return
+    if not place.is_dir():
+        raise InputError(str(place), "is a file", "give another folder")
+    for entry in sorted(place.iterdir()):
+        if not entry.name.startswith(".") and (entry.name not in OURS or entry.is_dir()):
+            what = f"holds {entry.name}, which is no part of a problem"
+            raise InputError(str(place), what, "give another folder, or move that away")
+
+
+def _put(path: Path, content: bytes) -> None:
+    part = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    try:
+        part.write_bytes(content)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _tables(problem: Problem) -> dict[str, Columns]:
+    mdp, trajectories = problem.mdp, problem.trajectories
+    state, action = _calls(problem.state_ids), _calls(problem.action_ids)
+    n = len(trajectories)
+    ids = np.arange(n) if problem.trajectory_ids is None else problem.trajectory_ids
+    steps: Columns = {
+        "trajectory_id": _arrow("trajectory_ids", np.repeat(ids, trajectories.lengths)),
+        "step": pa.array(trajectories.step),
+        "state": state(trajectories.states),
+    }
+    if trajectories.actions is not None:
+        taken = np.full(trajectories.states.size, -1)
+        taken[trajectories.leaves] = trajectories.actions
+        steps["action"] = action(taken)
+    tables = {"states": _states(problem, state), "edges": _edges(mdp, state, action), "trajectories": steps}
+    meta = {name: _arrow(f"meta column {name!r}", column) for name, column in problem.meta.items()}
+    if trajectories.goals is not None:
+        meta["goal"] = state(trajectories.goals)
+    elif "goal" in meta and meta["goal"].null_count < n:
+        raise InputError("meta", "has goals, but the trajectories have none", "give both, or drop the column goal")
+    if "trajectory_id" in meta:
+        raise InputError("meta", "has a column trajectory_id", "rename it: Problem.trajectory_ids is written there")
+    if meta:
+        tables["trajectory_meta"] = {"trajectory_id": _arrow("trajectory_ids", ids), **meta}
+    return tables
+
+
+def _calls(ids: Array | None) -> Any:
+    """From indices to what the user calls things; −1 is null."""
+    labels = None if ids is None else pa.array([str(label) for label in ids.tolist()], pa.string())
+
+    def call(index: Array) -> Any:
+        at = pa.array(index, pa.int64(), mask=index < 0)
+        return at if labels is None else labels.take(at)
+
+    return call
+
+
+def _states(problem: Problem, state: Any) -> Columns:
+    mdp = problem.mdp
+    columns: Columns = {"state": state(np.arange(mdp.n_states))}
+    if not mdp.state_action:
+        for name, values in zip(_feature_columns(mdp), _dense(mdp.features).T, strict=True):
+            columns[name] = pa.array(values)
+    if mdp.terminal.any():
+        columns["terminal"] = pa.array(mdp.terminal)
+    if mdp.start is not None:
+        columns["start"] = pa.array(mdp.start)
+    if problem.xy is not None:
+        for name, values in zip("xy", np.asarray(problem.xy, dtype=np.float64).T, strict=True):
+            columns[name] = pa.array(values, from_pandas=True)
+    if mdp.state_names is not None and list(mdp.state_names) != _texts(problem.state_ids):
+        columns["name"] = pa.array(mdp.state_names, pa.string())
+    for name, values in problem.state_columns.items():
+        if name in columns or name.startswith("f_") or (name in STATE_COLUMNS and name not in "xy"):
+            raise InputError("state_columns", f"column {name!r} means something else", "rename it")
+        columns[name] = _arrow(f"state column {name!r}", values)
+    return columns
+
+
+def _edges(mdp: MDP, state: Any, action: Any) -> Columns:
+    moves = mdp.transitions.tocoo()
+    if moves.nnz == 0:
+        raise InputError("mdp", "has no move", "give some state that is not terminal an action")
+    source, taken = moves.row.astype(np.int64) // mdp.n_actions, moves.row.astype(np.int64) % mdp.n_actions
+    columns: Columns = {
+        "from": state(source),
+        "to": state(moves.col.astype(np.int64)),
+        "action": action(taken),
+    }
+    if not mdp.deterministic:
+        columns["probability"] = pa.array(moves.data)
+    if mdp.state_action:
+        for name, values in zip(_feature_columns(mdp), _dense(mdp.feature_rows[moves.row]).T, strict=True):
+            columns[name] = pa.array(values)
+    return columns
+
+
+def _dense(features: Any) -> Array:
+    return features.toarray() if sp.issparse(features) else np.asarray(features)
+
+
+def _feature_columns(mdp: MDP) -> list[str]:
+    """The names of features as columns: f_… of states, g_… of steps."""
+    prefix = "g_" if mdp.state_action else "f_"
+    names = mdp.feature_names or tuple(str(i) for i in range(mdp.n_features))
+    columns = [name if name.startswith(prefix) else f"{prefix}{name}" for name in names]
+    return columns if len(set(columns)) == len(columns) else [f"{prefix}{i}" for i in range(mdp.n_features)]
+
+
+def _settings(problem: Problem, tables: Mapping[str, Columns]) -> dict[str, Any]:
+    """problem.json: names stand in it only where the tables say something else."""
+    mdp = problem.mdp
+    settings: dict[str, Any] = {"discount": mdp.discount, "horizon": mdp.horizon}
+    if problem.state_ids is not None and mdp.state_names is None:
+        settings["state_names"] = None
+    labels, names = _texts(problem.action_ids), mdp.action_names
+    if labels is not None and names is not None and list(names) != labels:
+        raise InputError("action_names", "differ from action_ids", "drop one of them: a table has one name an action")
+    used = set(tables["edges"]["action"].to_pylist())
+    if labels is None and names is not None:
+        settings["action_names"] = list(names)
+    elif labels is not None and (names is None or sorted(used) != labels):
+        settings["action_names"] = None if names is None else labels
+    elif labels is None and used != set(range(mdp.n_actions)):
+        settings["n_actions"] = mdp.n_actions
+    named = None if mdp.feature_names is None else list(mdp.feature_names)
+    if named != _feature_columns(mdp):
+        settings["feature_names"] = named
+    return settings
+
+
+def _texts(ids: Array | None) -> list[str] | None:
+    return None if ids is None else [str(label) for label in ids.tolist()]
+
+
+def _arrow(what: str, values: Any) -> Any:
+    try:
+        return pa.array(np.asarray(values), from_pandas=True)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(what, f"cannot be written ({reason})", "keep one kind of value in it") from None
+
+
+def _parquet(where: str, columns: Columns) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink, compression="zstd", write_page_checksum=True)
+    return sink.getvalue()
+
+
+def _csv(where: str, columns: Columns) -> bytes:
+    """UTF-8, commas, text in quotes. A column that would read back as something else is refused."""
+    cells = [_cells(where, name, column_of_arrow(values, where, name)) for name, values in columns.items()]
+    lines = [",".join(_quote(name) for name in columns), *(",".join(row) for row in zip(*cells, strict=True))]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _cells(where: str, name: str, column: Column) -> Sequence[str]:
+    kept = column.array().tolist()
+    if column.kind == "flag":
+        plain = ["" if cell is None else str(cell).lower() for cell in kept]
+    elif column.kind == "number":
+        plain = ["" if cell != cell else repr(cell) for cell in kept]
+    else:
+        plain = ["" if cell is None else str(cell) for cell in kept]
+    back = column_of_text(pa.array(plain, pa.string()))
+    nothing = column.null.all() and column.kind not in ("number", "time")
+    same = np.array_equal(back.null, column.null) and (back.kind == column.kind or nothing or name == "name")
+    if not same and plain:
+        what = f"column {name!r} would read back as another kind of value"
+        raise InputError(where, what, 'use format="parquet"')
+    return [_quote(cell) for cell in plain] if column.kind in ("text", "huge") else plain
+
+
+def _quote(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if text else ""

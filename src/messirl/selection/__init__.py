@@ -1,0 +1,29 @@
+"""Choosing λ0 and the similarity; how sure what was learnt is."""
+
+from messirl.selection.candidates import LAMBDAS, Bench, Candidate, candidates
+from messirl.selection.choice import Choice, choose, choose_best
+from messirl.selection.estimator import MESSICV, NestedScore, nested_score
+from messirl.selection.likeness import Likeness, likeness
+from messirl.selection.uncertainty import Bootstrap, bootstrap, stability
+from messirl.selection.validation import Validation, cross_validate, splits
+
+__all__ = [
+    "LAMBDAS",
+    "MESSICV",
+    "Bench",
+    "Bootstrap",
+    "Candidate",
+    "Choice",
+    "Likeness",
+    "NestedScore",
+    "Validation",
+    "bootstrap",
+    "candidates",
+    "choose",
+    "choose_best",
+    "cross_validate",
+    "likeness",
+    "nested_score",
+    "splits",
+    "stability",
+]

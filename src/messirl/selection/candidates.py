@@ -1,0 +1,158 @@
+"""Choosing λ0 and the similarity by held-out expert trajectories; how sure what was learnt is.
+
+Candidates are MESSI at several λ0 and similarities and, always beside it, λ0 = 0 and the baselines: plain L2,
+standardised L2, the complete graph (each with the trace of MESSI's penalty at the same λ0) and pooling. Each is fitted
+on the experts outside of a fold (all of Σ̃ stays in) and scored on those inside, by log-probability per step.
+
+Work is shared: the folds of one expert set have one objective each, whose penalty alone changes from candidate to
+candidate; along a path of λ0, from strong to weak, each fit begins where the last one ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from messirl.estimators.maxent import MaxEntIRL
+from messirl.objective import Objective
+from messirl.optimise import lbfgs
+from messirl.planning import NoFiniteValue, log_likelihood, soft_policy
+from messirl.planning.likelihood import reward_log_likelihood
+from messirl.problem.counts import feature_counts
+from messirl.problem.mdp import MDP, Floats
+from messirl.problem.trajectories import Trajectories
+from messirl.similarity import CompleteGraph, similarity_penalty
+
+LAMBDAS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+LIGHT = (0.01, 0.03)  # λ0 of the screened candidates: a light touch is what they are for
+PENALTIES = ("MESSI", "Screened", "Ridge", "RidgeStd", "Complete")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to learn. MaxEnt and Pooling have no λ0; only MESSI and Screened have a similarity.
+
+    Screened is MESSI with those unlabelled trajectories that look like the expert's (see likeness.py).
+    """
+
+    method: str
+    lambda0: float = 0.0
+    similarity: Any = None
+
+    def __str__(self) -> str:
+        shown = f" λ0={self.lambda0:g}" if self.method in PENALTIES else ""
+        return f"{self.method}{shown}" + ("" if self.similarity is None else f" {self.similarity}")
+
+
+def candidates(
+    similarities: Sequence[Any], lambdas: Sequence[float], *, baselines: bool = True, unlabelled: bool = True
+) -> list[Candidate]:
+    """λ0 = 0 first; then every path from strong to weak."""
+    path = sorted((float(x) for x in lambdas if x > 0), reverse=True)
+    out = [Candidate("MaxEnt")]
+    if unlabelled:
+        out += [Candidate("MESSI", x, similarity) for similarity in similarities for x in path]
+        out += [Candidate("Screened", x, similarity) for similarity in similarities for x in sorted(LIGHT)[::-1]]
+    if baselines:
+        methods = ("Ridge", "RidgeStd", "Complete") if unlabelled else ("Ridge", "RidgeStd")
+        out += [Candidate(method, x) for method in methods for x in path]
+        out += [Candidate("Pooling")] if unlabelled else []
+    return out
+
+
+class Bench:
+    """Fits candidates to one set of experts: everything that λ0 does not touch is built once."""
+
+    def __init__(
+        self,
+        mdp: MDP,
+        expert: Trajectories,
+        unlabelled: Trajectories | None,
+        *,
+        reference: Any,
+        theta_max: float = 500.0,
+        entropy: str = "causal",
+        max_iter: int = 300,
+        tol: float = 1e-6,
+        alike: npt.NDArray[np.bool_] | None = None,
+    ) -> None:
+        self.mdp, self.expert, self.entropy = mdp, expert, entropy
+        self.everyone = expert if unlabelled is None else expert + unlabelled
+        self.theta_max, self.max_iter, self.tol, self.reference = theta_max, max_iter, tol, reference
+        self.counts = feature_counts(mdp, self.everyone)
+        own = self.counts[: len(expert)]
+        self.alone = Objective.from_trajectories(mdp, expert, entropy, counts=own)
+        # Which of Σ the screened candidates see: the experts, and of the others those that look like them.
+        others = np.zeros(len(self.everyone) - len(expert), dtype=bool) if alike is None else alike
+        self.screened = np.flatnonzero(np.concatenate([np.ones(len(expert), dtype=bool), others]))
+        self._penalties: dict[Any, Floats] = {}
+        self._begin: Floats | None = None
+
+    def penalty(self, candidate: Candidate) -> Floats | None:
+        """Q of a candidate; baselines have the trace of the reference similarity's penalty."""
+        if candidate.method not in PENALTIES or candidate.lambda0 == 0.0:
+            return None
+        if candidate.method in ("MESSI", "Screened"):
+            screened = candidate.method == "Screened"
+            if screened and self.screened.size == len(self.expert):  # none of the others looks like them
+                return None
+            return candidate.lambda0 / self.theta_max * self._matrix(candidate.similarity, screened=screened)
+        strength = float(np.trace(self._matrix(self.reference)))
+        if candidate.method == "Complete":
+            shape = self._matrix(CompleteGraph())
+        else:
+            spread = self.counts.var(axis=0)
+            shape = np.diag(spread) if candidate.method == "RidgeStd" else np.eye(self.mdp.n_features)
+        size = float(np.trace(shape))
+        return None if size == 0.0 else candidate.lambda0 / self.theta_max * strength / size * shape
+
+    def _matrix(self, similarity: Any, *, screened: bool = False) -> Floats:
+        key = (repr(similarity), screened)
+        if key not in self._penalties:
+            rows = self.screened if screened else np.arange(len(self.everyone))
+            self._penalties[key] = similarity_penalty(similarity, self.everyone[rows], self.counts[rows])
+        return self._penalties[key]
+
+    def path(self, every: Sequence[Candidate]) -> Iterator[tuple[Candidate, Floats]]:
+        """θ of every candidate, each fit begun at the one before where it is of the same path."""
+        theta, last = self.begin(), None
+        for candidate in every:
+            if last != (candidate.method, repr(candidate.similarity)):
+                theta, last = self.begin(), (candidate.method, repr(candidate.similarity))
+            theta = self.fit(candidate, theta)
+            yield candidate, theta
+
+    def fit(self, candidate: Candidate, theta: Floats) -> Floats:
+        """The optimum of a candidate, begun at θ."""
+        if candidate.method == "Pooling":
+            objective = Objective.from_trajectories(self.mdp, self.everyone, self.entropy, counts=self.counts)
+        else:
+            objective = Objective(self.mdp, self.alone.planner, self.alone.target, self.penalty(candidate))
+        tol = self.tol * objective.scale
+        return lbfgs(objective, theta, bound=self.theta_max, max_iter=self.max_iter, tol=tol).theta
+
+    def begin(self) -> Floats:
+        """Zero, or a θ at which values are finite."""
+        if self._begin is None:
+            self._begin = MaxEntIRL(theta_max=self.theta_max)._theta_start(self.mdp, self.alone)
+        return self._begin
+
+    def score(self, theta: Floats, held_out: Trajectories) -> float:
+        """Σ log-probability of held-out trajectories; −inf where θ has no finite values."""
+        reward = self.mdp.reward(theta)
+        try:
+            if self.entropy == "noncausal":
+                logs = log_likelihood(self.mdp, soft_policy(self.mdp, reward, "noncausal"), held_out)
+            else:
+                logs = reward_log_likelihood(self.mdp, reward, held_out, self._starts(held_out))
+        except NoFiniteValue:
+            return -np.inf
+        return float(logs.sum())
+
+    def _starts(self, held_out: Trajectories) -> Floats:
+        first = np.concatenate([self.everyone.first, held_out.first])
+        return np.bincount(first, minlength=self.mdp.n_states).astype(np.float64)

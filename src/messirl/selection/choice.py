@@ -1,0 +1,86 @@
+"""The choice among validated candidates: never one that may lose, and the unlabelled trajectories where they can help.
+
+Gains are those of held-out expert log-probability per step over λ0 = 0, paired by split, with their standard errors.
+In this order:
+
+1. *clearly better*: gain − se · SE > margin; of several the largest gain.
+2. *like the expert*: the unlabelled set as a whole is better explained by the experts than by chance, and MESSI with
+   those of it that look like the expert's does not lose: gain ≥ −margin; of several the largest gain.
+3. *cannot be told apart*: |gain| + se · SE ≤ margin. The experts predict each other as well with the penalty as
+   without: it acts only where they never go, which is what the others are wanted for. The strongest such MESSI.
+4. λ0 = 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from messirl.selection.candidates import Candidate
+from messirl.selection.likeness import Likeness
+from messirl.selection.validation import Validation
+
+PREFERRED = ("MESSI", "Screened", "Complete", "RidgeStd", "Ridge", "Pooling", "MaxEnt")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen, and why."""
+
+    index: int
+    candidate: Candidate
+    reason: str
+
+
+def choose(validation: Validation, like: Likeness | None = None, *, margin: float = 0.005, se: float = 2.0) -> Choice:
+    """The candidate to imitate with.
+
+    margin : nats per step; half a percent in the probability of a move counts as no difference
+    se : standard errors a difference must exceed to count as clear
+    """
+    every = validation.candidates
+    gain, spread = _gains(validation)
+    clear = [i for i in range(1, len(every)) if gain[i] - se * spread[i] > margin]
+    if clear:
+        return _chosen(validation, max(clear, key=lambda i: gain[i]), "clearly better than λ0 = 0")
+    if like is not None and like.mean > 0.0:
+        light = [i for i, c in enumerate(every) if c.method == "Screened" and gain[i] >= -margin]
+        if light:
+            why = f"the unlabelled trajectories look like the expert's ({like.mean:+.3f} nats a step over chance)"
+            return _chosen(validation, max(light, key=lambda i: gain[i]), why)
+    same = [i for i, c in enumerate(every) if c.method == "MESSI" and abs(gain[i]) + se * spread[i] <= margin]
+    if same:
+        why = "held-out experts cannot tell it from λ0 = 0: the penalty acts where they never go"
+        return _chosen(validation, max(same, key=lambda i: every[i].lambda0), why)
+    return _chosen(validation, 0, "nothing can be shown to be better than λ0 = 0")
+
+
+def choose_best(validation: Validation, *, se: float = 1.0) -> Choice:
+    """The candidate to predict with: the one-standard-error rule on plain held-out log-probability.
+
+    Of what is within `se` standard errors (paired by split) of the best, MESSI before the baselines, then the strongest
+    penalty: the simplest model that predicts as well.
+    """
+    every, scores = validation.candidates, validation.scores
+    best = int(scores.mean(axis=1).argmax())
+    gap = scores[best] - scores
+    spread = gap.std(axis=1, ddof=1) / np.sqrt(gap.shape[1])
+    with np.errstate(invalid="ignore"):
+        near = np.flatnonzero(gap.mean(axis=1) <= se * spread + 1e-12)
+    index = min((int(i) for i in near), key=lambda i: (PREFERRED.index(every[i].method), -every[i].lambda0))
+    return _chosen(validation, index, f"within {se:g} standard errors of the best, {every[best]}")
+
+
+def _gains(validation: Validation) -> tuple[np.ndarray, np.ndarray]:
+    with np.errstate(invalid="ignore"):
+        gap = validation.scores - validation.scores[0]
+        gain, spread = gap.mean(axis=1), gap.std(axis=1, ddof=1) / np.sqrt(gap.shape[1])
+    lost = ~np.isfinite(gain)
+    return np.where(lost, -np.inf, gain), np.where(lost, 0.0, spread)
+
+
+def _chosen(validation: Validation, index: int, why: str) -> Choice:
+    gain, spread = _gains(validation)
+    reason = why if index == 0 else f"{why}; gain {gain[index]:+.4f} ± {spread[index]:.4f} nats a step"
+    return Choice(index, validation.candidates[index], reason)

@@ -1,0 +1,184 @@
+"""MESSI with λ0 and similarity chosen by itself, and an honest score of the whole procedure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold
+
+from messirl.estimators.base import IRLEstimator
+from messirl.estimators.baselines import BASELINES, baseline
+from messirl.estimators.messi import MESSI
+from messirl.problem.mdp import MDP, Floats
+from messirl.problem.trajectories import Trajectories
+from messirl.selection.candidates import LAMBDAS, Candidate, candidates
+from messirl.selection.choice import choose, choose_best
+from messirl.selection.likeness import Likeness, likeness
+from messirl.selection.validation import SCALES, cross_validate, splits
+from messirl.similarity import RBF
+
+AIMS = ("imitation", "prediction")
+
+
+class MESSICV(IRLEstimator):
+    """MESSI with λ0 and the similarity chosen by cross-validation; what is chosen may be a baseline, or λ0 = 0.
+
+    similarities : the ones to choose from; None: RBF on standardised counts with the median width
+    lambdas : the λ0 to choose from; zero is always among them
+    aim : "imitation": what loses nothing against λ0 = 0, by `choose`; candidates are scored at the scale of θ that
+        suits them. "prediction": the best held-out log-probability as it is, by `choose_best` (one-standard-error rule)
+    cv : folds; up to 2·cv expert trajectories are held out one by one
+    baselines : whether L2, standardised L2, the complete graph and pooling are candidates too
+    validation_tol : of the fits on splits, which need not be as exact as the last one
+    """
+
+    def __init__(
+        self,
+        similarities: Sequence[Any] | None = None,
+        *,
+        lambdas: Sequence[float] = LAMBDAS,
+        aim: str = "imitation",
+        cv: int = 5,
+        baselines: bool = True,
+        margin: float = 0.005,
+        theta_max: float = 500.0,
+        entropy: str = "causal",
+        max_iter: int = 300,
+        tol: float = 1e-6,
+        validation_tol: float = 1e-3,
+        random_state: Any = None,
+        callback: Any = None,
+    ) -> None:
+        super().__init__(theta_max, entropy, "lbfgs", 1.0, max_iter, tol, None, random_state, callback, False)
+        self.similarities = similarities
+        self.lambdas = lambdas
+        self.aim = aim
+        self.cv = cv
+        self.baselines = baselines
+        self.margin = margin
+        self.validation_tol = validation_tol
+
+    def fit(
+        self,
+        mdp: MDP,
+        expert: Trajectories,
+        unlabelled: Trajectories | None = None,
+        groups: npt.ArrayLike | None = None,
+    ) -> Self:
+        """Choose on splits of the experts (by `groups`, where given), then fit the choice to all of them."""
+        self._check_arguments()
+        if self.aim not in AIMS:
+            raise ValueError(f"aim={self.aim!r}: choose 'imitation' or 'prediction'")
+        similarities = [RBF("median", standardise=True)] if self.similarities is None else list(self.similarities)
+        if not similarities:
+            raise ValueError("similarities is empty: give at least one, or None")
+        self._read(mdp, expert, unlabelled)
+        every = candidates(similarities, self.lambdas, baselines=self.baselines, unlabelled=unlabelled is not None)
+        careful = self.aim == "imitation" and self.entropy == "causal" and unlabelled is not None
+        if not careful:
+            every = [c for c in every if c.method != "Screened"]
+        options: dict[str, Any] = {
+            "reference": similarities[0],
+            "theta_max": self._bound,
+            "entropy": self.entropy,
+            "max_iter": self.max_iter,
+            "tol": self.validation_tol,
+        }
+        pairs = splits(mdp, expert, self.cv, groups, self.random_state)
+        self.likeness_: Likeness | None = None
+        screen = None
+        if careful and unlabelled is not None:
+            others = unlabelled
+            self.likeness_ = self._likeness(mdp, expert, others, groups)
+
+            def screen(train: Trajectories) -> npt.NDArray[np.bool_]:
+                return self._likeness(mdp, train, others, None).alike
+
+        scales = SCALES if self.aim == "imitation" else (1.0,)
+        found = cross_validate(
+            mdp, every, pairs, unlabelled, scales=scales, screen=screen, progress=self.callback, **options
+        )
+        self.validation_ = found
+        imitate = self.aim == "imitation"
+        self.choice_ = choose(found, self.likeness_, margin=self.margin) if imitate else choose_best(found)
+        self.candidate_, self.reason_ = self.choice_.candidate, self.choice_.reason
+        self.best_estimator_, data = self._estimator(self.candidate_, similarities[0], mdp, expert, unlabelled)
+        self.best_estimator_.fit(mdp, *data)
+        for name, value in vars(self.best_estimator_).items():  # what a fitted estimator offers
+            if name.endswith("_"):
+                setattr(self, name, value)
+        return self
+
+    def _likeness(
+        self, mdp: MDP, expert: Trajectories, unlabelled: Trajectories, groups: npt.ArrayLike | None
+    ) -> Likeness:
+        return likeness(
+            mdp, expert, unlabelled, cv=self.cv, groups=groups, random_state=self.random_state, theta_max=self._bound
+        )
+
+    def _estimator(
+        self, chosen: Candidate, reference: Any, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None
+    ) -> tuple[IRLEstimator, tuple[Trajectories, ...]]:
+        similarity = reference if chosen.similarity is None else chosen.similarity
+        model = MESSI(
+            similarity,
+            lambda0=chosen.lambda0,
+            theta_max=self._bound,
+            entropy=self.entropy,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+        if chosen.method == "Screened" and unlabelled is not None and self.likeness_ is not None:
+            unlabelled = unlabelled[self.likeness_.alike]
+        if chosen.method in ("MESSI", "Screened") and unlabelled is not None and len(unlabelled):
+            return model, (expert, unlabelled)
+        name = chosen.method if chosen.method in BASELINES else "MaxEnt"
+        return baseline(name, model, mdp, expert, unlabelled)
+
+    def save(self, path: Any) -> None:
+        """Write the chosen, fitted model; how it was chosen is not part of it."""
+        self._fitted()
+        self.best_estimator_.save(path)
+
+
+@dataclass(frozen=True)
+class NestedScore:
+    """Held-out score of the whole procedure, choosing included: one per outer split, and what each chose."""
+
+    scores: Floats
+    chosen: list[Candidate]
+
+    @property
+    def mean(self) -> float:
+        return float(self.scores.mean())
+
+    @property
+    def standard_error(self) -> float:
+        return float(self.scores.std(ddof=1) / np.sqrt(self.scores.size))
+
+
+def nested_score(
+    estimator: MESSICV,
+    mdp: MDP,
+    expert: Trajectories,
+    unlabelled: Trajectories | None = None,
+    groups: npt.ArrayLike | None = None,
+) -> NestedScore:
+    """Choose on the inside, score on the outside: an honest score, since no choice has seen what it is scored on."""
+    rows, names = np.arange(len(expert)), np.arange(len(expert)) if groups is None else np.asarray(groups)
+    if len(expert) < 3 or np.unique(names).size < 3:
+        raise ValueError(
+            "nested validation needs at least three expert trajectories (or groups): one is held out twice"
+        )
+    scores, chosen = [], []
+    outer = GroupKFold(min(estimator.cv, np.unique(names).size)).split(rows, groups=names)
+    for train, test in outer:
+        model = clone(estimator).fit(mdp, expert[train], unlabelled, None if groups is None else names[train])
+        scores.append(model.score(expert[test]))
+        chosen.append(model.candidate_)
+    return NestedScore(np.array(scores), chosen)

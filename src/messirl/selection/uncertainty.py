@@ -1,0 +1,106 @@
+"""How sure what was learnt is: bootstrap intervals, and stability over draws of the unlabelled set."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from messirl.estimators.base import IdentifiabilityWarning, IRLEstimator
+from messirl.planning.sampling import random_source
+from messirl.problem.mdp import MDP, Floats
+from messirl.problem.trajectories import Trajectories
+from messirl.selection.candidates import LAMBDAS
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """θ, reward and policy refitted to resampled trajectories; percentile intervals of each."""
+
+    theta: Floats  # (B, d)
+    policy: Floats | None  # (B, …): as policy_; None with goals
+    mdp: MDP
+
+    @property
+    def reward(self) -> Floats:
+        return np.array([self.mdp.reward(theta) for theta in self.theta])
+
+    def interval(self, values: npt.ArrayLike, level: float = 0.95) -> Floats:
+        """Lower and upper ends, (2, …), of anything computed from each replicate, (B, …)."""
+        tail = 50.0 * (1.0 - level)
+        return np.asarray(np.percentile(np.asarray(values), [tail, 100.0 - tail], axis=0))
+
+
+def bootstrap(
+    estimator: IRLEstimator,
+    mdp: MDP,
+    expert: Trajectories,
+    unlabelled: Trajectories | None = None,
+    n: int = 200,
+    random_state: Any = None,
+    progress: Any = None,
+) -> Bootstrap:
+    """Refit to n resamples of the expert's (and of the unlabelled) trajectories, drawn with replacement."""
+    if len(expert) < 2:
+        raise ValueError("one expert trajectory cannot be resampled: give at least two")
+    random = random_source(random_state)
+    thetas, policies = [], []
+    with warnings.catch_warnings():
+        for kind in (ConvergenceWarning, IdentifiabilityWarning):
+            warnings.simplefilter("ignore", kind)
+        first = clone(estimator).fit(mdp, *_some(expert, unlabelled))
+        again = clone(estimator)
+        if "theta_init" in again.get_params():
+            again.set_params(theta_init=first.theta_)
+        for i in range(n):
+            drawn = expert[random.randint(0, len(expert), len(expert))]
+            others = None if unlabelled is None else unlabelled[random.randint(0, len(unlabelled), len(unlabelled))]
+            again.fit(mdp, *_some(drawn, others))
+            thetas.append(again.theta_)
+            if expert.goals is None:
+                policies.append(again.policy_)
+            if progress is not None:
+                progress(i + 1, n)
+    return Bootstrap(np.array(thetas), np.array(policies) if policies else None, mdp)
+
+
+def stability(
+    estimator: IRLEstimator,
+    mdp: MDP,
+    expert: Trajectories,
+    unlabelled: Trajectories,
+    lambdas: Sequence[float] = LAMBDAS,
+    n: int = 10,
+    random_state: Any = None,
+) -> list[dict[str, float]]:
+    """How much the policy hangs on which unlabelled trajectories there happened to be, for each λ0.
+
+    For each λ0, n fits with half of Σ̃; `spread` is the mean distance (total variation, over the states the expert
+    visits) between their policies. It needs no held-out expert; it says what is stable, not what is right.
+    """
+    random = random_source(random_state)
+    half = max(len(unlabelled) // 2, 1)
+    visited = np.unique(expert.states)
+    out = []
+    for lambda0 in lambdas:
+        model = clone(estimator).set_params(lambda0=lambda0)
+        tables = []
+        with warnings.catch_warnings():
+            for kind in (ConvergenceWarning, IdentifiabilityWarning):
+                warnings.simplefilter("ignore", kind)
+            for _ in range(n):
+                model.fit(mdp, expert, unlabelled[random.permutation(len(unlabelled))[:half]])
+                tables.append(np.asarray(model.policy_)[..., visited, :])
+        every = np.array(tables)
+        out.append({"lambda0": float(lambda0), "spread": float(0.5 * np.abs(every - every.mean(0)).sum(-1).mean())})
+    return out
+
+
+def _some(expert: Trajectories, unlabelled: Trajectories | None) -> tuple[Trajectories, ...]:
+    return (expert,) if unlabelled is None else (expert, unlabelled)

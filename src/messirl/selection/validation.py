@@ -1,0 +1,145 @@
+"""Held-out expert trajectories, the score of every candidate on them, and the choice."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.model_selection import GroupKFold, KFold
+
+from messirl.planning.sampling import random_source
+from messirl.problem.mdp import MDP, Floats
+from messirl.problem.trajectories import Trajectories
+from messirl.selection.candidates import Bench, Candidate
+
+Split = tuple[Trajectories, Trajectories]
+Screen = Callable[[Trajectories], npt.NDArray[np.bool_]]
+SCALES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0)
+ALONE = (
+    "one expert trajectory: nothing can be held out, and it cannot be divided either, since {why}. So neither lambda0 "
+    "nor the similarity can be chosen by validation: set them yourself, and see with selection.stability how much the "
+    "policy hangs on which unlabelled trajectories there happened to be"
+)
+
+
+def splits(
+    mdp: MDP, expert: Trajectories, cv: int = 5, groups: npt.ArrayLike | None = None, random_state: Any = None
+) -> list[Split]:
+    """Pairs (train, held out): by group if there are groups, one by one up to 2·cv trajectories, else cv folds.
+
+    A single trajectory of an endless problem is divided in time: what comes later is held out.
+    """
+    n = len(expert)
+    if cv < 2:
+        raise ValueError(f"cv={cv}: at least two folds are needed")
+    if groups is not None:
+        labels = np.asarray(groups)
+        if labels.shape != (n,):
+            raise ValueError(f"groups has shape {labels.shape}: give one label for each of the {n} expert trajectories")
+        if np.unique(labels).size < 2:
+            raise ValueError("groups names one group only: nothing can be held out; give no groups, or more data")
+        pairs = GroupKFold(min(cv, np.unique(labels).size)).split(np.zeros(n), groups=labels)
+        return [(expert[train], expert[test]) for train, test in pairs]
+    if n == 1:
+        return _later_parts(mdp, expert)
+    folds = KFold(n) if n <= 2 * cv else KFold(cv, shuffle=True, random_state=_seed(random_state))
+    return [(expert[train], expert[test]) for train, test in folds.split(np.zeros(n))]
+
+
+def _later_parts(mdp: MDP, expert: Trajectories) -> list[Split]:
+    why = ""
+    if expert.goals is not None or mdp.terminal[expert.last[0]]:
+        why = "it ends where it should, and a part of it would not"
+    elif mdp.horizon is not None:
+        why = f"a trajectory has {mdp.horizon} states"
+    elif expert.lengths[0] < 8:
+        why = f"it has only {expert.lengths[0]} states"
+    if why:
+        raise ValueError(ALONE.format(why=why))
+    states, actions, _ = expert[0]
+    cuts = [len(states) * k // 4 for k in (1, 2, 3)]
+    parts = []
+    for k, cut in enumerate(cuts):
+        end = cuts[k + 1] if k + 1 < len(cuts) else len(states) - 1
+        moves = (None, None) if actions is None else (actions[:cut], actions[cut:end])
+        before, after = states[: cut + 1], states[cut : end + 1]
+        train = Trajectories(before, [0, before.size], moves[0])
+        parts.append((train, Trajectories(after, [0, after.size], moves[1])))
+    return parts
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Held-out log-probability per step of every candidate, (C, K): plain, and at the scale of θ that suits it best."""
+
+    candidates: list[Candidate]
+    plain: Floats
+    scores: Floats
+    scale: Floats  # (C,)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One dict a candidate."""
+        gap = self.scores - self.scores[0]
+        spread = gap.std(axis=1, ddof=1) / np.sqrt(gap.shape[1])
+        return [
+            {
+                "candidate": str(c),
+                "method": c.method,
+                "lambda0": c.lambda0,
+                "score": float(self.plain[i].mean()),
+                "calibrated": float(self.scores[i].mean()),
+                "scale": float(self.scale[i]),
+                "gain": float(gap[i].mean()),
+                "gain_se": float(spread[i]),
+            }
+            for i, c in enumerate(self.candidates)
+        ]
+
+
+def cross_validate(
+    mdp: MDP,
+    every: Sequence[Candidate],
+    pairs: Sequence[Split],
+    unlabelled: Trajectories | None,
+    *,
+    scales: Sequence[float] = SCALES,
+    screen: Screen | None = None,
+    progress: Any = None,
+    **options: Any,
+) -> Validation:
+    """Every candidate on every split.
+
+    screen : which unlabelled trajectories look like the expert's, by the training part of a split; for Screened
+
+    With few trajectories the optimum is far too sure of itself: θ runs to its bound, and what held-out log-likelihood
+    punishes is its size. What a reward is wanted for is which moves it prefers. So each candidate is scored at the
+    multiple of its θ, one for all splits, that predicts the held-out moves best (scales=(1.0,): as it is).
+    """
+    table = np.empty((len(every), len(pairs), len(scales)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # parts of a trajectory are short
+        for k, (train, test) in enumerate(pairs):
+            alike = None if screen is None else screen(train)
+            bench = Bench(mdp, train, unlabelled, alike=alike, **options)
+            steps = int((test.lengths - 1).sum())
+            if steps == 0:
+                raise ValueError(
+                    "a held-out trajectory makes no step: there is nothing to score; drop such trajectories"
+                )
+            for i, (_, theta) in enumerate(bench.path(every)):
+                for j, scale in enumerate(scales):
+                    table[i, k, j] = bench.score(scale * theta, test) / steps
+                if progress is not None:
+                    progress(k * len(every) + i + 1, len(pairs) * len(every))
+    best = table.mean(axis=1).argmax(axis=1)
+    plain = table[:, :, int(np.argmin(np.abs(np.asarray(scales) - 1.0)))]
+    scores = table[np.arange(len(every)), :, best]
+    return Validation(list(every), plain, scores, np.asarray(scales)[best])
+
+
+def _seed(random_state: Any) -> int | None:
+    return None if random_state is None else int(random_source(random_state).randint(0, 2**31 - 1))

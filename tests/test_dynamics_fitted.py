@@ -1,0 +1,499 @@
+"""Rewards from recorded transitions with vectors as states: the tabular case, gradients, the methods, bad input."""
+
+from __future__ import annotations
+
+import warnings
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import ExtraTreesRegressor, GradientBoostingRegressor, RandomForestRegressor
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeRegressor
+
+from messirl import MDP, MESSI, MaxEntIRL, Trajectories, feature_counts, sample, soft_policy
+from messirl.dynamics import averagers, estimate_mdp
+from messirl.dynamics.averagers import AveragerModel
+from messirl.dynamics.fitted import FittedMESSI
+from messirl.dynamics.importance import ImportanceObjective, log_behaviour
+from messirl.dynamics.samples import feature_table, read_samples, sample_counts
+from messirl.dynamics.soft_iteration import RefittedModel, RefittedObjective
+from messirl.objective import Objective
+from messirl.planning import Planner, soft_values
+from messirl.similarity import RBF
+
+S, A, D, GAMMA = 6, 2, 3, 0.8
+FEATURES = np.random.default_rng(3).normal(size=(S, D))
+END = 5
+TREE = DecisionTreeRegressor(random_state=0)
+
+
+def recording(states: Any, actions: Any, terminated: bool = False) -> Any:
+    return SimpleNamespace(observations=np.asarray(states), actions=np.asarray(actions, int), terminated=terminated)
+
+
+def table_features(states: np.ndarray) -> np.ndarray:
+    return FEATURES[np.rint(states[:, 0]).astype(int)]
+
+
+def quarter_mdp(seed: int = 0) -> MDP:
+    """A random MDP whose probabilities are quarters; state 5 is terminal."""
+    rng = np.random.default_rng(seed)
+    p = np.zeros((S, A, S))
+    for s, a in np.ndindex(S, A):
+        np.add.at(p[s, a], rng.integers(0, S, 4), 0.25)
+    return MDP(p, FEATURES, discount=GAMMA, terminal=np.arange(S) == END)
+
+
+def drawn(mdp: MDP, n: int = 12, length: int = 25) -> Trajectories:
+    policy = soft_policy(mdp, mdp.reward(np.array([1.0, -0.5, 0.7])))
+    return sample(mdp.replace(start=np.ones(S) / S), policy, n, length, random_state=1)
+
+
+def as_recordings(trajectories: Trajectories) -> list[Any]:
+    return [recording(t.states, t.actions, t.states[-1] == END) for t in trajectories]
+
+
+def with_true_proportions(mdp: MDP, expert: Trajectories) -> Trajectories:
+    """One-step trajectories that fill the expert's moves up to the true proportions."""
+    seen = np.zeros((S, A, S))
+    left = np.flatnonzero(expert.leaves)
+    np.add.at(seen, (expert.states[left], expert.actions, expert.states[left + 1]), 1)
+    p = np.asarray(mdp.transitions.todense()).reshape(S, A, S)
+    missing = (4 * seen.max() * p - seen).astype(int)
+    assert (missing >= 0).all()
+    rows = np.repeat(np.argwhere(np.ones_like(p)), missing.ravel(), axis=0)
+    return Trajectories.from_lists([[s, t] for s, _, t in rows], actions=[[a] for _, a, _ in rows])
+
+
+def plane(n: int = 12, length: int = 15, seed: int = 0) -> list[Any]:
+    """Walks on the unit square: action 0 drifts left, action 1 right; the right edge ends them."""
+    rng = np.random.default_rng(seed)
+    out = []
+    for _ in range(n):
+        x, states, actions, done = rng.random(2) * [0.5, 1.0], [], [], False
+        states.append(x)
+        while len(actions) < length and not done:
+            a = int(rng.random() < 0.6)
+            x = np.clip(x + rng.normal([0.15 * (2 * a - 1), 0.0], 0.05), 0, 1)
+            done = x[0] >= 1.0
+            states.append(x)
+            actions.append(a)
+        out.append(recording(states, actions, bool(done)))
+    return out
+
+
+def plane_features(states: np.ndarray) -> np.ndarray:
+    return np.column_stack([states[:, 0], states[:, 1], (states[:, 0] - 0.5) ** 2])
+
+
+def quiet(estimator: FittedMESSI, *data: Any) -> FittedMESSI:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="recording .* is cut after")
+        return estimator.fit(*data)
+
+
+# -- the tabular case ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lambda0", [0.0, 2.0])
+@pytest.mark.parametrize("regressor", [TREE, ExtraTreesRegressor(5, random_state=0)], ids=["tree", "forest"])
+@pytest.mark.filterwarnings("ignore:trajectory .* ends after")
+def test_one_leaf_a_state_and_true_proportions_give_the_known_dynamics_answer(regressor: Any, lambda0: float) -> None:
+    mdp = quarter_mdp()
+    expert = drawn(mdp)
+    rest = with_true_proportions(mdp, expert)
+    arguments: dict[str, Any] = {"similarity": RBF(1.0), "lambda0": lambda0, "theta_max": 50.0}
+    known = MESSI(**arguments).fit(mdp, expert, rest)
+    fitted = FittedMESSI(table_features, regressor=regressor, discount=GAMMA, **arguments)
+    quiet(fitted, as_recordings(expert), as_recordings(rest))
+    going = np.flatnonzero(~mdp.terminal)
+    assert fitted.theta_ == pytest.approx(known.theta_, abs=1e-4)
+    assert fitted.objective_ == pytest.approx(known.objective_, abs=1e-9)
+    assert fitted.policy(going) == pytest.approx(known.policy_[going], abs=1e-5)
+
+    # At the same θ all is the same, so that the two maximise the same function.
+    here = Objective.from_trajectories(mdp, expert, quadratic=known.quadratic_)(fitted.theta_)
+    reward = mdp.reward(fitted.theta_)
+    assert fitted.objective_ == pytest.approx(here.value, abs=1e-9)
+    assert fitted.feature_counts_ == pytest.approx(here.expected_counts, abs=1e-9)
+    assert fitted.policy(going) == pytest.approx(soft_policy(mdp, reward)[going], abs=1e-9)
+    assert fitted.values(going) == pytest.approx(soft_values(mdp, reward)[going], abs=1e-9)
+    assert fitted.reward(going) == pytest.approx(reward[going], abs=1e-12)
+    assert abs(fitted.mdp_.transitions - mdp.transitions).max() < 1e-12
+
+
+@pytest.mark.filterwarnings("ignore:trajectory .* ends after")
+def test_one_leaf_a_state_refitted_at_every_backup_gives_the_known_dynamics_answer() -> None:
+    mdp = quarter_mdp()
+    expert = drawn(mdp)
+    samples = read_samples(as_recordings(expert), as_recordings(with_true_proportions(mdp, expert)), None)
+    wanted = Objective.from_trajectories(mdp, expert)
+    model = RefittedModel(TREE, samples, FEATURES, GAMMA, 500, 1e-14)
+    theta = np.array([0.5, -1.0, 2.0])
+    here = RefittedObjective(model, FEATURES, samples.start, wanted.target, None)(theta)
+    assert here.value == pytest.approx(wanted(theta).value, abs=1e-9)
+    assert here.gradient == pytest.approx(wanted(theta).gradient, abs=1e-9)
+    values, policy = model.values(mdp.reward(theta))
+    assert values == pytest.approx(soft_values(mdp, mdp.reward(theta)), abs=1e-9)
+    assert policy[:END] == pytest.approx(soft_policy(mdp, mdp.reward(theta))[:END], abs=1e-9)
+
+
+def test_one_leaf_a_state_gives_the_estimated_dynamics_answer() -> None:
+    mdp = quarter_mdp(4)
+    expert = drawn(mdp, 400)
+    ends = np.arange(S) == END
+    estimated = estimate_mdp(expert, FEATURES, discount=GAMMA, terminal=ends, unseen="error").mdp
+    assert estimated.allowed[~ends].all()
+    wanted = MaxEntIRL().fit(estimated, expert)
+    fitted = FittedMESSI(table_features, regressor=TREE, lambda0=0.0, discount=GAMMA)
+    quiet(fitted, as_recordings(expert))
+    assert abs(fitted.mdp_.transitions - estimated.transitions).max() < 1e-12
+    assert fitted.theta_ == pytest.approx(wanted.theta_, abs=1e-4)
+    assert fitted.objective_ == pytest.approx(wanted.objective_, abs=1e-9)
+    assert fitted.score(as_recordings(expert)) == pytest.approx(wanted.score(expert), abs=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:trajectory .* ends after", "ignore:recording .* is cut after")
+def test_counts_are_those_of_the_house() -> None:
+    mdp = quarter_mdp()
+    expert = drawn(mdp, length=4)
+    samples = read_samples(as_recordings(expert), None, None)
+    table = feature_table(table_features, samples.points)
+    assert 0 < mdp.terminal[expert.last].sum() < len(expert)
+    assert sample_counts(samples, table, GAMMA, slice(None)) == pytest.approx(feature_counts(mdp, expert), abs=1e-12)
+
+
+# -- the model ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "regressor",
+    [
+        DecisionTreeRegressor(min_samples_leaf=4),
+        ExtraTreesRegressor(7, min_samples_leaf=3, random_state=1),
+        KNeighborsRegressor(4),
+        KNeighborsRegressor(4, weights="distance"),
+        KNeighborsRegressor(4, weights=lambda d: np.exp(-d)),
+    ],
+    ids=["tree", "forest", "uniform", "distance", "callable"],
+)
+def test_averager_weights_are_the_regressors_own_predictions(regressor: Any) -> None:
+    samples = read_samples(plane(), None, None)
+    model = AveragerModel(regressor, samples)
+    away = np.random.default_rng(5).random((20, 2))
+    scaled = (samples.points - samples.points.mean(axis=0)) / samples.points.std(axis=0)
+    ends = np.column_stack([scaled, samples.terminal])
+    for action, (source, target) in enumerate(samples.moves()):
+        fitted = clone(regressor).fit(scaled[source], ends[target])
+        wanted = fitted.predict((away - samples.points.mean(axis=0)) / samples.points.std(axis=0))
+        rows = model.successors(away, action)
+        assert rows.min() >= 0
+        assert rows.sum(axis=1) == pytest.approx(np.ones(20), abs=1e-12)
+        assert rows @ ends == pytest.approx(wanted, abs=1e-9)
+
+
+def test_a_forest_grown_on_draws_still_knows_every_recorded_move() -> None:
+    samples = read_samples(plane(), None, None)
+    model = AveragerModel(RandomForestRegressor(3, random_state=0), samples)
+    for action, (source, target) in enumerate(samples.moves()):
+        rows = model.successors(samples.points[source], action)
+        assert (rows[np.arange(source.size), target] > 0).all()
+
+
+def finite_differences(function: Any, theta: np.ndarray) -> np.ndarray:
+    step = 1e-5
+    return np.array(
+        [(function(theta + step * e).value - function(theta - step * e).value) / (2 * step) for e in np.eye(theta.size)]
+    )
+
+
+def test_gradient_of_the_default_is_that_of_its_objective() -> None:
+    seen: list[Any] = []
+    estimator = FittedMESSI(plane_features, discount=0.8, lambda0=3.0, theta_max=10.0, callback=seen.append)
+    quiet(estimator, plane(4, seed=1), plane(12))
+    first = np.array([row["objective"] for row in seen])
+    assert (np.diff(first) >= 0).all()
+    assert estimator.converged_
+    mdp = estimator.mdp_
+    objective = Objective(mdp, Planner(mdp, "causal", mdp.start), estimator.expert_counts_, np.eye(3))
+    theta = np.array([0.5, -1.0, 2.0])
+    assert objective(theta).gradient == pytest.approx(finite_differences(objective, theta), abs=1e-6)
+
+
+@pytest.mark.parametrize("regressor", [Ridge(1.0), make_pipeline("passthrough", KNeighborsRegressor(4))])
+def test_gradient_of_a_refitted_linear_smoother_is_that_of_its_objective(regressor: Any) -> None:
+    samples = read_samples(plane(5), None, None)
+    table = feature_table(plane_features, samples.points)
+    model = RefittedModel(regressor, samples, table, 0.5, 500, 1e-13)
+    objective = RefittedObjective(model, table, samples.start, np.array([1.0, 0.5, 0.2]), np.eye(3))
+    theta = np.array([0.5, -1.0, 2.0])
+    assert objective(theta).gradient == pytest.approx(finite_differences(objective, theta), abs=1e-6)
+    assert model.capped == 0
+
+
+@pytest.mark.slow
+def test_refitting_neighbours_gives_what_their_weights_give() -> None:
+    data = plane(3, 8, seed=1), plane(3, 8)
+    neighbours = KNeighborsRegressor(4)
+    direct = FittedMESSI(plane_features, regressor=neighbours, discount=0.5, theta_max=20.0)
+    refitted = clone(direct).set_params(regressor=make_pipeline("passthrough", neighbours), backup_tol=1e-11)
+    quiet(direct, *data)
+    quiet(refitted, *data)
+    away = np.random.default_rng(5).random((20, 2))
+    assert refitted.theta_ == pytest.approx(direct.theta_, abs=1e-3)
+    assert refitted.policy(away) == pytest.approx(direct.policy(away), abs=1e-4)
+    assert refitted.objective_ == pytest.approx(direct.objective_, abs=1e-8)
+
+
+def test_regressors_of_one_output_serve_too() -> None:
+    boosting = GradientBoostingRegressor(n_estimators=3, random_state=0)
+    estimator = FittedMESSI(plane_features, regressor=boosting, discount=0.5, max_iter=2, max_backups=60)
+    with pytest.warns(ConvergenceWarning, match="did not converge"):
+        quiet(estimator, plane(5))
+    assert np.isfinite(estimator.theta_).all()
+    assert estimator.policy([[0.3, 0.3]]).sum() == pytest.approx(1.0)
+
+
+def test_zero_lambda_does_not_look_at_unlabelled_counts() -> None:
+    one = FittedMESSI(plane_features, regressor=TREE, lambda0=0.0, discount=0.8)
+    other = clone(one).set_params(similarity=RBF(0.001))
+    data = plane(6, seed=1), plane(12)
+    assert quiet(one, *data).theta_ == pytest.approx(quiet(other, *data).theta_, abs=0)
+
+
+def test_the_reward_of_a_goal_is_found_and_followed() -> None:
+    rng = np.random.default_rng(0)
+
+    def walk(chance_right: float) -> Any:
+        x, states, actions = 0.2 * rng.random(), [], []
+        states.append([x])
+        while x < 1.0 and len(actions) < 40:
+            a = int(rng.random() < chance_right)
+            x = min(max(x + (0.1 if a else -0.1) + rng.normal(0, 0.01), 0.0), 1.0)
+            states.append([x])
+            actions.append(a)
+        return recording(states, actions, x >= 1.0)
+
+    expert, mixed = [walk(0.95) for _ in range(4)], [walk(0.5) for _ in range(30)]
+    cost_and_goal = FittedMESSI(lambda s: np.column_stack([np.ones(len(s)), s >= 1.0]), discount=0.9)
+    fitted = quiet(cost_and_goal, expert, mixed)
+    assert fitted.policy([[0.5]])[0, 1] > 0.8
+    assert fitted.score([walk(0.95) for _ in range(5)]) > np.log(0.5) + 0.2
+
+
+# -- importance weights -------------------------------------------------------------------------------------------
+
+
+def test_gradient_of_importance_is_that_of_its_objective_and_the_sample_size_is_bounded() -> None:
+    rng = np.random.default_rng(0)
+    objective = ImportanceObjective(rng.normal(size=(9, 3)), -rng.random(9), np.ones(3), np.eye(3))
+    theta = np.array([0.5, -1.0, 2.0])
+    assert objective(theta).gradient == pytest.approx(finite_differences(objective, theta), abs=1e-6)
+    assert 1.0 <= objective.effective_sample_size(theta) <= 9.0
+    even = ImportanceObjective(np.zeros((9, 3)), np.zeros(9), np.ones(3), None)
+    assert even.effective_sample_size(theta) == pytest.approx(9.0)
+
+
+def test_importance_finds_the_counts_of_the_uniform_policy_at_zero() -> None:
+    """Weights 1/b turn recordings of any behaviour into those of the policy that takes all actions alike."""
+    rng = np.random.default_rng(0)
+    walks = [recording([[0.0], [float(a)]], [a], True) for a in (rng.random(4000) < 0.8).astype(int)]
+    samples = read_samples(walks, None, None)
+    b = log_behaviour(LogisticRegression(), samples)
+    counts = sample_counts(samples, samples.points, 0.5, slice(None))
+    expected = ImportanceObjective(counts, b, np.ones(1), None)(np.zeros(1)).expected_counts
+    assert expected == pytest.approx([0.25], abs=1e-3)  # γ/2: half of them get to 1
+
+
+def test_importance_fits_and_says_on_how_many_recordings_it_rests() -> None:
+    fitted = FittedMESSI(plane_features, counts="importance", discount=0.8, theta_max=2.0)
+    quiet(fitted, plane(6, 4, seed=1), plane(60, 4))
+    assert fitted.converged_
+    assert 2.0 <= fitted.effective_sample_size_ <= 66.0
+    assert fitted.policy([[0.3, 0.3]]).sum() == pytest.approx(1.0)
+
+
+def test_importance_on_one_recording_warns() -> None:
+    fitted = FittedMESSI(plane_features, counts="importance", discount=0.8, lambda0=0.0)
+    outlier = recording([[0.0, 2.0], [0.1, 2.0], [0.0, 2.0]], [1, 0], True)
+    with pytest.warns(UserWarning, match=r"rest on 1\.\d\d of 14 recordings"):
+        quiet(fitted, [outlier], plane(13))
+
+
+def test_a_classifier_that_rules_out_what_was_done_is_an_error() -> None:
+    class Sure(LogisticRegression):  # type: ignore[misc]
+        def predict_proba(self, points: np.ndarray) -> np.ndarray:
+            return np.tile([1.0, 0.0], (len(points), 1))
+
+    with pytest.raises(ValueError, match="probability 0, though it was taken"):
+        quiet(FittedMESSI(plane_features, counts="importance", classifier=Sure()), plane())
+
+
+# -- using --------------------------------------------------------------------------------------------------------
+
+
+def test_a_fit_repeats_clones_and_draws_actions_from_its_policy() -> None:
+    estimator = FittedMESSI(plane_features, discount=0.8)
+    quiet(estimator, plane(6, seed=1), plane(12))
+    again = quiet(clone(estimator), plane(6, seed=1), plane(12))
+    assert again.theta_ == pytest.approx(estimator.theta_, abs=0)
+    state = np.array([0.4, 0.6])
+    often = np.mean([estimator.act(state, seed) for seed in range(60)])
+    assert often == pytest.approx(estimator.policy([state])[0, 1], abs=0.2)
+    assert estimator.act(state, 7) == estimator.act(state, 7)
+    assert estimator.history_.objective[-1] == pytest.approx(estimator.objective_)
+    assert estimator.n_iter_ == estimator.history_.iteration[-1]
+    assert estimator.termination_ == "the projected gradient is below tol"
+
+
+def test_one_recording_without_unlabelled_has_nothing_to_compare_and_fits() -> None:
+    one = recording([[0.0], [0.5], [0.2], [0.6], [1.0]], [1, 0, 1, 1], True)
+    fitted = FittedMESSI(lambda s: s, regressor=TREE, discount=0.5, theta_max=1.0).fit([one])
+    assert np.abs(fitted.theta_) <= 1.0
+
+
+def test_too_few_iterations_warn_and_are_on_the_estimator() -> None:
+    estimator = FittedMESSI(plane_features, discount=0.8, max_iter=1)
+    with pytest.warns(ConvergenceWarning, match="max_iter=1 iterations were done"):
+        quiet(estimator, plane())
+    assert not estimator.converged_
+
+
+def test_backups_cut_short_are_said() -> None:
+    estimator = FittedMESSI(plane_features, regressor=Ridge(), discount=0.8, max_backups=2, max_iter=1)
+    with pytest.warns(ConvergenceWarning, match="did not settle within max_backups=2"):
+        quiet(estimator, plane())
+    assert not estimator.converged_
+
+
+def test_short_cut_recordings_warn() -> None:
+    with pytest.warns(UserWarning, match=r"is cut after \d+ states, where discount\*\*T is still"):
+        FittedMESSI(plane_features, regressor=TREE, discount=0.99, lambda0=0.0, max_iter=3000).fit(
+            [recording([[0.0, 0.0], [0.5, 0.1], [0.0, 0.2]], [1, 0])]
+        )
+
+
+# -- bad input ----------------------------------------------------------------------------------------------------
+
+STEP = recording([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0, 1], True)
+
+
+@pytest.mark.parametrize(
+    ("expert", "message"),
+    [
+        ([], "expert is empty"),
+        (STEP, "must be a list of recordings"),
+        ([SimpleNamespace(observations=[[0.0]])], "recording 0 has no actions"),
+        ([recording([[0.0], [1.0]], [])], "2 observations and 0 actions"),
+        ([recording([[0.0]], [])], "there are no transitions"),
+        ([recording([[0.0], [np.nan]], [0])], "recording 0: state 1 is not finite"),
+        ([recording(np.zeros((2, 2, 2)), [0])], r"states have shape \(2, 2, 2\)"),
+        ([STEP, recording([[0.0], [1.0]], [0])], "recording 1 has observations of 1 numbers"),
+        ([recording([[0.0], [1.0]], [0])], "no reward can be learned"),
+        ([recording([[0.0], [1.0]], [-1])], "action -1 is not one of"),
+        ([recording([[0.0], [1.0], [0.0]], [0, 2])], "action 1 is never taken"),
+        ([recording([["a"], ["b"]], [0])], "must be numbers"),
+    ],
+)
+def test_bad_recordings_are_named(expert: Any, message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        FittedMESSI(lambda s: s).fit(expert)
+
+
+def test_recordings_of_other_dimension_among_the_unlabelled_are_named() -> None:
+    with pytest.raises(ValueError, match="unlabelled: recording 0 has observations of 1 numbers"):
+        FittedMESSI(lambda s: s).fit([STEP], [recording([[0.0], [1.0]], [0])])
+
+
+def test_actions_that_are_not_numbers_of_actions_are_named() -> None:
+    bad = SimpleNamespace(observations=np.zeros((2, 1)), actions=np.array([0.5]), terminated=False)
+    with pytest.raises(TypeError, match="give one whole number a step"):
+        FittedMESSI(lambda s: s).fit([bad])
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        (lambda s: s[:, 0], r"features\(states\) has shape \(3,\)"),
+        (lambda s: s[:1], r"features\(states\) has shape \(1, 2\)"),
+        (lambda s: s * np.nan, "is not finite, at state"),
+        (lambda s: s.astype(str), "not numbers"),
+        (3, "features must be a function"),
+    ],
+)
+def test_features_of_the_wrong_shape_or_kind_are_named(features: Any, message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        FittedMESSI(features).fit([STEP])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"counts": "both"}, "choose 'model' or 'importance'"),
+        ({"discount": 1.0}, "must lie below 1"),
+        ({"discount": 0.0}, "discount=0.0"),
+        ({"lambda0": -1.0}, "lambda0=-1.0"),
+        ({"theta_max": 0.0}, "theta_max=0.0"),
+        ({"max_iter": 0}, "max_iter=0"),
+        ({"max_backups": 1.5}, "max_backups=1.5"),
+        ({"n_actions": 3}, "action 2 is never taken"),
+        ({"n_actions": 1}, "action 1 is not one of 0 … 0"),
+        ({"regressor": "trees"}, "must be a scikit-learn estimator"),
+        ({"regressor": KNeighborsRegressor(5)}, "action 0 is recorded 1 times, but n_neighbors=5"),
+    ],
+)
+def test_bad_arguments_are_named(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        FittedMESSI(lambda s: s, **arguments).fit([STEP])
+
+
+def test_a_regressor_that_predicts_nan_is_an_error() -> None:
+    class Lost(LinearRegression):  # type: ignore[misc]
+        def predict(self, points: np.ndarray) -> np.ndarray:
+            return np.full(len(points), np.nan)
+
+    with pytest.raises(ValueError, match="predicts a value that is not finite for action 0"):
+        quiet(FittedMESSI(plane_features, regressor=Lost()), plane())
+
+
+def test_divergence_is_an_error_that_says_what_to_use() -> None:
+    class Doubling(LinearRegression):  # type: ignore[misc]
+        def predict(self, points: np.ndarray) -> np.ndarray:
+            return 2.0 * super().predict(points)
+
+    with pytest.raises(ValueError, match=r"diverges with Doubling.*use a regressor that averages"):
+        quiet(FittedMESSI(plane_features, regressor=Doubling()), plane())
+
+
+def test_weights_of_neighbours_below_zero_are_an_error() -> None:
+    with pytest.raises(ValueError, match="mend its callable"):
+        quiet(FittedMESSI(plane_features, regressor=KNeighborsRegressor(2, weights=lambda d: d - 9.0)), plane())
+
+
+def test_more_weights_than_can_be_held_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(averagers, "MAX_ENTRIES", 100)
+    with pytest.raises(ValueError, match="use smaller leaves"):
+        quiet(FittedMESSI(plane_features), plane())
+
+
+def test_use_before_fit_and_of_the_wrong_dimension_are_errors() -> None:
+    estimator = FittedMESSI(plane_features, regressor=TREE, discount=0.8)
+    with pytest.raises(NotFittedError, match="call fit first"):
+        estimator.policy([[0.0, 0.0]])
+    with pytest.raises(NotFittedError, match="call fit first"):
+        estimator.reward([[0.0, 0.0]])
+    quiet(estimator, plane())
+    with pytest.raises(ValueError, match=r"states have shape \(1, 3\), give \(n, 2\)"):
+        estimator.policy([[0.0, 0.0, 0.0]])
+    with pytest.raises(ValueError, match="states have shape"):
+        estimator.act([[0.0, 0.0], [1.0, 1.0]])
+    with pytest.raises(ValueError, match="nothing to score"):
+        estimator.score([recording([[0.0, 0.0]], [])])
+    with pytest.raises(ValueError, match="actions must be among 0 … 1"):
+        estimator.score([recording([[0.0, 0.0], [0.0, 0.1]], [2])])
