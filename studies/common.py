@@ -1,0 +1,66 @@
+"""What the studies share: draws in several processes, tables, paired intervals, options."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from messirl.experiments.curves import interval
+from messirl.problem.files import beside
+from messirl.report.progress import Progress
+
+FRESH = 2000  # the first seed that no choice has seen
+
+
+def options(description: str, runs: int) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--runs", type=int, default=runs, help=f"draws ({runs})")
+    parser.add_argument("--seed", type=int, default=FRESH, help=f"seed of the first draw ({FRESH})")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--out", type=Path, default=Path("results"), help="folder of tables and figures (results)")
+    return parser
+
+
+Rows = list[dict[str, Any]]
+
+
+def draws(work: Callable[..., Rows], tasks: Sequence[tuple[Any, ...]], jobs: int) -> Rows:
+    """The rows of all draws, in the order of the tasks, whatever the number of processes."""
+    rows: Rows = []
+    with Progress(work.__module__) as progress, ProcessPoolExecutor(jobs, initializer=_quiet) as pool:
+        for done, found in enumerate(pool.map(work, *zip(*tasks, strict=True)), start=1):
+            rows += found
+            progress(done, len(tasks))
+    return rows
+
+
+def _quiet() -> None:
+    warnings.simplefilter("ignore")
+
+
+def write(rows: Sequence[dict[str, Any]], target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with beside(target) as part, open(part, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()})
+
+
+def column(rows: Iterable[dict[str, Any]], name: str, **wanted: Any) -> np.ndarray:
+    """One column of the rows that have these values."""
+    return np.array([row[name] for row in rows if all(row[k] == v for k, v in wanted.items())])
+
+
+def shown(values: Any) -> str:
+    """mean [low, high], 95 %."""
+    found = interval(np.asarray(values, dtype=float))
+    return f"{found.mean:+.4f} [{found.low:+.4f}, {found.high:+.4f}]"
