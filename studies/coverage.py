@@ -18,7 +18,7 @@ from messirl.selection import bootstrap
 from studies.common import column, draws, options, shown, write
 
 SCALE = 10.0
-RIDGES = (0.003, 0.03)
+RIDGES = (0.003,)
 
 
 def one(seed: int, replicates: int, ridge: float) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Gymnasium's MountainCar-v0 from recorded trajectories alone: five of an expert, fifty mixed, no simulator to learn in.
+"""Gymnasium's MountainCar-v0 from recorded trajectories alone: five of an expert and fifty mixed ones.
 
 The expert pushes the way the car moves, and is at the goal after about 120 steps. A mixed recording does so too, but
 for a share ε ~ U(0, 1) of its steps, ε its own, takes an action at random instead: some nearly expert, some a random
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
+from sklearn.ensemble import ExtraTreesClassifier
 
 from messirl.dynamics import FittedMESSI, estimate_mdp
 from messirl.dynamics.features import RadialGrid
@@ -40,7 +40,7 @@ Policy = Callable[[Floats], Floats]  # states (n, 2) to probabilities of the thr
 
 EXPERTS, MIXED, STEPS, EPISODES = 5, 50, 200, 20
 DISCOUNT = 0.99  # an effective horizon of 100 steps, the time it takes
-CENTRES, BOXES, TREES, ITERATIONS = 6, 20, 10, 50
+CENTRES, BOXES, ITERATIONS = 6, 20, 50
 WAYS = {
     "expert": "expert",
     "cloning expert": "cloning, expert's steps",
@@ -105,7 +105,9 @@ def learn(way: str, expert: list[Recording], mixed: list[Recording], seed: int) 
         return pump if way == "expert" else uniform
     if way.startswith("cloning"):
         data = expert if way == "cloning expert" else expert + mixed
-        points, actions = (np.concatenate(x) for x in zip(*((r.observations[:-1], r.actions) for r in data), strict=True))
+        points, actions = (
+            np.concatenate(x) for x in zip(*((r.observations[:-1], r.actions) for r in data), strict=True)
+        )
         forest = ExtraTreesClassifier(100, min_samples_leaf=5, random_state=seed).fit(points, actions)
         return lambda states: forest.predict_proba(states) @ np.eye(3)[forest.classes_]
     features = RadialGrid.fit(np.concatenate([r.observations for r in expert + mixed]), CENTRES)
@@ -113,10 +115,10 @@ def learn(way: str, expert: list[Recording], mixed: list[Recording], seed: int) 
         return _on_grid(features, expert, mixed)
     model = FittedMESSI(
         features,
-        regressor=ExtraTreesRegressor(TREES, random_state=seed),
         lambda0=0.05 if way == "fitted MESSI" else 0.0,
         discount=DISCOUNT,
         max_iter=ITERATIONS,
+        random_state=seed,
     )
     return model.fit(expert, mixed).policy
 

@@ -25,6 +25,7 @@ from messirl.objective import Objective
 from messirl.problem.counts import feature_counts
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Ints, Trajectories
+from messirl.selection.candidates import part_of
 from messirl.selection.likeness import Likeness, likeness
 from messirl.similarity import RBF
 
@@ -105,7 +106,7 @@ def diagnose(
     return Diagnosis(
         verdict,
         evidence,
-        np.asarray(weights[:l, l:]).mean(axis=0),
+        np.asarray(weights[:l, l:].mean(axis=0)).ravel(),
         share,
         alike,
         influence,
@@ -166,11 +167,13 @@ def leave_one_out(
     again = clone(model).set_params(theta_init=model.theta_, warm_start=False, callback=None)
     every = np.arange(len(unlabelled))
     out = np.empty(len(which))
+    everyone = np.arange(len(expert) + len(unlabelled))
     with warnings.catch_warnings():
         for kind in (ConvergenceWarning, IdentifiabilityWarning):
             warnings.simplefilter("ignore", kind)
         for i, j in enumerate(which):
             rest = unlabelled[every[every != j]] if len(unlabelled) > 1 else None
+            again.set_params(similarity=part_of(model.similarity, np.delete(everyone, len(expert) + j)))
             moved = again.fit(mdp, expert, rest).theta_ - model.theta_
             out[i] = np.sqrt(max(float(moved @ bend @ moved), 0.0))
             if progress is not None:

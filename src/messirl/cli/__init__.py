@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # Each is a file of this room, with a DESCRIPTION, `add(parser)` for its arguments and `run(arguments)`.
 COMMANDS = {
     "fit": "learn a reward and a policy from a folder",
+    "select": "choose the strength of the penalty by held-out expert trajectories",
+    "diagnose": "say whether the unlabelled trajectories help, and which",
     "evaluate": "score a saved model on held-out trajectories",
     "sample": "draw trajectories of a saved model",
     "show": "say what a folder or a saved model holds",

@@ -32,7 +32,16 @@ FITTED_TO = {"Complete": "expert + unlabelled", "Pooling": "all as experts", "un
 
 
 def fit(arguments: argparse.Namespace) -> int:
-    data = read_data(arguments)
+    dynamics: dict[str, Any] = {"kind": "known"}
+    if arguments.dynamics == "estimated":
+        from messirl.cli.dynamics import evidence, read_estimated
+
+        data, estimated = read_estimated(arguments)
+        dynamics = evidence(estimated)
+        for line in dynamics["report"]:
+            say(f"messirl: dynamics: {line}")
+    else:
+        data = read_data(arguments)
     mdp = with_features(data.problem.mdp, arguments.features)
     model = make_model(arguments, data.unlabelled is not None)
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -52,7 +61,7 @@ def fit(arguments: argparse.Namespace) -> int:
         if not arguments.no_baselines:
             scores += _baselines(arguments, mdp, data, model)
         table = _table(model, data)
-    summary = _summary(arguments, model, data, scores, table, notes)
+    summary = {**_summary(arguments, model, data, scores, table, notes), "dynamics": dynamics}
     with beside(arguments.out / "fit.json") as part:
         part.write_text(as_json(summary) + "\n", encoding="utf-8")
     page = None
@@ -67,10 +76,11 @@ def fit(arguments: argparse.Namespace) -> int:
             fit_statistics=summary["statistics"],
             settings=summary["settings"],
             command=summary["command"],
-            warnings=notes,
+            warnings=[*notes, *(f"dynamics: {line}" for line in dynamics.get("report", ()))],
         )
         page = write_fit_report(record, arguments.out)
-    print(as_json(summary) if arguments.json else _text(summary, table, arguments.out / "model.npz", page))
+    files = {"model": arguments.out / "model.npz"} | ({} if page is None else {"report": page})
+    print(as_json(summary) if arguments.json else text_of(summary, table, files))
     return 0
 
 
@@ -144,7 +154,8 @@ def _summary(
     }
 
 
-def _text(summary: dict[str, Any], table: Any, model: Path, page: Path | None) -> str:
+def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
+    """What is printed of a fit."""
     kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
     lines = [f"{summary['method']} on {kinds}: {summary['iterations']} iterations, {summary['termination']}", ""]
     if table is not None:
@@ -157,9 +168,7 @@ def _text(summary: dict[str, Any], table: Any, model: Path, page: Path | None) -
     for row in summary["scores"]:
         note = f"  ({row['note']})" if row["note"] else ""
         lines.append(f"{_number(row['expert'])}{_number(row['held_out'])}  {row['name']}{note}")
-    lines += ["", f"model:  {model}"]
-    if page is not None:
-        lines.append(f"report: {page}")
+    lines += ["", *(f"{name + ':':<8}{place}" for name, place in files.items())]
     return "\n".join(lines)
 
 

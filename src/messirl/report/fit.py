@@ -10,6 +10,7 @@ import numpy as np
 from messirl import plot
 from messirl.report import fit_figures as figures
 from messirl.report import fit_tables as tables
+from messirl.report.diagnosis import diagnosis_parts
 from messirl.report.fit_record import FitRecord, Score
 from messirl.report.images import render, save, write_bytes
 from messirl.report.markup import Html, join, row, table, tag
@@ -30,6 +31,7 @@ def write_fit_report(record: FitRecord, out: Path) -> Path:
         "weights": ("Reward by feature", _weights(record, folder)),
         "maps": ("Reward and visits on the map", _maps(record, folder)),
         "policy": ("Policy", _policy(record, folder)),
+        "unlabelled": ("Unlabelled trajectories", _unlabelled(record, folder)),
         "convergence": ("Convergence", _convergence(record, folder)),
         "settings": ("Settings", _settings(record)),
         "rerun": ("How to run it again", _rerun(record)),
@@ -169,6 +171,10 @@ def _policy(record: FitRecord, folder: Path) -> list[Html]:
         out.append(figure(image, " ".join(caption), half=True))
     out.append(tag("p", f"The states visited most, and what the policy does there{which}:"))
     return [*out, tables.policy_table(record)]
+
+
+def _unlabelled(record: FitRecord, folder: Path) -> list[Html]:
+    return [] if record.diagnosis is None else diagnosis_parts(record.diagnosis, folder)
 
 
 def _convergence(record: FitRecord, folder: Path) -> list[Html]:

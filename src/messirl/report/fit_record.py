@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from messirl.diagnostics import Diagnosis
 from messirl.estimators.base import IRLEstimator
 from messirl.problem.mdp import Floats
 
@@ -27,6 +28,19 @@ class Score:
 
 
 @dataclass(frozen=True, eq=False)
+class Diagnosed:
+    """A diagnosis, and what people call the things in it.
+
+    ids : (u,) of the unlabelled trajectories
+    features : (d,) their names
+    """
+
+    diagnosis: Diagnosis
+    ids: list[str]
+    features: list[str]
+
+
+@dataclass(frozen=True, eq=False)
 class FitRecord:
     """One fit.
 
@@ -36,6 +50,7 @@ class FitRecord:
     scores : the method first, then the baselines
     estimates : rows with name, estimate, std_error, robust_std_error, t, p; each number may be None
     goal : with goals, the one to show the policy for; None is the one with the most expected visits
+    diagnosis : of the unlabelled trajectories, if there is one
     """
 
     title: str
@@ -49,6 +64,7 @@ class FitRecord:
     command: str = ""
     warnings: list[str] = field(default_factory=list)
     goal: int | None = None
+    diagnosis: Diagnosed | None = None
 
     @property
     def method(self) -> str:

@@ -5,7 +5,7 @@ from messirl.selection.choice import Choice, choose, choose_best
 from messirl.selection.estimator import MESSICV, NestedScore, nested_score
 from messirl.selection.likeness import Likeness, likeness
 from messirl.selection.uncertainty import Bootstrap, bootstrap, stability
-from messirl.selection.validation import Validation, cross_validate, splits
+from messirl.selection.validation import NothingHeldOut, Validation, cross_validate, splits
 
 __all__ = [
     "LAMBDAS",
@@ -16,6 +16,7 @@ __all__ = [
     "Choice",
     "Likeness",
     "NestedScore",
+    "NothingHeldOut",
     "Validation",
     "bootstrap",
     "candidates",

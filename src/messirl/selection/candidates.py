@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from messirl.estimators.maxent import MaxEntIRL
 from messirl.objective import Objective
@@ -25,7 +26,7 @@ from messirl.planning.likelihood import reward_log_likelihood
 from messirl.problem.counts import feature_counts
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Trajectories
-from messirl.similarity import CompleteGraph, similarity_penalty
+from messirl.similarity import CompleteGraph, Precomputed, similarity_penalty
 
 LAMBDAS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 LIGHT = (0.01, 0.03)  # λ0 of the screened candidates: a light touch is what they are for
@@ -52,7 +53,10 @@ def candidates(
     similarities: Sequence[Any], lambdas: Sequence[float], *, baselines: bool = True, unlabelled: bool = True
 ) -> list[Candidate]:
     """λ0 = 0 first; then every path from strong to weak."""
-    path = sorted((float(x) for x in lambdas if x > 0), reverse=True)
+    wrong = [x for x in lambdas if not 0.0 <= x < np.inf]
+    if wrong:
+        raise ValueError(f"lambdas holds {wrong[0]}: give numbers from 0 on")
+    path = sorted({float(x) for x in lambdas if x > 0}, reverse=True)
     out = [Candidate("MaxEnt")]
     if unlabelled:
         out += [Candidate("MESSI", x, similarity) for similarity in similarities for x in path]
@@ -62,6 +66,19 @@ def candidates(
         out += [Candidate(method, x) for method in methods for x in path]
         out += [Candidate("Pooling")] if unlabelled else []
     return out
+
+
+def block_of(similarity: Any, everyone: Trajectories, counts: Floats, rows: npt.ArrayLike) -> Any:
+    """The similarity among some of Σ as it is among all of it: widths and spreads are those of the whole."""
+    return part_of(Precomputed(similarity(everyone, counts)), rows)
+
+
+def part_of(similarity: Any, rows: npt.ArrayLike) -> Any:
+    """A given matrix cut to some trajectories, which may repeat; other similarities see for themselves."""
+    if not isinstance(similarity, Precomputed):
+        return similarity
+    which, matrix = np.asarray(rows), similarity.matrix
+    return Precomputed((matrix if sp.issparse(matrix) else np.asarray(matrix))[which][:, which])
 
 
 class Bench:
@@ -111,18 +128,21 @@ class Bench:
         return None if size == 0.0 else candidate.lambda0 / self.theta_max * strength / size * shape
 
     def _matrix(self, similarity: Any, *, screened: bool = False) -> Floats:
-        key = (repr(similarity), screened)
+        key = (similarity, screened)
         if key not in self._penalties:
-            rows = self.screened if screened else np.arange(len(self.everyone))
-            self._penalties[key] = similarity_penalty(similarity, self.everyone[rows], self.counts[rows])
+            if screened:
+                rows, block = self.screened, block_of(similarity, self.everyone, self.counts, self.screened)
+                self._penalties[key] = similarity_penalty(block, self.everyone[rows], self.counts[rows])
+            else:
+                self._penalties[key] = similarity_penalty(similarity, self.everyone, self.counts)
         return self._penalties[key]
 
     def path(self, every: Sequence[Candidate]) -> Iterator[tuple[Candidate, Floats]]:
         """θ of every candidate, each fit begun at the one before where it is of the same path."""
         theta, last = self.begin(), None
         for candidate in every:
-            if last != (candidate.method, repr(candidate.similarity)):
-                theta, last = self.begin(), (candidate.method, repr(candidate.similarity))
+            if last != (candidate.method, candidate.similarity):
+                theta, last = self.begin(), (candidate.method, candidate.similarity)
             theta = self.fit(candidate, theta)
             yield candidate, theta
 

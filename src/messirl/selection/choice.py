@@ -40,7 +40,7 @@ def choose(validation: Validation, like: Likeness | None = None, *, margin: floa
     se : standard errors a difference must exceed to count as clear
     """
     every = validation.candidates
-    gain, spread = _gains(validation)
+    gain, spread = validation.gains()
     clear = [i for i in range(1, len(every)) if gain[i] - se * spread[i] > margin]
     if clear:
         return _chosen(validation, max(clear, key=lambda i: gain[i]), "clearly better than λ0 = 0")
@@ -64,23 +64,18 @@ def choose_best(validation: Validation, *, se: float = 1.0) -> Choice:
     """
     every, scores = validation.candidates, validation.scores
     best = int(scores.mean(axis=1).argmax())
-    gap = scores[best] - scores
-    spread = gap.std(axis=1, ddof=1) / np.sqrt(gap.shape[1])
     with np.errstate(invalid="ignore"):
+        gap = scores[best] - scores
+        spread = gap.std(axis=1, ddof=1) / np.sqrt(gap.shape[1])
         near = np.flatnonzero(gap.mean(axis=1) <= se * spread + 1e-12)
-    index = min((int(i) for i in near), key=lambda i: (PREFERRED.index(every[i].method), -every[i].lambda0))
+    index = min(
+        (int(i) for i in (near if near.size else [best])),
+        key=lambda i: (PREFERRED.index(every[i].method), -every[i].lambda0),
+    )
     return _chosen(validation, index, f"within {se:g} standard errors of the best, {every[best]}")
 
 
-def _gains(validation: Validation) -> tuple[np.ndarray, np.ndarray]:
-    with np.errstate(invalid="ignore"):
-        gap = validation.scores - validation.scores[0]
-        gain, spread = gap.mean(axis=1), gap.std(axis=1, ddof=1) / np.sqrt(gap.shape[1])
-    lost = ~np.isfinite(gain)
-    return np.where(lost, -np.inf, gain), np.where(lost, 0.0, spread)
-
-
 def _chosen(validation: Validation, index: int, why: str) -> Choice:
-    gain, spread = _gains(validation)
+    gain, spread = validation.gains()
     reason = why if index == 0 else f"{why}; gain {gain[index]:+.4f} ± {spread[index]:.4f} nats a step"
     return Choice(index, validation.candidates[index], reason)

@@ -13,10 +13,12 @@ from sklearn.model_selection import GroupKFold
 
 from messirl.estimators.base import IRLEstimator
 from messirl.estimators.baselines import BASELINES, baseline
+from messirl.estimators.maxent import MaxEntIRL
 from messirl.estimators.messi import MESSI
+from messirl.problem.counts import feature_counts
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Trajectories
-from messirl.selection.candidates import LAMBDAS, Candidate, candidates
+from messirl.selection.candidates import LAMBDAS, Bench, Candidate, block_of, candidates
 from messirl.selection.choice import choose, choose_best
 from messirl.selection.likeness import Likeness, likeness
 from messirl.selection.validation import SCALES, cross_validate, splits
@@ -90,6 +92,11 @@ class MESSICV(IRLEstimator):
             "tol": self.validation_tol,
         }
         pairs = splits(mdp, expert, self.cv, groups, self.random_state)
+        if unlabelled is None and self.baselines and min(len(train) for train, _ in pairs) < 2:
+            raise ValueError(
+                "without unlabelled trajectories a split must leave two of the expert's, on which the strength of a "
+                "penalty is measured: give more expert trajectories, or unlabelled ones"
+            )
         self.likeness_: Likeness | None = None
         screen = None
         if careful and unlabelled is not None:
@@ -107,8 +114,9 @@ class MESSICV(IRLEstimator):
         imitate = self.aim == "imitation"
         self.choice_ = choose(found, self.likeness_, margin=self.margin) if imitate else choose_best(found)
         self.candidate_, self.reason_ = self.choice_.candidate, self.choice_.reason
-        self.best_estimator_, data = self._estimator(self.candidate_, similarities[0], mdp, expert, unlabelled)
-        self.best_estimator_.fit(mdp, *data)
+        found_by = self._estimator(self.candidate_, similarities[0], mdp, expert, unlabelled)
+        self.best_estimator_, self.fitted_to_ = found_by  # as in best_estimator_.fit(mdp, *fitted_to_)
+        self.best_estimator_.fit(mdp, *self.fitted_to_)
         for name, value in vars(self.best_estimator_).items():  # what a fitted estimator offers
             if name.endswith("_"):
                 setattr(self, name, value)
@@ -134,11 +142,30 @@ class MESSICV(IRLEstimator):
             tol=self.tol,
         )
         if chosen.method == "Screened" and unlabelled is not None and self.likeness_ is not None:
+            everyone, l = expert + unlabelled, len(expert)
+            rows = np.concatenate([np.arange(l), l + np.flatnonzero(self.likeness_.alike)])
+            model.similarity = block_of(similarity, everyone, feature_counts(mdp, everyone), rows)
             unlabelled = unlabelled[self.likeness_.alike]
         if chosen.method in ("MESSI", "Screened") and unlabelled is not None and len(unlabelled):
             return model, (expert, unlabelled)
+        if unlabelled is None and chosen.method in ("Ridge", "RidgeStd"):
+            return self._ridge(chosen, reference, mdp, expert), (expert,)
         name = chosen.method if chosen.method in BASELINES else "MaxEnt"
         return baseline(name, model, mdp, expert, unlabelled)
+
+    def _ridge(self, chosen: Candidate, reference: Any, mdp: MDP, expert: Trajectories) -> MaxEntIRL:
+        """With the experts alone to measure its strength on."""
+        bench = Bench(mdp, expert, None, reference=reference, theta_max=self._bound, entropy=self.entropy)
+        pull, standardise = bench.penalty(chosen), chosen.method == "RidgeStd"
+        unit = float(bench.counts.var(axis=0).sum()) if standardise else float(mdp.n_features)
+        return MaxEntIRL(
+            ridge=0.0 if pull is None else float(np.trace(pull)) / unit,
+            standardise=standardise,
+            theta_max=self._bound,
+            entropy=self.entropy,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
 
     def save(self, path: Any) -> None:
         """Write the chosen, fitted model; how it was chosen is not part of it."""
@@ -176,8 +203,8 @@ def nested_score(
             "nested validation needs at least three expert trajectories (or groups): one is held out twice"
         )
     scores, chosen = [], []
-    outer = GroupKFold(min(estimator.cv, np.unique(names).size)).split(rows, groups=names)
-    for train, test in outer:
+    n = np.unique(names).size
+    for train, test in GroupKFold(n if n == 3 else min(estimator.cv, n)).split(rows, groups=names):
         model = clone(estimator).fit(mdp, expert[train], unlabelled, None if groups is None else names[train])
         scores.append(model.score(expert[test]))
         chosen.append(model.candidate_)

@@ -7,19 +7,21 @@ allowed action alike: above zero it goes where the expert would, below it is bet
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from messirl.estimators.baselines import uniform_policy
-from messirl.planning import log_likelihood
+from messirl.estimators.baselines import uniform_policy, uniform_score
+from messirl.planning import NoFiniteValue, log_likelihood
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Trajectories
 from messirl.selection.candidates import LAMBDAS, Bench, Candidate, candidates
-from messirl.selection.validation import SCALES, cross_validate, splits
+from messirl.selection.validation import SCALES, Split, cross_validate, splits
 from messirl.similarity import CompleteGraph
 
 
@@ -56,25 +58,59 @@ def likeness(
     tol: float = 1e-3,
 ) -> Likeness:
     """See above. Causal model; with one expert trajectory of an endless problem its own later part is held out."""
-    options: dict[str, Any] = {
-        "reference": CompleteGraph(),
-        "theta_max": theta_max,
-        "max_iter": max_iter,
-        "tol": tol,
-    }
-    every = candidates((), LAMBDAS, unlabelled=False)
-    every = [c for c in every if c.method != "RidgeStd"]
     pairs = splits(mdp, expert, cv, groups, random_state)
+    options: dict[str, Any] = {"reference": CompleteGraph(), "theta_max": theta_max, "max_iter": max_iter, "tol": tol}
+    lesson = mdp.memo(
+        f"experts alone {_key(pairs)} {theta_max} {max_iter} {tol}", lambda: _learn(mdp, expert, pairs, options)
+    )
+    start = np.bincount(np.concatenate([expert.first, unlabelled.first]), minlength=mdp.n_states).astype(np.float64)
+    steps = np.maximum(unlabelled.lengths - 1, 1)
+    own = _explained(mdp, mdp.reward(lesson.theta), unlabelled, start)
+    ratio = (own - log_likelihood(mdp, uniform_policy(mdp, unlabelled), unlabelled)) / steps
+    return Likeness(ratio, lesson.gain, lesson.candidate, lesson.scale)
+
+
+@dataclass(frozen=True)
+class _Lesson:
+    """What the experts alone teach; found once for a set of experts, whatever the others are."""
+
+    theta: Floats
+    gain: float
+    candidate: Candidate
+    scale: float
+
+
+def _learn(mdp: MDP, expert: Trajectories, pairs: Sequence[Split], options: dict[str, Any]) -> _Lesson:
+    every = [c for c in candidates((), LAMBDAS, unlabelled=False) if c.method != "RidgeStd"]
     found = cross_validate(mdp, every, pairs, None, scales=SCALES, **options)
     best = int(found.scores.mean(axis=1).argmax())
     bench = Bench(mdp, expert, None, **options)
     theta = found.scale[best] * dict(bench.path(every[: best + 1]))[every[best]]
-    start = np.bincount(np.concatenate([expert.first, unlabelled.first]), minlength=mdp.n_states).astype(np.float64)
-    steps = np.maximum(unlabelled.lengths - 1, 1)
-    chance = log_likelihood(mdp, uniform_policy(mdp, unlabelled), unlabelled)
-    ratio = (reward_log_likelihood(mdp, mdp.reward(theta), unlabelled, start) - chance) / steps
-    held_out = [test for _, test in pairs]
-    by_chance = np.mean(
-        [log_likelihood(mdp, uniform_policy(mdp, t), t).sum() / max(int((t.lengths - 1).sum()), 1) for t in held_out]
-    )
-    return Likeness(ratio, float(found.scores[best].mean() - by_chance), every[best], float(found.scale[best]))
+    chance = np.mean([uniform_score(mdp, test) for _, test in pairs])
+    return _Lesson(theta, float(found.scores[best].mean() - chance), every[best], float(found.scale[best]))
+
+
+def _explained(mdp: MDP, reward: Floats, some: Trajectories, start: Floats) -> Floats:
+    """Log-probabilities, (n,); −inf of trajectories that begin where the experts' reward has no finite value."""
+    try:
+        return reward_log_likelihood(mdp, reward, some, start)
+    except NoFiniteValue:
+        alike = np.stack([some.first, some.first if some.goals is None else some.goals], axis=1)
+        kinds, kind = np.unique(alike, axis=0, return_inverse=True)
+        if len(kinds) == 1:
+            return np.full(len(some), -np.inf)
+        out = np.empty(len(some))
+        for k in range(len(kinds)):
+            which = np.flatnonzero(kind.ravel() == k)
+            here = np.bincount(some.first[which], minlength=mdp.n_states).astype(np.float64)
+            out[which] = _explained(mdp, reward, some[which], here)
+        return out
+
+
+def _key(pairs: Sequence[Split]) -> str:
+    """The trajectories of all splits, as a short text."""
+    content = hashlib.sha256()
+    for one in (part for pair in pairs for part in pair):
+        for array in (one.states, one.offsets, one.actions, one.goals):
+            content.update(b"none" if array is None else array.tobytes())
+    return content.hexdigest()

@@ -16,7 +16,7 @@ from messirl.estimators.base import IdentifiabilityWarning, IRLEstimator
 from messirl.planning.sampling import random_source
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Trajectories
-from messirl.selection.candidates import LAMBDAS
+from messirl.selection.candidates import LAMBDAS, part_of
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,18 @@ def bootstrap(
             warnings.simplefilter("ignore", kind)
         first = clone(estimator).fit(mdp, *_some(expert, unlabelled))
         again = clone(estimator)
-        if "theta_init" in again.get_params():
+        options = again.get_params(deep=False)
+        if "theta_init" in options:
             again.set_params(theta_init=first.theta_)
         for i in range(n):
-            drawn = expert[random.randint(0, len(expert), len(expert))]
-            others = None if unlabelled is None else unlabelled[random.randint(0, len(unlabelled), len(unlabelled))]
+            rows = random.randint(0, len(expert), len(expert))
+            others = None
+            drawn = expert[rows]
+            if unlabelled is not None:
+                more = random.randint(0, len(unlabelled), len(unlabelled))
+                rows, others = np.concatenate([rows, len(expert) + more]), unlabelled[more]
+            if "similarity" in options:
+                again.set_params(similarity=part_of(options["similarity"], rows))
             again.fit(mdp, *_some(drawn, others))
             thetas.append(again.theta_)
             if expert.goals is None:
@@ -86,7 +93,6 @@ def stability(
     """
     random = random_source(random_state)
     half = max(len(unlabelled) // 2, 1)
-    visited = np.unique(expert.states)
     out = []
     for lambda0 in lambdas:
         model = clone(estimator).set_params(lambda0=lambda0)
@@ -95,11 +101,21 @@ def stability(
             for kind in (ConvergenceWarning, IdentifiabilityWarning):
                 warnings.simplefilter("ignore", kind)
             for _ in range(n):
-                model.fit(mdp, expert, unlabelled[random.permutation(len(unlabelled))[:half]])
-                tables.append(np.asarray(model.policy_)[..., visited, :])
+                some = random.permutation(len(unlabelled))[:half]
+                rows = np.concatenate([np.arange(len(expert)), len(expert) + some])
+                model.set_params(similarity=part_of(estimator.get_params()["similarity"], rows))
+                tables.append(_where_visited(model.fit(mdp, expert, unlabelled[some]), expert))
         every = np.array(tables)
         out.append({"lambda0": float(lambda0), "spread": float(0.5 * np.abs(every - every.mean(0)).sum(-1).mean())})
     return out
+
+
+def _where_visited(model: IRLEstimator, expert: Trajectories) -> Floats:
+    """π in the states that the expert visits, (…, A); with goals, towards each of them on the way there."""
+    if expert.goals is None:
+        return np.asarray(model.policy_)[..., np.unique(expert.states), :]
+    towards = [(goal, np.unique(expert[expert.goals == goal].states)) for goal in np.unique(expert.goals).tolist()]
+    return np.concatenate([model.policy_[goal][visited] for goal, visited in towards])
 
 
 def _some(expert: Trajectories, unlabelled: Trajectories | None) -> tuple[Trajectories, ...]:

@@ -1,0 +1,207 @@
+"""`messirl fit --dynamics estimated`: a folder, with or without edges, where moves lead counted from trajectories."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from messirl.cli.common import note
+from messirl.cli.reading import Data
+from messirl.dynamics import EstimatedMDP, estimate_mdp
+from messirl.io.checks import ANY, Faults, Ids
+from messirl.io.errors import InputError
+from messirl.io.filters import select
+from messirl.io.folder import SUFFIXES, read_problem
+from messirl.io.parts import read_meta, read_states, read_steps
+from messirl.io.problem import Problem
+from messirl.io.settings import SETTINGS, Settings, read_settings
+from messirl.io.tables import Table, load_table
+from messirl.problem.counts import check_trajectories
+from messirl.problem.trajectories import Trajectories
+
+NAMES = ("state_names", "action_names", "feature_names")
+
+
+def divide(facts: Mapping[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
+    """Rows of expert, unlabelled and test, None where there are none; `facts` has one row a trajectory."""
+    asked = {name: getattr(arguments, name) for name in ("expert", "unlabelled", "test")}
+    rows: dict[str, Any] = {
+        name: None if text is None else np.flatnonzero(select(facts, text)) for name, text in asked.items()
+    }
+    for name, found in rows.items():
+        if found is not None and found.size == 0:
+            raise ValueError(f"--{name} {asked[name]!r} takes no trajectory: there are {', '.join(facts)} to filter by")
+    held_out = np.zeros(0, dtype=np.int64) if rows["test"] is None else rows["test"]
+    others = np.zeros(0, dtype=np.int64) if rows["unlabelled"] is None else rows["unlabelled"]
+    expert: Any = rows["expert"]
+    if expert is None:
+        expert = np.setdiff1d(np.arange(len(facts["trajectory_id"])), np.concatenate([held_out, others]))
+        if expert.size == 0:
+            raise ValueError("--unlabelled and --test take every trajectory: narrow them, or give --expert")
+    random = np.random.default_rng(arguments.seed)
+    rows["expert"] = expert = _drawn(expert, arguments.n_expert, "expert", random)
+    if rows["unlabelled"] is not None:
+        alone = np.setdiff1d(others, expert)
+        if alone.size == 0:
+            raise ValueError("all trajectories of --unlabelled are the expert's: widen it, or narrow --expert")
+        if alone.size < others.size:
+            both = others.size - alone.size
+            note(f"{both} of the trajectories of --unlabelled are the expert's, and taken as the expert's alone")
+        rows["unlabelled"] = _drawn(alone, arguments.n_unlabelled, "unlabelled", random)
+    elif arguments.n_unlabelled is not None:
+        raise ValueError("--n-unlabelled without --unlabelled: say which trajectories are of unknown quality")
+    for name in ("expert", "unlabelled"):
+        if rows[name] is not None and np.intersect1d(rows[name], held_out).size:
+            raise ValueError(f"--test and --{name} have trajectories in common: narrow one of the filters")
+    return rows
+
+
+def _drawn(rows: Any, n: int | None, name: str, random: Any) -> Any:
+    if n is None:
+        return rows
+    if n > rows.size:
+        raise ValueError(f"--n-{name} {n}, but there are only {rows.size} such trajectories")
+    return rows[sorted(random.permutation(rows.size)[:n])]
+
+
+def read_estimated(arguments: argparse.Namespace) -> tuple[Data, EstimatedMDP]:
+    """The folder, divided, with the MDP that its trajectories outside of --test speak of.
+
+    Edges, where there are any, say which moves are possible; their probabilities are not used.
+    """
+    problem, told = _problem(arguments.folder)
+    every = problem.trajectories
+    if len(every) == 0:
+        raise ValueError(f"{arguments.folder} holds no trajectory: there is nothing to learn from")
+    ids = np.arange(len(every)) if problem.trajectory_ids is None else problem.trajectory_ids
+    rows = divide({"trajectory_id": ids, **problem.meta}, arguments)
+    seen = np.arange(len(every)) if rows["test"] is None else np.setdiff1d(np.arange(len(every)), rows["test"])
+    expert = every[rows["expert"]]
+    if expert.lengths.max() < 2:
+        raise ValueError("no expert trajectory makes a step: there is no choice to learn from")
+    estimated = estimate_mdp(every[seen], prior=arguments.prior or 0.0, **told)
+    test = None if rows["test"] is None else _possible(estimated, every[rows["test"]])
+    unlabelled = None if rows["unlabelled"] is None else every[rows["unlabelled"]]
+    return Data(replace(problem, mdp=estimated.mdp), expert, unlabelled, test), estimated
+
+
+def evidence(estimated: EstimatedMDP) -> dict[str, Any]:
+    """What the data says of the dynamics, for fit.json; pairs and states by number."""
+    report = estimated.report
+    return {
+        "kind": "estimated",
+        "prior": estimated.prior,
+        "transitions": report.n_transitions,
+        "state_action_pairs": report.n_pairs,
+        "actions_inferred": report.actions_inferred,
+        "states_never_left": report.never_left,
+        "states_never_visited": len(report.never_visited),
+        "states_without_moves": len(report.without_moves),
+        "pairs_never_seen": len(report.never_seen),
+        f"pairs_seen_fewer_than_{report.least}_times": len(report.thin),
+        "report": str(report).splitlines(),
+    }
+
+
+def _possible(estimated: EstimatedMDP, test: Trajectories) -> Trajectories | None:
+    """The held-out trajectories that the estimate allows, and that make a step."""
+
+    def allowed(i: int) -> bool:
+        try:
+            check_trajectories(estimated.mdp, test[[i]])
+        except ValueError:
+            return False
+        return True
+
+    kept = [i for i in range(len(test)) if test.lengths[i] > 1 and allowed(i)]
+    if len(kept) < len(test):
+        note(
+            f"{len(test) - len(kept)} of the {len(test)} trajectories of --test make no step, or one that was never "
+            "seen outside of them, and are not scored; edges with --prior above 0 make such steps possible"
+        )
+    return test[kept] if kept else None
+
+
+def _problem(folder: Path) -> tuple[Problem, dict[str, Any]]:
+    """A folder and what it tells `estimate_mdp`."""
+    if _places(folder, "edges"):
+        problem = read_problem(folder)
+        mdp = problem.mdp
+        if mdp.features.ndim == 3 or mdp.features.shape[0] != mdp.n_states:
+            raise InputError(
+                "edges", "have features g_*, which depend on the dynamics", "use f_* of the states, or known dynamics"
+            )
+        told = {
+            name: getattr(mdp, name)
+            for name in ("features", "n_actions", "discount", "horizon", "terminal", "start", *NAMES)
+        }
+        return problem, {**told, "n_states": mdp.n_states, "graph": mdp.transitions}
+    return _without_edges(folder)
+
+
+def _without_edges(folder: Path) -> tuple[Problem, dict[str, Any]]:
+    if not folder.is_dir():
+        raise InputError(str(folder), "is not a folder", "give the folder that holds states and trajectories")
+    faults, settings = Faults(), read_settings(folder / SETTINGS)
+    states, moves = _table(folder, "states"), _table(folder, "trajectories")
+    found = read_states(faults, states)
+    assert found.ids is not None, "what is wrong was raised"
+    if not found.feature_names:
+        raise InputError(states.where, "has no feature", "add a column f_… for each")
+    actions = _action_ids(moves, settings)
+    steps = read_steps(faults, moves, found.ids, actions)
+    assert steps is not None, "what is wrong was raised"
+    meta: Mapping[str, Any] = {}
+    goals = None
+    if _places(folder, "trajectory_meta"):
+        meta, goals = read_meta(faults, _table(folder, "trajectory_meta"), steps.ids, found.ids)
+    trajectories = Trajectories(steps.states, steps.offsets, steps.actions, goals)
+    labels = None if actions is None else actions.array()
+    told = {
+        "features": found.features,
+        "n_actions": None if actions is None or actions.n == ANY else actions.n,
+        "discount": settings.discount,
+        "horizon": settings.horizon,
+        "terminal": found.terminal,
+        "start": found.start,
+        "state_names": found.names or settings.names.get("state_names", _text(found.ids.array())),
+        "action_names": settings.names.get("action_names", _text(labels)),
+        "feature_names": settings.names.get("feature_names", found.feature_names),
+    }
+    everything = estimate_mdp(trajectories, **told).mdp  # names what is wrong with any of them, held out or not
+    called = steps.ids.array()
+    return Problem(everything, trajectories, meta, called, found.ids.array(), labels, found.xy, found.columns), told
+
+
+def _places(folder: Path, name: str) -> list[Path]:
+    return [folder / f"{name}{suffix}" for suffix in SUFFIXES if (folder / f"{name}{suffix}").exists()]
+
+
+def _table(folder: Path, name: str) -> Table:
+    there = _places(folder, name)
+    if len(there) > 1:
+        raise InputError(folder.name, f"holds both {there[0].name} and {there[1].name}", "keep one of them")
+    if not there:
+        raise InputError(folder.name, f"holds neither {name}.parquet nor {name}.csv", "add the table")
+    return load_table(there[0])
+
+
+def _action_ids(table: Table, settings: Settings) -> Ids | None:
+    """What the trajectories call actions: names of problem.json, else their own labels, else numbers."""
+    if "action" not in table.cells:
+        return None
+    column, names = table.column("action"), settings.names.get("action_names")
+    if column.kind == "text":
+        labels = names or sorted(set(column.text.drop_null().to_pylist()) - {""})
+        return Ids("action", len(labels), pa.array(labels, pa.string()))
+    return Ids("action", len(names) if names else settings.n_actions or ANY)
+
+
+def _text(labels: Any) -> list[str] | None:
+    return None if labels is None else [str(label) for label in labels]

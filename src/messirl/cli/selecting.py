@@ -1,0 +1,238 @@
+"""The work of `messirl select`."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from messirl import __version__
+from messirl.cli.common import as_json, note, say
+from messirl.cli.model import with_features
+from messirl.cli.reading import Data, _drawn, _rows, read_data
+from messirl.estimators import MESSI
+from messirl.problem.files import beside
+from messirl.problem.trajectories import Ints
+from messirl.report.images import render, save
+from messirl.report.progress import Progress
+from messirl.report.selection_figures import gains_figure
+from messirl.selection import LAMBDAS, MESSICV, NothingHeldOut, bootstrap, nested_score, stability
+from messirl.similarity import RBF
+
+OPTIONS = ("expert", "unlabelled", "test", "n_expert", "n_unlabelled", "features")
+
+
+def select(arguments: argparse.Namespace) -> int:
+    data = read_data(arguments)
+    mdp = with_features(data.problem.mdp, arguments.features)
+    groups = groups_of(arguments, data)
+    model = MESSICV(
+        lambdas=arguments.lambdas or LAMBDAS,
+        aim=arguments.aim,
+        cv=arguments.cv,
+        theta_max=arguments.theta_max,
+        random_state=arguments.seed,
+    )
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    summary: dict[str, Any] = {
+        "folder": str(arguments.folder),
+        "aim": arguments.aim,
+        "trajectories": data.counts,
+        "version": __version__,
+        "command": shlex.join(["messirl", *arguments.words]),
+    }
+    try:
+        with Progress("select") as progress, warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            model.set_params(callback=progress).fit(mdp, data.expert, data.unlabelled, groups)
+    except NothingHeldOut as why:
+        if data.unlabelled is None:
+            raise
+        summary |= {"chosen": None, "reason": str(why), "stability": _stability(arguments, mdp, data)}
+        _write(arguments.out, summary)
+        print(as_json(summary) if arguments.json else _stability_text(arguments, summary))
+        return 0
+    model.set_params(callback=None)
+    summary["warnings"] = list(dict.fromkeys(str(warning.message) for warning in heard))
+    for text in summary["warnings"]:
+        note(text)
+    model.save(arguments.out / "model.npz")
+    image = render("gains", lambda: gains_figure(model.validation_, model.choice_))
+    if image is not None:
+        save(image, arguments.out / "figures")
+    summary |= _chosen(model, data)
+    with warnings.catch_warnings():  # what is to be said of the data was said above
+        warnings.simplefilter("ignore")
+        if arguments.nested:
+            summary["nested"] = _nested(model, mdp, data, groups)
+        if arguments.bootstrap is not None:
+            summary["intervals"] = _intervals(arguments, model, mdp)
+    summary["next"] = _next(arguments, model)
+    _write(arguments.out, summary)
+    print(as_json(summary) if arguments.json else _text(arguments.out, summary, drawn=image is not None))
+    return 0
+
+
+def rows_of(arguments: argparse.Namespace, data: Data) -> tuple[Ints, Ints | None]:
+    """Which rows of the folder the expert's and the unlabelled trajectories are: the draws of read_data once more."""
+    random = np.random.default_rng(arguments.seed)
+    named = {name: _rows(data.problem, arguments, name) for name in ("unlabelled", "test", "expert")}
+    expert, unlabelled = named["expert"], named["unlabelled"]
+    if expert is None:
+        others = [rows for rows in named.values() if rows is not None]
+        expert = np.setdiff1d(np.arange(len(data.problem.trajectories)), np.concatenate([*others, []]))
+    expert = _drawn(expert, arguments.n_expert, "expert", random)
+    if unlabelled is not None:
+        unlabelled = _drawn(np.setdiff1d(unlabelled, expert), arguments.n_unlabelled, "unlabelled", random)
+    every = data.problem.trajectories
+    assert every[expert] == data.expert, "read_data divides otherwise"
+    assert unlabelled is None or every[unlabelled] == data.unlabelled, "read_data divides otherwise"
+    return expert, unlabelled
+
+
+def groups_of(arguments: argparse.Namespace, data: Data) -> list[str] | None:
+    """The group of every expert trajectory."""
+    if arguments.groups is None:
+        return None
+    if arguments.groups not in data.problem.meta:
+        known = ", ".join(data.problem.meta) or "none"
+        raise ValueError(f"--groups {arguments.groups}: trajectory_meta has no such column; there are {known}")
+    return [str(value) for value in data.problem.meta[arguments.groups][rows_of(arguments, data)[0]]]
+
+
+def _chosen(model: MESSICV, data: Data) -> dict[str, Any]:
+    names = model.mdp_.feature_names or [str(j) for j in range(model.mdp_.n_features)]
+    like = model.likeness_
+    return {
+        "candidates": model.validation_.rows(),
+        "splits": model.validation_.scores.shape[1],
+        "chosen": {
+            "index": model.choice_.index,
+            "candidate": str(model.candidate_),
+            "method": model.candidate_.method,
+            "lambda0": model.candidate_.lambda0,
+        },
+        "reason": model.reason_,
+        "likeness": None
+        if like is None
+        else {"expert": like.expert, "unlabelled": like.mean, "alike": int(like.alike.sum())},
+        "expert": model.score(data.expert),
+        "held_out": None if data.test is None else model.score(data.test),
+        "converged": bool(model.converged_),
+        "theta": dict(zip(names, model.theta_.tolist(), strict=True)),
+    }
+
+
+def _nested(model: MESSICV, mdp: Any, data: Data, groups: list[str] | None) -> dict[str, Any]:
+    say("messirl: choosing anew for every outer split")
+    found = nested_score(model, mdp, data.expert, data.unlabelled, groups)
+    return {
+        "mean": found.mean,
+        "standard_error": found.standard_error,
+        "scores": found.scores,
+        "chosen": [str(candidate) for candidate in found.chosen],
+    }
+
+
+def _intervals(arguments: argparse.Namespace, model: MESSICV, mdp: Any) -> dict[str, list[float]]:
+    """95 % intervals of θ of the chosen candidate: the choice itself is not made again."""
+    expert, unlabelled = (*model.fitted_to_, None)[:2]
+    assert expert is not None
+    with Progress("bootstrap") as progress:
+        found = bootstrap(
+            model.best_estimator_,
+            mdp,
+            expert,
+            unlabelled,
+            n=arguments.bootstrap,
+            random_state=arguments.seed,
+            progress=progress,
+        )
+    names = mdp.feature_names or [str(j) for j in range(mdp.n_features)]
+    return dict(zip(names, found.interval(found.theta).T.tolist(), strict=True))
+
+
+def _stability(arguments: argparse.Namespace, mdp: Any, data: Data) -> list[dict[str, float]]:
+    """λ0 by λ0, each with the same draws."""
+    assert data.unlabelled is not None
+    model = MESSI(RBF("median", standardise=True), theta_max=arguments.theta_max, max_iter=300)
+    lambdas, rows = arguments.lambdas or LAMBDAS, []
+    with Progress("stability") as progress:
+        for i, x in enumerate(lambdas, start=1):
+            rows += stability(model, mdp, data.expert, data.unlabelled, (x,), random_state=arguments.seed)
+            progress(i, len(lambdas))
+    return rows
+
+
+def _next(arguments: argparse.Namespace, model: MESSICV) -> list[str]:
+    """Commands that go on from here."""
+    saved = shlex.quote(str(arguments.out / "model.npz"))
+    chosen, folder = model.candidate_, shlex.quote(str(arguments.folder))
+    given = [(name, getattr(arguments, name)) for name in OPTIONS]
+    words = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in given if value is not None]
+    words += [f"--seed {arguments.seed}"] if arguments.seed else []
+    words += [f"--theta-max {arguments.theta_max:g}"] if arguments.theta_max != 500.0 else []
+    data = " ".join([folder, *words])
+    if chosen.method == "MESSI":
+        out = [f"messirl fit {data} --lambda0 {chosen.lambda0:g}"]
+    elif chosen.method == "MaxEnt":
+        out = [f"messirl fit {data} --method maxent"]
+    else:
+        out = [f"messirl show {saved}"]
+    if arguments.unlabelled is not None:
+        out.append(f"messirl diagnose {data}" + (f" --lambda0 {chosen.lambda0:g}" if chosen.lambda0 else ""))
+    if arguments.test is not None:
+        out.append(f"messirl evaluate {saved} {folder} --test {shlex.quote(arguments.test)}")
+    return out
+
+
+def _write(out: Path, summary: dict[str, Any]) -> None:
+    with beside(out / "select.json") as part:
+        part.write_text(as_json(summary) + "\n", encoding="utf-8")
+
+
+def _text(out: Path, summary: dict[str, Any], *, drawn: bool) -> str:
+    kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
+    chosen = summary["chosen"]
+    lines = [f"{kinds}; {summary['splits']} splits of the expert's", ""]
+    lines += [f"  {'score':>9} {'calibrated':>11} {'gain':>9}   {'± se':<7}  candidate"]
+    for i, row in enumerate(summary["candidates"]):
+        mark = "*" if i == chosen["index"] else " "
+        gain = f"{row['gain']:+9.4f} ± {row['gain_se']:.4f}" if i else f"{'':18}"
+        lines.append(f"{mark} {row['score']:9.4f} {row['calibrated']:11.4f} {gain}  {row['candidate']}")
+    lines += ["", f"chosen: {chosen['candidate']}", f"because: {summary['reason']}"]
+    if summary["likeness"] is not None:
+        like = summary["likeness"]
+        lines.append(
+            f"likeness: held-out experts {like['expert']:+.3f}, unlabelled {like['unlabelled']:+.3f} nats a step over "
+            f"chance; {like['alike']} of {summary['trajectories']['unlabelled']} are above zero"
+        )
+    if summary["held_out"] is not None:
+        lines.append(f"held out: {summary['held_out']:.4f} nats a step on the test trajectories")
+    if "nested" in summary:
+        nested = summary["nested"]
+        lines.append(f"nested: {nested['mean']:.4f} ± {nested['standard_error']:.4f} nats a step, choice included")
+    if "intervals" in summary:
+        lines += ["", f"{'weight':>10}  {'95 % interval':^21}  feature"]
+        theta = summary["theta"]
+        lines += [f"{theta[k]:10.4f}  [{a:9.4f}, {b:9.4f}]  {k}" for k, (a, b) in summary["intervals"].items()]
+    lines += ["", f"model:  {out / 'model.npz'}"]
+    lines += [f"figure: {out / 'figures' / 'gains.png'}"] if drawn else []
+    lines += ["next:", *(f"  {command}" for command in summary["next"])]
+    return "\n".join(lines)
+
+
+def _stability_text(arguments: argparse.Namespace, summary: dict[str, Any]) -> str:
+    lines = [f"nothing is chosen. {summary['reason'][0].upper()}{summary['reason'][1:]}.", ""]
+    lines += [f"{'λ0':>8}  {'spread':>8}  of the policy over halves of the unlabelled trajectories"]
+    lines += [f"{row['lambda0']:8g}  {row['spread']:8.4f}" for row in summary["stability"]]
+    lines += [
+        "",
+        "A spread near zero is stable, which is not to say right; a large one hangs on who happened to be there.",
+    ]
+    lines += [f"numbers: {arguments.out / 'select.json'}"]
+    return "\n".join(lines)

@@ -1,0 +1,82 @@
+"""Features of states that are vectors, for `FittedMESSI`, where the user has none of their own.
+
+    Squares      f(s) = (1, z, z²),                   z = (s − mean) / spread
+    RadialGrid   f(s) = (1, exp(−½‖(s − c_i)/w‖²)),   c_i a grid of n centres a coordinate, w their distance
+
+Both hold a constant: its weight is the price of a step, which is how an episode that ends soon is told from a long one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from messirl.dynamics.samples import as_points
+from messirl.problem.mdp import Floats
+
+MAX_CENTRES = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Squares:
+    """1, each coordinate and its square, in units of the coordinate's spread: d = 1 + 2k."""
+
+    centre: Floats
+    unit: Floats
+
+    @classmethod
+    def fit(cls, points: npt.ArrayLike) -> Self:
+        """Centre and unit of the points (n, k); a coordinate that never changes keeps its own unit."""
+        found = as_points(points, "points")
+        spread = found.std(axis=0)
+        return cls(found.mean(axis=0), np.where(spread > 0, spread, 1.0))
+
+    @property
+    def names(self) -> list[str]:
+        k = range(self.centre.size)
+        return ["constant", *(f"o_{j}" for j in k), *(f"o_{j} squared" for j in k)]
+
+    def __call__(self, points: Floats) -> Floats:
+        z = (np.asarray(points, dtype=np.float64) - self.centre) / self.unit
+        return np.column_stack([np.ones(len(z)), z, z**2])
+
+
+@dataclass(frozen=True, eq=False)
+class RadialGrid:
+    """1, and a bump at each point of a grid of n centres a coordinate: d = 1 + n^k."""
+
+    low: Floats
+    high: Floats
+    n: int
+
+    @classmethod
+    def fit(cls, points: npt.ArrayLike, n: int) -> Self:
+        """A grid from the least to the greatest of the points (m, k)."""
+        found = as_points(points, "points")
+        low, high = found.min(axis=0), found.max(axis=0)
+        if isinstance(n, bool) or n < 2 or float(n) ** low.size > MAX_CENTRES:
+            most = int(np.floor(MAX_CENTRES ** (1 / low.size) + 1e-9))
+            raise ValueError(f"a grid of {n} centres in {low.size} coordinates: give 2 … {most} centres a coordinate")
+        if (low == high).any():
+            j = int(np.argmax(low == high))
+            raise ValueError(f"coordinate {j} is {low[j]:g} in every state: drop it, a grid cannot divide it")
+        return cls(low, high, int(n))
+
+    @property
+    def centres(self) -> Floats:
+        """(n^k, k), the last coordinate counting fastest."""
+        axes = [np.linspace(a, b, self.n) for a, b in zip(self.low, self.high, strict=True)]
+        return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+
+    @property
+    def names(self) -> list[str]:
+        return ["constant", *("at " + ", ".join(f"{x:.3g}" for x in centre) for centre in self.centres)]
+
+    def __call__(self, points: Floats) -> Floats:
+        unit = (self.high - self.low) / (self.n - 1)
+        z = np.asarray(points, dtype=np.float64) / unit
+        bumps = np.exp(-0.5 * ((z[:, None, :] - self.centres / unit) ** 2).sum(axis=2))
+        return np.column_stack([np.ones(len(z)), bumps])

@@ -1,0 +1,241 @@
+"""Whether unlabelled trajectories help: shares, influence and directions by their definitions, verdicts by hand."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+from problems import problem
+from sklearn.exceptions import NotFittedError
+from worlds import drawn, maze
+
+from messirl import MESSI, feature_counts, plot
+from messirl.diagnostics import diagnose, judge, leave_one_out, penalty_directions, penalty_shares
+from messirl.objective import Objective
+from messirl.selection import Candidate, Likeness
+from messirl.similarity import RBF, Precomputed
+
+SIMILARITY = RBF("median", standardise=True)
+ANYWHERE = {"length": 30, "start": np.full(16, 1 / 16)}
+KINDS = ["endless", "finite", "episodic", "goals", "steps"]
+
+
+def grid_world(unlabelled=20):
+    """4 × 4 tiles; experts go right and up, half of the others do."""
+    at = plot.grid(4, 4)
+    features = np.column_stack([at / 3, (at == [1, 1]).all(axis=1)])
+    mdp = maze(4, 4, features, discount=0.9, feature_names=["right", "up", "mud"])
+    expert = drawn(mdp, [3.0, 2.0, -2.0], 5, 1, **ANYWHERE)
+    half = unlabelled // 2
+    return mdp, expert, drawn(mdp, [3.0, 2.0, -2.0], half, 2, **ANYWHERE) + drawn(mdp, [-3, -2, 2], half, 3, **ANYWHERE)
+
+
+def fitted(kind, lambda0=10.0):
+    mdp, expert, unlabelled = problem(kind)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return MESSI(SIMILARITY, lambda0=lambda0).fit(mdp, expert, unlabelled), expert
+
+
+# ------------------------------------------------------------ shares
+
+
+@pytest.mark.parametrize("store", [np.asarray, sp.csr_array])
+def test_shares_are_the_pairs_parts_of_the_penalty_and_sum_to_one(store):
+    mdp, expert, unlabelled = grid_world()
+    counts = feature_counts(mdp, expert + unlabelled)
+    weights = SIMILARITY(None, counts)
+    theta = np.array([1.0, -2.0, 0.5])
+    n = len(counts)
+    part = np.zeros(n)
+    for j in range(n):
+        for k in range(n):
+            part[j] += weights[j, k] * (theta @ (counts[j] - counts[k])) ** 2
+    found = penalty_shares(store(weights), counts, theta)
+    assert_allclose(found, part / part.sum(), rtol=1e-9, atol=1e-12)
+    assert found.sum() == pytest.approx(1.0, abs=1e-9)
+
+
+def test_without_any_penalty_nobody_has_a_share():
+    assert penalty_shares(np.ones((3, 3)), np.ones((3, 2)), np.ones(2)).tolist() == [0.0, 0.0, 0.0]
+
+
+# ------------------------------------------------------------ influence
+
+
+@pytest.mark.parametrize("precomputed", [False, True])
+def test_influence_is_the_distance_to_a_plain_refit_without_the_trajectory(precomputed):
+    mdp, expert, unlabelled = grid_world()
+    counts = feature_counts(mdp, expert + unlabelled)
+    similarity = RBF(5.0)
+    matrix = similarity(None, counts)
+    options = {"lambda0": 20.0, "max_iter": 500, "tol": 1e-7}
+    model = MESSI(Precomputed(matrix) if precomputed else similarity, **options).fit(mdp, expert, unlabelled)
+    found = leave_one_out(model, mdp, expert, unlabelled, np.arange(20))
+    bend = -Objective.from_trajectories(mdp, expert).hessian(model.theta_)
+    for j in range(20):
+        rest = unlabelled[np.delete(np.arange(20), j)]
+        moved = MESSI(similarity, **options).fit(mdp, expert, rest).theta_ - model.theta_
+        assert found[j] == pytest.approx(np.sqrt(moved @ bend @ moved), abs=1e-5)
+    assert found.max() > 1e-3
+    assert found.min() < 0.5 * found.max()
+
+
+def test_the_last_unlabelled_trajectory_can_be_left_out_too():
+    mdp, expert, unlabelled = grid_world(2)
+    model = MESSI(RBF(5.0), lambda0=20.0).fit(mdp, expert, unlabelled[:1])
+    found = leave_one_out(model, mdp, expert, unlabelled[:1], np.array([0]))
+    alone = MESSI(RBF(5.0), lambda0=20.0).fit(mdp, expert)
+    moved = alone.theta_ - model.theta_
+    bend = -Objective.from_trajectories(mdp, expert).hessian(model.theta_)
+    assert found[0] == pytest.approx(np.sqrt(moved @ bend @ moved), abs=1e-5)
+
+
+def test_who_is_left_out_does_not_change_the_model_that_is_diagnosed():
+    mdp, expert, unlabelled = grid_world()
+    told = []
+    model = MESSI(SIMILARITY, lambda0=5.0, callback=told.append).fit(mdp, expert, unlabelled)
+    theta, calls = model.theta_.copy(), len(told)
+    done = []
+    leave_one_out(model, mdp, expert, unlabelled, np.array([3, 1]), progress=lambda *now: done.append(now))
+    assert_allclose(model.theta_, theta, atol=0)
+    assert len(told) == calls
+    assert done == [(1, 2), (2, 2)]
+
+
+# ------------------------------------------------------------ directions
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_directions_solve_the_eigenvalue_problem_of_penalty_against_data(kind):
+    model, expert = fitted(kind)
+    data = -Objective.from_trajectories(model.mdp_, expert).hessian(model.theta_)
+    pull = model.quadratic_
+    found, _, _ = penalty_directions(model, expert)
+    assert found
+    for direction in found:
+        assert 0.0 <= direction.shrinkage <= 1.0
+        v = direction.weights
+        assert np.linalg.norm(v) == pytest.approx(1.0)
+        size = np.abs((data + pull) @ v).max()
+        assert_allclose(pull @ v, direction.shrinkage * (data + pull) @ v, atol=1e-6 * max(size, 1e-3))
+    assert [d.shrinkage for d in found] == sorted((d.shrinkage for d in found), reverse=True)
+
+
+def test_degrees_of_freedom_are_the_trace_of_what_the_data_keep():
+    mdp, expert, unlabelled = grid_world()
+    for lambda0 in (0.1, 10.0, 100.0):
+        model = MESSI(SIMILARITY, lambda0=lambda0).fit(mdp, expert, unlabelled)
+        data = -Objective.from_trajectories(mdp, expert).hessian(model.theta_)
+        dense = np.trace(data @ np.linalg.inv(data + model.quadratic_))
+        assert penalty_directions(model, expert)[1] == pytest.approx(dense, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_a_penalty_the_experts_decide_every_direction_they_can(kind):
+    model, expert = fitted(kind, lambda0=0.0)
+    directions, freedom, identified = penalty_directions(model, expert)
+    assert freedom == pytest.approx(identified, abs=1e-9)
+    assert all(d.shrinkage == pytest.approx(0.0, abs=1e-12) for d in directions)
+
+
+def test_directions_nobody_decides_are_left_out():
+    mdp, expert, unlabelled = grid_world()
+    twice = mdp.replace(features=np.column_stack([mdp.features, mdp.features[:, 0]]), feature_names=None)
+    with pytest.warns(match="determined only up to 1 direction"):
+        model = MESSI(SIMILARITY, lambda0=10.0).fit(twice, expert, unlabelled)
+    directions, _, identified = penalty_directions(model, expert)
+    assert len(directions) == identified == 3
+
+
+def test_a_direction_names_its_heaviest_features():
+    model, expert = fitted("endless")
+    direction = penalty_directions(model, expert)[0][0]
+    named = direction.largest(["a", "b", "c"], 2)
+    order = np.argsort(-np.abs(direction.weights))
+    assert [name for name, _ in named] == [["a", "b", "c"][j] for j in order[:2]]
+    assert named[0][1] > 0
+
+
+# ------------------------------------------------------------ verdict
+
+
+@pytest.mark.parametrize(
+    ("unlabelled", "expert", "verdict"),
+    [
+        ([0.2, 0.1, -0.05], 0.3, "help"),
+        ([-0.2, -0.1, 0.05], 0.3, "hurt"),
+        ([0.1, -0.1, 0.003], 0.3, "do not matter"),
+        ([0.2, 0.1, 0.1], 0.004, "do not matter"),
+        ([-0.2, -0.1, -0.1], -0.1, "do not matter"),
+        ([0.2, -np.inf], 0.3, "hurt"),
+    ],
+)
+def test_the_verdict_follows_from_whether_the_others_behave_as_the_experts_teach(unlabelled, expert, verdict):
+    found, evidence = judge(Likeness(np.array(unlabelled), expert, Candidate("MaxEnt"), 1.0))
+    assert found == verdict
+    assert f"held-out expert trajectories are {expert:+.3f} nats a step" in evidence[0]
+    good = sum(x > 0 for x in unlabelled)
+    assert evidence[1].endswith(f"{good} of {len(unlabelled)} are above zero")
+    assert any("too few of them to judge" in text for text in evidence) == (expert <= 0.005)
+
+
+# ------------------------------------------------------------ all of it
+
+
+def test_a_diagnosis_has_a_row_for_every_unlabelled_trajectory():
+    mdp, expert, unlabelled = grid_world()
+    model = MESSI(SIMILARITY, lambda0=5.0).fit(mdp, expert, unlabelled)
+    found = diagnose(model, mdp, expert, unlabelled, influential=6, random_state=0)
+    rows = found.rows()
+    assert len(rows) == 20
+    assert list(rows[0]) == ["similarity", "share", "likeness", "influence"]
+    known = np.flatnonzero(np.isfinite(found.influence))
+    assert known.tolist() == sorted(np.argsort(-found.share, kind="stable")[:6].tolist())
+    assert found.likeness.unlabelled[:10].min() > found.likeness.unlabelled[10:].max()
+    assert found.verdict in ("help", "do not matter", "hurt")
+    counts = feature_counts(mdp, expert + unlabelled)
+    assert_allclose(found.similarity, SIMILARITY(None, counts)[:5, 5:].mean(axis=0))
+
+
+def test_good_trajectories_help_and_bad_ones_hurt():
+    mdp, expert, unlabelled = grid_world()
+    for some, verdict in ((unlabelled[:10], "help"), (unlabelled[10:], "hurt")):
+        model = MESSI(SIMILARITY, lambda0=5.0).fit(mdp, expert, some)
+        found = diagnose(model, mdp, expert, some, influential=0, random_state=0)
+        assert found.verdict == verdict
+        assert found.influence is None
+        assert np.isnan(found.rows()[0]["influence"])
+
+
+def test_a_sparse_similarity_is_diagnosed_too():
+    mdp, expert, unlabelled = grid_world()
+    matrix = SIMILARITY(None, feature_counts(mdp, expert + unlabelled))
+    dense, sparse = (
+        diagnose(
+            MESSI(Precomputed(m), lambda0=5.0).fit(mdp, expert, unlabelled), mdp, expert, unlabelled, influential=2
+        )
+        for m in (matrix, sp.csr_array(matrix))
+    )
+    assert_allclose(sparse.similarity, dense.similarity)
+    assert_allclose(sparse.share, dense.share, rtol=1e-6)
+    assert_allclose(sparse.influence, dense.influence, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["finite", "episodic", "goals"])
+def test_every_kind_of_problem_is_diagnosed(kind):
+    mdp, expert, unlabelled = problem(kind)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MESSI(SIMILARITY, lambda0=5.0).fit(mdp, expert, unlabelled)
+        found = diagnose(model, mdp, expert, unlabelled, influential=2, cv=2, random_state=0)
+    assert np.isfinite(found.likeness.unlabelled).all()
+    assert 0 < found.degrees_of_freedom <= found.identified
+
+
+def test_a_model_that_is_not_fitted_is_not_diagnosed():
+    with pytest.raises(NotFittedError, match="not fitted yet: call fit first"):
+        diagnose(MESSI(), *grid_world())
