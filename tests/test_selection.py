@@ -536,6 +536,17 @@ def test_no_choice_has_seen_what_it_is_scored_on(monkeypatch):
     assert found.standard_error == pytest.approx(found.scores.std(ddof=1) / 2)
 
 
+def test_no_penalty_is_no_yardstick_where_it_predicts_worse_than_chance():
+    every = [Candidate("MaxEnt"), Candidate("MESSI", 0.1, SIMILARITY), Candidate("Ridge", 0.1)]
+    scores = np.array([[-0.1, -0.1, -60.0], [-0.5, -0.6, -0.7], [-0.9, -0.9, -0.9]])
+    lost = Validation(every, scores, scores, np.ones(3), chance=-1.0)
+    assert choose(lost).index == 1
+    assert "worse than chance" in choose(lost).reason
+    sane = Validation(every, scores, scores, np.ones(3), chance=-30.0)
+    assert choose(sane).index == 0
+
+
+
 def test_nested_validation_of_three_leaves_two_to_choose_on():
     mdp, expert, unlabelled = grid_world(3)
     assert nested_score(MESSICV(lambdas=(1.0,), cv=2), mdp, expert, unlabelled).scores.shape == (3,)

@@ -125,8 +125,7 @@ def judge(alike: Likeness, *, margin: float = 0.005) -> tuple[str, list[str]]:
         f"the unlabelled ones {alike.mean:+.3f} on average; {good} of {n} are above zero",
     ]
     if alike.expert <= margin:
-        evidence.append("the experts do not even explain each other: too few of them to judge others by")
-        return "do not matter", evidence
+        evidence.append("the experts hardly explain each other: too few, or too different, to be sure of this")
     if abs(alike.mean) <= margin:
         return "do not matter", evidence
     return ("help" if alike.mean > 0 else "hurt"), evidence

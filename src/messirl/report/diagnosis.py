@@ -127,17 +127,19 @@ def direction_parts(record: Diagnosed, folder: Path) -> list[Html]:
     )
     return [
         tag("p", say),
-        *_drawn("directions", partial(figures.directions_figure, record), folder, caption),
+        *_drawn("directions", partial(figures.directions_figure, record), folder, caption, half=False),
         table([row("taken away", "direction", head=True)], rows, "fit"),
     ]
 
 
-def _drawn(name: str, make: Callable[[], Figure | None], folder: Path, caption: str) -> list[Html]:
+def _drawn(
+    name: str, make: Callable[[], Figure | None], folder: Path, caption: str, *, half: bool = True
+) -> list[Html]:
     image = render(name, make)
     if image is None:
         return []
     save(image, folder)
-    return [figure(image, caption, half=True)]
+    return [figure(image, caption, half=half)]
 
 
 def _trajectories(record: Diagnosed, order: Ints) -> Html:
@@ -165,7 +167,6 @@ def _ends(record: Diagnosed) -> int:
 
 
 def _made_of(parts: list[tuple[str, float]]) -> Html:
-    """`+0.71 water  −0.70 home`."""
-    return join(
-        [join([tag("b", number(weight, 2, signed=True)), " ", named(name, 28)]) for name, weight in parts], "  "
-    )
+    """`+0.71 water, −0.70 home`."""
+    weights = [join([tag("b", number(weight, 2, signed=True)), " ", named(name, 28)]) for name, weight in parts]
+    return join(weights, ", ")

@@ -121,6 +121,7 @@ def directions_figure(record: Diagnosed) -> Figure | None:
         ax.axvline(0.0, color=INK, linewidth=0.6)
         _names(ax, [short(name, 26) for name, _ in parts])
         ax.set_xlim(-1.05, 1.05)
+        ax.set_xticks([-1.0, -0.5, 0.0, 0.5, 1.0])
         ax.set_title(f"{percent(direction.shrinkage)} taken away", loc="left")
     for ax in panels[len(found) :]:
         ax.set_visible(False)

@@ -9,6 +9,9 @@ In this order:
 3. *cannot be told apart*: |gain| + se · SE ≤ margin. The experts predict each other as well with the penalty as
    without: it acts only where they never go, which is what the others are wanted for. The strongest such MESSI.
 4. λ0 = 0.
+
+Where λ0 = 0 itself predicts held-out experts worse than chance, whatever its scale, it is no yardstick: then the rule
+is `choose_best`.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from messirl.selection.candidates import Candidate
 from messirl.selection.likeness import Likeness
 from messirl.selection.validation import Validation
 
+BELOW_CHANCE = 0.05  # nats per step; a multiple of θ near zero is chance itself, but for rounding
 PREFERRED = ("MESSI", "Screened", "Complete", "RidgeStd", "Ridge", "Pooling", "MaxEnt")
 
 
@@ -40,6 +44,9 @@ def choose(validation: Validation, like: Likeness | None = None, *, margin: floa
     se : standard errors a difference must exceed to count as clear
     """
     every = validation.candidates
+    if not validation.scores[0].mean() >= validation.chance - BELOW_CHANCE:
+        best = choose_best(validation)
+        return Choice(best.index, best.candidate, f"λ0 = 0 predicts held-out experts worse than chance; {best.reason}")
     gain, spread = validation.gains()
     clear = [i for i in range(1, len(every)) if gain[i] - se * spread[i] > margin]
     if clear:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.model_selection import GroupKFold, KFold
 
+from messirl.estimators.baselines import uniform_score
 from messirl.planning.sampling import random_source
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Trajectories
@@ -84,6 +85,7 @@ class Validation:
     plain: Floats
     scores: Floats
     scale: Floats  # (C,)
+    chance: float = -np.inf  # of the policy that takes every allowed action alike
 
     def gains(self) -> tuple[Floats, Floats]:
         """Mean gain over the first candidate, λ0 = 0, and its standard error; −inf and 0 where a split has none."""
@@ -154,7 +156,8 @@ def cross_validate(
     best = table.mean(axis=1).argmax(axis=1)
     plain = table[:, :, int(np.argmin(np.abs(np.asarray(scales) - 1.0)))]
     scores = table[np.arange(len(every)), :, best]
-    return Validation(list(every), plain, scores, np.asarray(scales)[best])
+    chance = float(np.mean([uniform_score(mdp, test) for _, test in pairs]))
+    return Validation(list(every), plain, scores, np.asarray(scales)[best], chance)
 
 
 def _seed(random_state: Any) -> int | None:
