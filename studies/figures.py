@@ -67,8 +67,11 @@ def safety(tables: dict[str, Rows]) -> Any:
             ax.errorbar(at, chosen.mean, yerr=error, fmt="s", color=colour, capsize=2, markersize=5)
         ax.axhline(0.0, color="black", linewidth=0.8, linestyle="--")
         ax.set_xscale("log")
-        ax.set_title(domain)
-        ax.set_xlabel("λ0 (squares: what was selected)")
+        ticks = [0.01, 0.1, 1.0]
+        ax.set_xticks([*ticks, lambdas[-1] * 5.2], [*(f"{x:g}" for x in ticks), "selected"])
+        ax.set_xticks([], minor=True)
+        ax.set_title({"gridworld": "Grid-world"}.get(domain, domain.capitalize()))
+        ax.set_xlabel("λ0")
     axes[0][0].set_ylabel("gain over MaxEnt-IRL")
     figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return figure

@@ -20,7 +20,6 @@ python -m studies.unknown_dynamics --jobs 2
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -199,7 +198,6 @@ def save(table: Rows, out: Path) -> None:
 
 def main() -> None:
     arguments = options((__doc__ or "").splitlines()[0], runs=20).parse_args()
-    warnings.simplefilter("ignore")
     seeds = range(arguments.seed, arguments.seed + arguments.runs)
     table = summary(draws(one, [(domain, seed) for domain in DOMAINS for seed in seeds], arguments.jobs))
     save(table, arguments.out)

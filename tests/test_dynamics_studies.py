@@ -73,6 +73,7 @@ def test_recordings_are_the_same_for_the_same_seed_and_differ_between_seeds():
 def test_every_way_learns_a_policy_from_recordings(way, monkeypatch):
     pytest.importorskip("gymnasium")
     monkeypatch.setattr(mountaincar, "ITERATIONS", 3)
+    monkeypatch.setattr(mountaincar, "ON_GRID", 3)
     expert, mixed = mountaincar.recorded(0, 2, 3)
     with pytest.warns() if way.endswith(("MESSI", "MaxEnt")) else nullcontext():
         policy = mountaincar.learn(way, expert, mixed, 0)
