@@ -14,7 +14,6 @@ import messirl
 from messirl import MESSI, cli
 from messirl.cli.reading import read_data
 from messirl.cli.select import add
-from messirl.cli.selecting import rows_of
 from messirl.diagnostics import diagnose
 from messirl.io import read_problem
 from messirl.selection import MESSICV, bootstrap, nested_score, stability
@@ -96,8 +95,8 @@ def data_of(folder, *words):
     ],
 )
 def test_rows_are_those_that_were_read(folder, words):
-    arguments, data = data_of(folder, *words)
-    expert, unlabelled = rows_of(arguments, data)
+    _, data = data_of(folder, *words)
+    expert, unlabelled = data.rows["expert"], data.rows["unlabelled"]
     assert data.problem.trajectories[expert] == data.expert
     if data.unlabelled is not None:
         assert data.problem.trajectories[unlabelled] == data.unlabelled
@@ -179,8 +178,8 @@ def test_nested_and_bootstrap_are_the_library_s(folder, run, tmp_path):
 
 def test_groups_are_held_out_whole(folder, run, tmp_path):
     found = read_json(run("select", folder, *SMALL, "--groups", "x", "--json", "--out", tmp_path))
-    arguments, data = data_of(folder, *SMALL)
-    groups = data.problem.meta["x"][rows_of(arguments, data)[0]]
+    _, data = data_of(folder, *SMALL)
+    groups = data.problem.meta["x"][data.rows["expert"]]
     assert 1 < np.unique(groups).size < 5
     assert found["splits"] == min(3, np.unique(groups).size)
     own = MESSICV(lambdas=(0.1, 10.0), cv=3, random_state=0)

@@ -546,7 +546,6 @@ def test_no_penalty_is_no_yardstick_where_it_predicts_worse_than_chance():
     assert choose(sane).index == 0
 
 
-
 def test_nested_validation_of_three_leaves_two_to_choose_on():
     mdp, expert, unlabelled = grid_world(3)
     assert nested_score(MESSICV(lambdas=(1.0,), cv=2), mdp, expert, unlabelled).scores.shape == (3,)

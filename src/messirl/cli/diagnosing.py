@@ -15,7 +15,7 @@ from messirl import __version__
 from messirl.cli.common import as_json, note, say
 from messirl.cli.model import make_model, with_features
 from messirl.cli.reading import read_data
-from messirl.cli.selecting import groups_of, rows_of
+from messirl.cli.selecting import groups_of
 from messirl.diagnostics import diagnose
 from messirl.estimators import MESSI
 from messirl.problem.files import beside
@@ -39,8 +39,7 @@ def diagnosis(arguments: argparse.Namespace) -> int:
         raise ValueError(f"--method {arguments.method} has no penalty to diagnose: leave --method out")
     groups = groups_of(arguments, data)
     ids = data.problem.trajectory_ids
-    _, rows = rows_of(arguments, data)
-    assert rows is not None
+    rows = data.rows["unlabelled"]
     names = [str(name) for name in (rows if ids is None else ids[rows])]
     features = list(mdp.feature_names or [f"feature {j}" for j in range(mdp.n_features)])
     arguments.out.mkdir(parents=True, exist_ok=True)

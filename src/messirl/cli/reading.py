@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,13 @@ from messirl.problem.trajectories import Trajectories
 
 @dataclass(frozen=True)
 class Data:
-    """A folder, divided."""
+    """A folder, divided; `rows` are the numbers of the trajectories of each part in the folder."""
 
     problem: Problem
     expert: Trajectories
     unlabelled: Trajectories | None
     test: Trajectories | None
+    rows: dict[str, Any] = field(default_factory=dict)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -68,6 +69,7 @@ def read_data(arguments: argparse.Namespace) -> Data:
         every[expert],
         None if unlabelled is None else every[unlabelled],
         None if test is None else every[test],
+        {"expert": expert, "unlabelled": unlabelled, "test": test},
     )
     for name, some in (("expert", data.expert), ("test", data.test)):
         if some is not None and some.lengths.max() < 2:

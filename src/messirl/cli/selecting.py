@@ -8,15 +8,12 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from messirl import __version__
 from messirl.cli.common import as_json, note, say
 from messirl.cli.model import with_features
-from messirl.cli.reading import Data, _drawn, _rows, read_data
+from messirl.cli.reading import Data, read_data
 from messirl.estimators import MESSI
 from messirl.problem.files import beside
-from messirl.problem.trajectories import Ints
 from messirl.report.images import render, save
 from messirl.report.progress import Progress
 from messirl.report.selection_figures import gains_figure
@@ -77,23 +74,6 @@ def select(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def rows_of(arguments: argparse.Namespace, data: Data) -> tuple[Ints, Ints | None]:
-    """Which rows of the folder the expert's and the unlabelled trajectories are: the draws of read_data once more."""
-    random = np.random.default_rng(arguments.seed)
-    named = {name: _rows(data.problem, arguments, name) for name in ("unlabelled", "test", "expert")}
-    expert, unlabelled = named["expert"], named["unlabelled"]
-    if expert is None:
-        others = [rows for rows in named.values() if rows is not None]
-        expert = np.setdiff1d(np.arange(len(data.problem.trajectories)), np.concatenate([*others, []]))
-    expert = _drawn(expert, arguments.n_expert, "expert", random)
-    if unlabelled is not None:
-        unlabelled = _drawn(np.setdiff1d(unlabelled, expert), arguments.n_unlabelled, "unlabelled", random)
-    every = data.problem.trajectories
-    assert every[expert] == data.expert, "read_data divides otherwise"
-    assert unlabelled is None or every[unlabelled] == data.unlabelled, "read_data divides otherwise"
-    return expert, unlabelled
-
-
 def groups_of(arguments: argparse.Namespace, data: Data) -> list[str] | None:
     """The group of every expert trajectory."""
     if arguments.groups is None:
@@ -101,7 +81,7 @@ def groups_of(arguments: argparse.Namespace, data: Data) -> list[str] | None:
     if arguments.groups not in data.problem.meta:
         known = ", ".join(data.problem.meta) or "none"
         raise ValueError(f"--groups {arguments.groups}: trajectory_meta has no such column; there are {known}")
-    return [str(value) for value in data.problem.meta[arguments.groups][rows_of(arguments, data)[0]]]
+    return [str(value) for value in data.problem.meta[arguments.groups][data.rows["expert"]]]
 
 
 def _chosen(model: MESSICV, data: Data) -> dict[str, Any]:
