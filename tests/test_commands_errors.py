@@ -69,7 +69,10 @@ WRONG = [
     (["fit", "@none"], "none holds no trajectory"),
     (["fit", "@still"], "no expert trajectory makes a step"),
     (["fit", "@endless"], "with discount=1 and no horizon a trajectory must end"),
-    (["fit", "@grid", "--expert", "role = nobody"], "--expert 'role = nobody' takes no trajectory: messirl show"),
+    (
+        ["fit", "@grid", "--expert", "role = nobody"],
+        "--expert 'role = nobody' takes no trajectory: the columns to filter by are",
+    ),
     (["fit", "@grid", "--expert", "role"], "filter 'role'"),
     (["fit", "@grid", "--expert", "role = 'x"], "close every quote"),
     (["fit", "@grid", "--expert", "colour = red"], "no column 'colour': the columns are role, trajectory_id, x"),

@@ -12,11 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from messirl.cli.common import note
-from messirl.cli.reading import Data
+from messirl.cli.reading import Data, columns, divide
 from messirl.dynamics import EstimatedMDP, estimate_mdp
 from messirl.io.checks import ANY, Faults, Ids
 from messirl.io.errors import InputError
-from messirl.io.filters import select
 from messirl.io.folder import SUFFIXES, read_problem
 from messirl.io.parts import read_meta, read_states, read_steps
 from messirl.io.problem import Problem
@@ -28,48 +27,6 @@ from messirl.problem.trajectories import Trajectories
 NAMES = ("state_names", "action_names", "feature_names")
 
 
-def divide(facts: Mapping[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
-    """Rows of expert, unlabelled and test, None where there are none; `facts` has one row a trajectory."""
-    asked = {name: getattr(arguments, name) for name in ("expert", "unlabelled", "test")}
-    rows: dict[str, Any] = {
-        name: None if text is None else np.flatnonzero(select(facts, text)) for name, text in asked.items()
-    }
-    for name, found in rows.items():
-        if found is not None and found.size == 0:
-            raise ValueError(f"--{name} {asked[name]!r} takes no trajectory: there are {', '.join(facts)} to filter by")
-    held_out = np.zeros(0, dtype=np.int64) if rows["test"] is None else rows["test"]
-    others = np.zeros(0, dtype=np.int64) if rows["unlabelled"] is None else rows["unlabelled"]
-    expert: Any = rows["expert"]
-    if expert is None:
-        expert = np.setdiff1d(np.arange(len(facts["trajectory_id"])), np.concatenate([held_out, others]))
-        if expert.size == 0:
-            raise ValueError("--unlabelled and --test take every trajectory: narrow them, or give --expert")
-    random = np.random.default_rng(arguments.seed)
-    rows["expert"] = expert = _drawn(expert, arguments.n_expert, "expert", random)
-    if rows["unlabelled"] is not None:
-        alone = np.setdiff1d(others, expert)
-        if alone.size == 0:
-            raise ValueError("all trajectories of --unlabelled are the expert's: widen it, or narrow --expert")
-        if alone.size < others.size:
-            both = others.size - alone.size
-            note(f"{both} of the trajectories of --unlabelled are the expert's, and taken as the expert's alone")
-        rows["unlabelled"] = _drawn(alone, arguments.n_unlabelled, "unlabelled", random)
-    elif arguments.n_unlabelled is not None:
-        raise ValueError("--n-unlabelled without --unlabelled: say which trajectories are of unknown quality")
-    for name in ("expert", "unlabelled"):
-        if rows[name] is not None and np.intersect1d(rows[name], held_out).size:
-            raise ValueError(f"--test and --{name} have trajectories in common: narrow one of the filters")
-    return rows
-
-
-def _drawn(rows: Any, n: int | None, name: str, random: Any) -> Any:
-    if n is None:
-        return rows
-    if n > rows.size:
-        raise ValueError(f"--n-{name} {n}, but there are only {rows.size} such trajectories")
-    return rows[sorted(random.permutation(rows.size)[:n])]
-
-
 def read_estimated(arguments: argparse.Namespace) -> tuple[Data, EstimatedMDP]:
     """The folder, divided, with the MDP that its trajectories outside of --test speak of.
 
@@ -79,8 +36,7 @@ def read_estimated(arguments: argparse.Namespace) -> tuple[Data, EstimatedMDP]:
     every = problem.trajectories
     if len(every) == 0:
         raise ValueError(f"{arguments.folder} holds no trajectory: there is nothing to learn from")
-    ids = np.arange(len(every)) if problem.trajectory_ids is None else problem.trajectory_ids
-    rows = divide({"trajectory_id": ids, **problem.meta}, arguments)
+    rows = divide(columns(problem), arguments)
     seen = np.arange(len(every)) if rows["test"] is None else np.setdiff1d(np.arange(len(every)), rows["test"])
     expert = every[rows["expert"]]
     if expert.lengths.max() < 2:
@@ -88,7 +44,7 @@ def read_estimated(arguments: argparse.Namespace) -> tuple[Data, EstimatedMDP]:
     estimated = estimate_mdp(every[seen], prior=arguments.prior or 0.0, **told)
     test = None if rows["test"] is None else _possible(estimated, every[rows["test"]])
     unlabelled = None if rows["unlabelled"] is None else every[rows["unlabelled"]]
-    return Data(replace(problem, mdp=estimated.mdp), expert, unlabelled, test), estimated
+    return Data(replace(problem, mdp=estimated.mdp), expert, unlabelled, test, rows), estimated
 
 
 def evidence(estimated: EstimatedMDP) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,8 @@ from messirl.io.filters import select
 from messirl.io.folder import read_problem
 from messirl.io.problem import Problem
 from messirl.problem.trajectories import Trajectories
+
+PARTS = ("expert", "unlabelled", "test")
 
 
 @dataclass(frozen=True)
@@ -32,17 +35,30 @@ class Data:
 
 
 def read_data(arguments: argparse.Namespace) -> Data:
-    """Read the folder and divide it; experts are never unlabelled as well, and nothing held out is learnt from."""
+    """Read the folder and divide it."""
     problem = read_problem(arguments.folder)
-    if len(problem.trajectories) == 0:
+    every = problem.trajectories
+    if len(every) == 0:
         raise ValueError(f"{arguments.folder} holds no trajectory: there is nothing to learn from")
+    rows = divide(columns(problem), arguments)
+    unlabelled, test = (None if rows[name] is None else every[rows[name]] for name in PARTS[1:])
+    data = Data(problem, every[rows["expert"]], unlabelled, test, rows)
+    for name, some in (("expert", data.expert), ("test", data.test)):
+        if some is not None and some.lengths.max() < 2:
+            raise ValueError(f"no {name} trajectory makes a step: there is no choice to learn from")
+    return data
+
+
+def divide(facts: Mapping[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
+    """Rows of each part, None where there is none; `facts` has one row a trajectory.
+
+    Experts are never unlabelled as well, and nothing held out is learnt from.
+    """
     random = np.random.default_rng(arguments.seed)
-    unlabelled = _rows(problem, arguments, "unlabelled")
-    test = _rows(problem, arguments, "test")
-    expert = _rows(problem, arguments, "expert")
+    expert, unlabelled, test = (_rows(facts, arguments, name) for name in PARTS)
     if expert is None:
         named = [rows for rows in (unlabelled, test) if rows is not None]
-        expert = np.setdiff1d(np.arange(len(problem.trajectories)), np.concatenate([*named, []]))
+        expert = np.setdiff1d(np.arange(len(facts["trajectory_id"])), np.concatenate([*named, []]))
         if expert.size == 0:
             raise ValueError("--unlabelled and --test take every trajectory: narrow them, or give --expert")
     expert = _drawn(expert, arguments.n_expert, "expert", random)
@@ -55,41 +71,34 @@ def read_data(arguments: argparse.Namespace) -> Data:
         unlabelled = _drawn(np.setdiff1d(unlabelled, expert), arguments.n_unlabelled, "unlabelled", random)
     elif arguments.n_unlabelled is not None:
         raise ValueError("--n-unlabelled without --unlabelled: say which trajectories are of unknown quality")
-    if test is not None:
-        for name, rows in (("expert", expert), ("unlabelled", unlabelled)):
-            both = 0 if rows is None else np.intersect1d(rows, test).size
-            if both:
-                raise ValueError(
-                    f"{both} {'trajectory is' if both == 1 else 'trajectories are'} in --test and in --{name}: what is "
-                    "held out must not be learnt from; narrow one of the filters"
-                )
-    every = problem.trajectories
-    data = Data(
-        problem,
-        every[expert],
-        None if unlabelled is None else every[unlabelled],
-        None if test is None else every[test],
-        {"expert": expert, "unlabelled": unlabelled, "test": test},
-    )
-    for name, some in (("expert", data.expert), ("test", data.test)):
-        if some is not None and some.lengths.max() < 2:
-            raise ValueError(f"no {name} trajectory makes a step: there is no choice to learn from")
-    return data
+    for name, rows in (("expert", expert), ("unlabelled", unlabelled)):
+        both = 0 if rows is None or test is None else np.intersect1d(rows, test).size
+        if both:
+            raise ValueError(
+                f"{both} {'trajectory is' if both == 1 else 'trajectories are'} in --test and in --{name}: what is "
+                "held out must not be learnt from; narrow one of the filters"
+            )
+    return {"expert": expert, "unlabelled": unlabelled, "test": test}
+
+
+def columns(problem: Problem) -> dict[str, Any]:
+    """What filters see: trajectory_id, and the columns of trajectory_meta."""
+    ids = np.arange(len(problem.trajectories)) if problem.trajectory_ids is None else problem.trajectory_ids
+    return {"trajectory_id": ids, **problem.meta}
 
 
 def matching(problem: Problem, text: str) -> Any:
-    """The rows that a filter takes: on the columns of trajectory_meta, and on trajectory_id."""
-    ids = np.arange(len(problem.trajectories)) if problem.trajectory_ids is None else problem.trajectory_ids
-    return np.flatnonzero(select({"trajectory_id": ids, **problem.meta}, text))
+    """The rows that a filter takes."""
+    return np.flatnonzero(select(columns(problem), text))
 
 
-def _rows(problem: Problem, arguments: argparse.Namespace, name: str) -> Any:
+def _rows(facts: Mapping[str, Any], arguments: argparse.Namespace, name: str) -> Any:
     text = getattr(arguments, name)
     if text is None:
         return None
-    rows = matching(problem, text)
+    rows = np.flatnonzero(select(facts, text))
     if rows.size == 0:
-        raise ValueError(f"--{name} {text!r} takes no trajectory: messirl show lists the columns and their values")
+        raise ValueError(f"--{name} {text!r} takes no trajectory: the columns to filter by are {', '.join(facts)}")
     return rows
 
 

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 
 from messirl import __version__
 from messirl.cli.common import as_json, note
-from messirl.cli.dynamics import divide
 from messirl.cli.fitting import text_of
 from messirl.cli.model import make_similarity
+from messirl.cli.reading import divide
 from messirl.dynamics import FittedMESSI
 from messirl.dynamics.features import RadialGrid, Squares
 from messirl.io.errors import InputError
