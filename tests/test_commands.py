@@ -395,3 +395,33 @@ def test_a_pipe_that_is_closed_early_is_no_error_to_speak_of(made):
     done = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 141
     assert done.stderr == ""
+
+
+def test_nothing_stale_is_left_where_another_fit_was(made, run, tmp_path):
+    out = tmp_path / "out"
+    run("fit", made["grid"], "--no-baselines", "--out", out)
+    assert (out / "report.html").exists()
+    assert list((out / "figures").iterdir())
+    run("fit", made["grid"], "--no-baselines", "--no-report", "--out", out)
+    assert (out / "model.npz").exists()
+    assert not (out / "report.html").exists()
+    assert not list((out / "figures").iterdir())
+
+
+def test_a_folder_of_somebody_else_is_left_as_it_is(made, run, tmp_path):
+    out = tmp_path / "mine"
+    out.mkdir()
+    (out / "report.html").write_text("mine")
+    run("fit", made["grid"], "--no-baselines", "--no-report", "--out", out)
+    assert (out / "report.html").read_text() == "mine"
+
+
+def test_scores_without_held_out_trajectories_do_not_pretend_to_compare(made, run, tmp_path):
+    said = run("fit", made["grid"], "--no-report", "--out", tmp_path / "out")
+    assert "which compares no methods" in said
+
+
+def test_a_misspelt_key_is_remarked_on(tmp_path, capsys):
+    folder = park(tmp_path / "park", problem__json='{"discount": 0.5, "horizn": 5}')
+    assert cli.main(["check", str(folder)]) == 0
+    assert "'horizn'" in capsys.readouterr().err

@@ -314,3 +314,8 @@ def test_one_expert_that_ends_has_nobody_to_be_judged_by(fails, tmp_path):
     place = park(tmp_path / "park", **EPISODES)
     line = fails("diagnose", place, *ONE_EPISODE, "--out", tmp_path / "out")
     assert "nothing can be held out to judge the others by; give at least two with --expert" in line
+
+
+def test_two_experts_are_enough_to_choose(folder, run, tmp_path):
+    words = [*SPLIT, "--n-expert", "2", "--n-unlabelled", "6", "--lambdas", "0.1", "--json"]
+    assert read_json(run("select", folder, *words, "--out", tmp_path))["chosen"] is not None

@@ -241,3 +241,14 @@ def test_standard_errors_cover_the_truth_as_often_as_they_say():
         covered.append([gap < 1.96 * table.std_error, gap < 1.96 * table.robust_std_error])
     by_kind = np.mean(covered, axis=(0, 2))
     assert np.all((by_kind > 0.93) & (by_kind < 0.97)), by_kind
+
+
+def test_flows_with_a_horizon_leave_every_state_that_is_not_the_last():
+    mdp, expert = small(3, state_action=False, horizon=5, discount=1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MaxEntIRL().fit(mdp.replace(start=None), expert)
+    flows = expected_flows(model, expert)
+    assert_allclose(flows.steps.sum(axis=1)[4], 0.0)
+    assert flows.steps.sum() <= flows.states.sum() - len(expert) + 1e-9
+    assert np.all(flows.steps.sum(axis=1) <= flows.states + 1e-9)

@@ -379,7 +379,7 @@ def test_the_simplest_within_one_standard_error_of_the_best_is_chosen_to_predict
     every = [NONE, WEAK, STRONG, RIDGE]
     found = choose_best(validation(gains, every))
     assert found.candidate == STRONG  # MESSI before the baselines, then the strongest
-    assert found.reason.startswith(f"within 1 standard errors of the best, {RIDGE}")
+    assert found.reason.startswith(f"within 1 standard error(s) of the best, {RIDGE}")
     assert choose_best(validation(gains, every), se=0.0).candidate == RIDGE
     assert choose_best(validation([ZERO, [-0.3, -0.31, -0.3]], [NONE, WEAK])).candidate == NONE
 
@@ -441,7 +441,7 @@ def test_prediction_scores_the_candidates_as_they_are():
     assert_array_equal(model.validation_.scores, model.validation_.plain)
     assert model.likeness_ is None
     assert all(c.method != "Screened" for c in model.validation_.candidates)
-    assert model.reason_.startswith("within 1 standard errors of the best")
+    assert model.reason_.startswith("within 1 standard error(s) of the best")
 
 
 @pytest.mark.parametrize("kind", ["finite", "goals", "episodic", "steps"])

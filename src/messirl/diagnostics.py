@@ -89,6 +89,8 @@ def diagnose(
 
     influential : for how many trajectories, those with the largest shares, the model is refitted without them
     """
+    if not isinstance(model, MESSI):
+        raise TypeError(f"model must be a fitted MESSI, not {type(model).__name__}: of a MESSICV give best_estimator_")
     model._fitted()
     everyone = expert + unlabelled
     counts = feature_counts(mdp, everyone)
@@ -103,6 +105,8 @@ def diagnose(
         influence = np.full(len(unlabelled), np.nan)
         influence[which] = leave_one_out(model, mdp, expert, unlabelled, which, progress=progress)
     verdict, evidence = judge(alike)
+    if model.quadratic_ is None:
+        verdict, evidence = "do not matter", [*evidence, "lambda0 is 0: the model does not use them"]
     return Diagnosis(
         verdict,
         evidence,
@@ -117,12 +121,16 @@ def diagnose(
 
 
 def judge(alike: Likeness, *, margin: float = 0.005) -> tuple[str, list[str]]:
-    """Help, do not matter or hurt: by whether the unlabelled set, as a whole, behaves as the experts teach."""
+    """Help, do not matter or hurt: by whether the unlabelled set, as a whole, behaves as the experts teach.
+
+    This judges behaviour. Whether the penalty improves prediction is measured by `MESSICV`, which may disagree.
+    """
     n, good = alike.unlabelled.size, int(alike.alike.sum())
     evidence = [
         f"held-out expert trajectories are {alike.expert:+.3f} nats a step better explained by the others than by "
         "chance",
         f"the unlabelled ones {alike.mean:+.3f} on average; {good} of {n} are above zero",
+        "this judges how they behave; what they change in prediction is measured by selection (messirl select)",
     ]
     if alike.expert <= margin:
         evidence.append("the experts hardly explain each other: too few, or too different, to be sure of this")

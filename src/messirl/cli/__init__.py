@@ -50,7 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
-        print("messirl: interrupted; what was finished is kept, run the same command again", file=sys.stderr)
+        kept = "; what was finished is kept, run the same command to go on" if words[0] == "reproduce" else ""
+        print(f"messirl: interrupted{kept}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # as in `messirl show … | head`; Python would complain once more at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

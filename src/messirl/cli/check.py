@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from messirl.cli.common import Parser, as_json, path
+from messirl.cli.common import Parser, as_json, note, path
 
 DESCRIPTION = (
     "Read a problem folder and say everything that is wrong with it at once: file, row, what and what to "
@@ -19,6 +19,7 @@ def add(made: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from messirl.io.folder import check_problem, read_problem
+    from messirl.io.settings import SETTINGS, read_settings
 
     faults = check_problem(arguments.folder)
     if arguments.json:
@@ -29,5 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{len(faults)} fault{'s' if len(faults) > 1 else ''} in {arguments.folder}")
     else:
         problem = read_problem(arguments.folder)
+        for key in read_settings(arguments.folder / SETTINGS).unknown:
+            note(f"{SETTINGS}: nothing is known of {key!r}, so it is ignored: is it misspelt?")
         print(f"{arguments.folder} is fine: {problem.mdp}, {problem.trajectories}")
     return 2 if faults else 0

@@ -51,6 +51,25 @@ def one_line(text: str) -> str:
     return "".join(sign if sign.isprintable() else "?" for sign in " ".join(text.split()))
 
 
+def remarks(heard: Any) -> list[str]:
+    """Each kind of warning once, in its first words: the same remark on other numbers says nothing more."""
+    import re
+
+    texts = [str(warning.message) for warning in heard]
+    return list({re.sub(r"\d+(\.\d+)?", "#", text): text for text in reversed(texts)}.values())[::-1]
+
+
+def begin(folder: Path) -> None:
+    """Make the folder of the results; what an earlier command left there is removed, so that nothing stale is used."""
+    ours = ("fit.json", "select.json", "diagnosis.json")
+    if any((folder / name).is_file() for name in ours):
+        names = (*ours, "model.npz", "report.html", "policy.parquet", "diagnosis.html", "diagnosis.csv")
+        figures = [*folder.glob("figures/*.png"), *folder.glob("figures/*.svg")]
+        for place in [*(folder / name for name in names), *figures]:
+            place.unlink(missing_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+
+
 def as_json(value: Any) -> str:
     """JSON for other programs: what is not a number is null."""
     import json

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from messirl import __version__
-from messirl.cli.common import as_json, note, say
+from messirl.cli.common import as_json, begin, note, remarks, say
 from messirl.cli.model import make_model, with_features
 from messirl.cli.reading import read_data
 from messirl.cli.selecting import groups_of
@@ -42,13 +42,13 @@ def diagnosis(arguments: argparse.Namespace) -> int:
     rows = data.rows["unlabelled"]
     names = [str(name) for name in (rows if ids is None else ids[rows])]
     features = list(mdp.feature_names or [f"feature {j}" for j in range(mdp.n_features)])
-    arguments.out.mkdir(parents=True, exist_ok=True)
+    begin(arguments.out)
     with Progress("fit") as progress, warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         model.callback = lambda state: progress(state["iteration"], arguments.max_iter)
         model.fit(mdp, data.expert, data.unlabelled)
     model.callback = None
-    notes = list(dict.fromkeys(str(warning.message) for warning in heard))
+    notes = remarks(heard)
     for text in notes:
         note(text)
     say("messirl: what do the experts alone teach?")

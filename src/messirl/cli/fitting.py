@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from messirl import __version__
-from messirl.cli.common import as_json, note, say
+from messirl.cli.common import as_json, begin, note, remarks, say
 from messirl.cli.model import make_model, make_similarity, with_features
 from messirl.cli.reading import Data, read_data
 from messirl.estimators import MESSI, estimation_table, next_state_accuracy
@@ -44,12 +44,12 @@ def fit(arguments: argparse.Namespace) -> int:
         data = read_data(arguments)
     mdp = with_features(data.problem.mdp, arguments.features)
     model = make_model(arguments, data.unlabelled is not None)
-    arguments.out.mkdir(parents=True, exist_ok=True)
+    begin(arguments.out)
     with Progress("fit") as progress, warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         model.callback = lambda state: progress(state["iteration"], arguments.max_iter)
         model.fit(mdp, data.expert, *(() if data.unlabelled is None else (data.unlabelled,)))
-    notes = list(dict.fromkeys(str(warning.message) for warning in heard))
+    notes = remarks(heard)
     for text in notes:
         note(text)
     model.callback = None
@@ -168,6 +168,8 @@ def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
     for row in summary["scores"]:
         note = f"  ({row['note']})" if row["note"] else ""
         lines.append(f"{_number(row['expert'])}{_number(row['held_out'])}  {row['name']}{note}")
+    if all(row["held_out"] is None for row in summary["scores"]):
+        lines.append("  (of what they were fitted to, which compares no methods: hold some out with --test)")
     lines += ["", *(f"{name + ':':<8}{place}" for name, place in files.items())]
     return "\n".join(lines)
 

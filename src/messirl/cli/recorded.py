@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from messirl import __version__
-from messirl.cli.common import as_json, note
+from messirl.cli.common import as_json, begin, note, remarks
 from messirl.cli.fitting import text_of
 from messirl.cli.model import make_similarity
 from messirl.cli.reading import divide
@@ -53,7 +53,7 @@ def fit_recordings(arguments: argparse.Namespace) -> int:
         warnings.simplefilter("always")
         model.callback = lambda state: progress(state["iteration"], arguments.max_iter)
         model.fit(parts["expert"], parts["unlabelled"])
-    notes = list(dict.fromkeys(str(warning.message) for warning in heard))
+    notes = remarks(heard)
     for text in notes:
         note(text)
     chance = -float(np.log(model.n_actions_))
@@ -87,7 +87,7 @@ def fit_recordings(arguments: argparse.Namespace) -> int:
         "version": __version__,
         "command": shlex.join(["messirl", *arguments.words]),
     }
-    arguments.out.mkdir(parents=True, exist_ok=True)
+    begin(arguments.out)
     with beside(arguments.out / "fit.json") as part:
         part.write_text(as_json(summary) + "\n", encoding="utf-8")
     left = np.concatenate([one.observations[:-1] for one in learnt])

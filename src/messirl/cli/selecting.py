@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from messirl import __version__
-from messirl.cli.common import as_json, note, say
+from messirl.cli.common import as_json, begin, note, remarks, say
 from messirl.cli.model import with_features
 from messirl.cli.reading import Data, read_data
 from messirl.estimators import MESSI
@@ -34,7 +34,7 @@ def select(arguments: argparse.Namespace) -> int:
         theta_max=arguments.theta_max,
         random_state=arguments.seed,
     )
-    arguments.out.mkdir(parents=True, exist_ok=True)
+    begin(arguments.out)
     summary: dict[str, Any] = {
         "folder": str(arguments.folder),
         "aim": arguments.aim,
@@ -54,7 +54,7 @@ def select(arguments: argparse.Namespace) -> int:
         print(as_json(summary) if arguments.json else _stability_text(arguments, summary))
         return 0
     model.set_params(callback=None)
-    summary["warnings"] = list(dict.fromkeys(str(warning.message) for warning in heard))
+    summary["warnings"] = remarks(heard)
     for text in summary["warnings"]:
         note(text)
     model.save(arguments.out / "model.npz")

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from messirl.estimators.base import IRLEstimator
-from messirl.planning import Planner, Visits
+from messirl.planning import Planner, Visits, visits
 from messirl.planning.likelihood import log_policies
 from messirl.problem.counts import check_trajectories
 from messirl.problem.mdp import Floats
@@ -29,10 +29,14 @@ def expected_flows(model: IRLEstimator, trips: Trajectories) -> Visits:
     if trips.goals is not None:
         return Planner.for_trips(mdp, model.entropy, trips.first, trips.goals, each)(model.reward_).visits
     start = np.bincount(trips.first, each, mdp.n_states).astype(np.float64)
-    visits = Planner(mdp, model.entropy, start)(model.reward_).visits
-    if visits.steps is None and mdp.horizon is None:
-        return Visits(visits.states, visits.states[:, None] * model.policy_)
-    return visits
+    found = Planner(mdp, model.entropy, start)(model.reward_).visits
+    if found.steps is not None:
+        return found
+    if mdp.horizon is None:
+        return Visits(found.states, found.states[:, None] * model.policy_)
+    share = visits(mdp, model.policy_, start=start / start.sum(), steps=True)  # moves follow the dynamics, not luck
+    assert share.steps is not None
+    return Visits(found.states, share.steps * start.sum())
 
 
 def next_state_accuracy(model: IRLEstimator, trajectories: Trajectories) -> float:

@@ -23,6 +23,7 @@ class Settings:
     n_actions: int | None = None
     names: dict[str, list[str] | None] = field(default_factory=dict)
     where: str = SETTINGS
+    unknown: tuple[str, ...] = ()  # keys that mean nothing here
 
 
 def read_settings(path: Path) -> Settings:
@@ -63,7 +64,10 @@ def read_settings(path: Path) -> Settings:
             raise refuse(f"{key} is {_short(value)}", "give a whole number of at least 1, or null")
     if n_actions is not None and n_actions > LARGEST:
         raise refuse(f"n_actions is {_short(n_actions)}", f"at most {LARGEST} are possible")
-    return Settings(float(discount), horizon, n_actions, names)
+    known = ("discount", "horizon", "n_actions", *NAMES)
+    return Settings(
+        float(discount), horizon, n_actions, names, unknown=tuple(str(key) for key in content if key not in known)
+    )
 
 
 def _short(value: object) -> str:

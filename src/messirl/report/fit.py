@@ -98,6 +98,11 @@ def _scores(record: FitRecord, folder: Path) -> list[Html]:
                 f"Scores. {short(record.scores[0].name)} (blue) and the baselines: the mean log-probability of what "
                 "was done next, pooled over all steps."
             )
+            if all(score.held_out is None for score in record.scores):
+                caption += (
+                    " These are the trajectories that the methods were fitted to: it says how closely each follows "
+                    "them, not which is better. Hold some out for that, or let messirl select do it."
+                )
             if figures.far_below(record.scores):
                 caption += " Who is far below the others is named at the left edge; −∞ rules out what was seen."
             out.append(figure(image, caption, half=True))

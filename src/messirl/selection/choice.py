@@ -79,7 +79,9 @@ def choose_best(validation: Validation, *, se: float = 1.0) -> Choice:
         (int(i) for i in (near if near.size else [best])),
         key=lambda i: (PREFERRED.index(every[i].method), -every[i].lambda0),
     )
-    return _chosen(validation, index, f"within {se:g} standard errors of the best, {every[best]}")
+    if index == best:
+        return _chosen(validation, index, "the best held-out score")
+    return _chosen(validation, index, f"within {se:g} standard error(s) of the best, {every[best]}")
 
 
 def _chosen(validation: Validation, index: int, why: str) -> Choice:

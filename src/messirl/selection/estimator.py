@@ -21,7 +21,7 @@ from messirl.problem.trajectories import Trajectories
 from messirl.selection.candidates import LAMBDAS, Bench, Candidate, block_of, candidates
 from messirl.selection.choice import choose, choose_best
 from messirl.selection.likeness import Likeness, likeness
-from messirl.selection.validation import SCALES, cross_validate, splits
+from messirl.selection.validation import SCALES, NothingHeldOut, cross_validate, splits
 from messirl.similarity import RBF
 
 AIMS = ("imitation", "prediction")
@@ -104,7 +104,10 @@ class MESSICV(IRLEstimator):
             self.likeness_ = self._likeness(mdp, expert, others, groups)
 
             def screen(train: Trajectories) -> npt.NDArray[np.bool_]:
-                return self._likeness(mdp, train, others, None).alike
+                try:
+                    return self._likeness(mdp, train, others, None).alike
+                except NothingHeldOut:  # one expert is left, and cannot judge others
+                    return np.zeros(len(others), dtype=bool)
 
         scales = SCALES if self.aim == "imitation" else (1.0,)
         found = cross_validate(
