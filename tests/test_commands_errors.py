@@ -241,7 +241,7 @@ EVIL = "<script>alert(1)</script>"
 
 def test_names_are_text_in_a_report_and_nothing_else(capsys, tmp_path):
     states = f'state,"f_{EVIL}",x,y\n"{EVIL}",0,0,0\npond,1,1,0\n'
-    edges = f'from,to,action\n"{EVIL}",pond,"{EVIL}"\npond,"{EVIL}",west\n'
+    edges = f'from,to,action\n"{EVIL}",pond,"{EVIL}"\npond,"{EVIL}",west\npond,pond,"{EVIL}"\n'
     steps = f'trajectory_id,step,state\n0,0,"{EVIL}"\n0,1,pond\n0,2,"{EVIL}"\n1,0,pond\n1,1,"{EVIL}"\n'
     folder = tmp_path / "<script>alert(1)"
     files = {"states__csv": states, "edges__csv": edges, "trajectories__csv": steps}
@@ -261,3 +261,11 @@ def test_signs_that_a_terminal_would_obey_are_not_shown(capsys, tmp_path):
     assert "\x1b" not in capsys.readouterr().out
     assert cli.main(["fit", str(folder), "--expert", "\x1b[2J = 3"]) == 2
     assert "\x1b" not in capsys.readouterr().err
+
+
+def test_a_folder_without_a_choice_of_moves_is_refused(capsys, tmp_path):
+    edges = "from,to,action\ngate,pond,on\npond,wood,on\nwood,café,on\ncafé,gate,on\n"
+    steps = "trajectory_id,step,state\nanna,0,gate\nanna,1,pond\nbob,0,pond\nbob,1,wood\ncleo,0,wood\ncleo,1,café\n"
+    folder = park(tmp_path / "park", edges__csv=edges, trajectories__csv=steps)
+    assert cli.main(["fit", str(folder)]) == 2
+    assert "has a choice of moves: there is nothing to learn" in capsys.readouterr().err

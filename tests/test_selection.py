@@ -681,3 +681,11 @@ def test_a_world_of_random_moves_is_judged_too():
     mdp = random_mdp(3, discount=0.8, start=np.full(5, 0.2))
     expert, own = drawn(mdp, [9.0, -9.0, 3.0], 6, 1, length=30), drawn(mdp, [9.0, -9.0, 3.0], 5, 2, length=30)
     assert likeness(mdp, expert, own, random_state=0).mean > 0
+
+
+def test_a_similarity_that_the_trajectories_do_not_have_is_left_out():
+    mdp, expert, _ = grid_world()
+    alike = expert[[0, 0, 0, 0, 0, 0]]
+    with pytest.warns(UserWarning, match="is left out: sigma='median' is 0"):
+        model = MESSICV(**FEW, aim="prediction").fit(mdp, alike[:3], alike[3:])
+    assert all(c.method != "MESSI" for c in model.validation_.candidates)

@@ -40,6 +40,8 @@ def read_data(arguments: argparse.Namespace) -> Data:
     every = problem.trajectories
     if len(every) == 0:
         raise ValueError(f"{arguments.folder} holds no trajectory: there is nothing to learn from")
+    if problem.mdp.allowed.sum(axis=1).max() < 2:
+        raise ValueError(f"no state of {arguments.folder} has a choice of moves: there is nothing to learn")
     rows = divide(columns(problem), arguments)
     unlabelled, test = (None if rows[name] is None else every[rows[name]] for name in PARTS[1:])
     data = Data(problem, every[rows["expert"]], unlabelled, test, rows)

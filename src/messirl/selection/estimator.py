@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -22,7 +23,7 @@ from messirl.selection.candidates import LAMBDAS, Bench, Candidate, block_of, ca
 from messirl.selection.choice import choose, choose_best
 from messirl.selection.likeness import Likeness, likeness
 from messirl.selection.validation import SCALES, NothingHeldOut, cross_validate, splits
-from messirl.similarity import RBF
+from messirl.similarity import RBF, CompleteGraph
 
 AIMS = ("imitation", "prediction")
 
@@ -79,13 +80,14 @@ class MESSICV(IRLEstimator):
         similarities = [RBF("median", standardise=True)] if self.similarities is None else list(self.similarities)
         if not similarities:
             raise ValueError("similarities is empty: give at least one, or None")
-        self._read(mdp, expert, unlabelled)
+        everyone, counts = self._read(mdp, expert, unlabelled)
+        similarities = _defined(similarities, everyone, counts)
         every = candidates(similarities, self.lambdas, baselines=self.baselines, unlabelled=unlabelled is not None)
         careful = self.aim == "imitation" and self.entropy == "causal" and unlabelled is not None
         if not careful:
             every = [c for c in every if c.method != "Screened"]
         options: dict[str, Any] = {
-            "reference": similarities[0],
+            "reference": similarities[0] if similarities else CompleteGraph(),
             "theta_max": self._bound,
             "entropy": self.entropy,
             "max_iter": self.max_iter,
@@ -117,7 +119,7 @@ class MESSICV(IRLEstimator):
         imitate = self.aim == "imitation"
         self.choice_ = choose(found, self.likeness_, margin=self.margin) if imitate else choose_best(found)
         self.candidate_, self.reason_ = self.choice_.candidate, self.choice_.reason
-        found_by = self._estimator(self.candidate_, similarities[0], mdp, expert, unlabelled)
+        found_by = self._estimator(self.candidate_, options["reference"], mdp, expert, unlabelled)
         self.best_estimator_, self.fitted_to_ = found_by  # as in best_estimator_.fit(mdp, *fitted_to_)
         self.best_estimator_.fit(mdp, *self.fitted_to_)
         for name, value in vars(self.best_estimator_).items():  # what a fitted estimator offers
@@ -174,6 +176,19 @@ class MESSICV(IRLEstimator):
         """Write the chosen, fitted model; how it was chosen is not part of it."""
         self._fitted()
         self.best_estimator_.save(path)
+
+
+def _defined(similarities: Sequence[Any], everyone: Trajectories, counts: Floats) -> list[Any]:
+    """Those that these trajectories have; the others are said and left out, since the baselines need none."""
+    kept = []
+    for similarity in similarities:
+        try:
+            similarity(everyone, counts)
+        except ValueError as error:
+            warnings.warn(f"{similarity} is left out: {error}", UserWarning, stacklevel=3)
+        else:
+            kept.append(similarity)
+    return kept
 
 
 @dataclass(frozen=True)
