@@ -93,7 +93,7 @@ def trajectory_parts(record: Diagnosed, folder: Path) -> list[Html]:
         partial(figures.share_figure, record),
         folder,
         "Shares. Likeness against each trajectory’s share of the penalty. Those high up decide what the penalty does; "
-        "high up and left of zero is a bad influence.",
+        "high up and left of zero decides much and is unlike the experts.",
     )
     tops = _ends(record)
     out += [tag("h3", "Most like the expert’s"), _trajectories(record, order[:tops])]
