@@ -269,3 +269,11 @@ def test_a_folder_without_a_choice_of_moves_is_refused(capsys, tmp_path):
     folder = park(tmp_path / "park", edges__csv=edges, trajectories__csv=steps)
     assert cli.main(["fit", str(folder)]) == 2
     assert "has a choice of moves: there is nothing to learn" in capsys.readouterr().err
+
+
+def test_everything_wrong_with_the_meta_table_is_said_at_once(capsys, tmp_path):
+    folder = park(tmp_path / "park", trajectory_meta__csv="trajectory_id,age\nanna,1\nanna,2\nzoe,3\n")
+    assert cli.main(["check", str(folder)]) == 2
+    said = capsys.readouterr().out
+    for fault in ("occurs twice", "zoe", "has no row"):
+        assert fault in said

@@ -271,10 +271,10 @@ def read_meta(
         return {}, None
     before = len(faults.found)
     at = trajectories.find(faults, table, "trajectory_id")
-    if len(faults.found) > before:
+    if len(faults.found) > before and (at < 0).all():  # the column as a whole is not one of ids
         return {}, None
     names = table.column("trajectory_id")
-    again = repeated(at)
+    again = repeated(at) & (at >= 0)
     remedy = "give one row a trajectory"
     faults.rows(table.where, again, lambda row: f"trajectory {names.show(row)} occurs twice", remedy)
     lacking = np.setdiff1d(np.arange(trajectories.n), at)
