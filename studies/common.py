@@ -15,6 +15,7 @@ import numpy as np
 
 from messirl.experiments.curves import interval
 from messirl.problem.files import beside
+from messirl.report.images import render, write_bytes
 from messirl.report.progress import Progress
 
 FRESH = 2000  # the first seed that no choice has seen
@@ -53,6 +54,16 @@ def write(rows: Sequence[dict[str, Any]], target: Path) -> None:
         writer.writeheader()
         for row in rows:
             writer.writerow({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()})
+
+
+def save_figure(name: str, make: Callable[[], Any], out: Path) -> Path:
+    """Draw a figure in our style into out/figures."""
+    image = render(name, make)
+    assert image is not None
+    target = out / "figures" / f"{name}.png"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(target, image.png)
+    return target
 
 
 def column(rows: Iterable[dict[str, Any]], name: str, **wanted: Any) -> np.ndarray:

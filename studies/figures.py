@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from messirl.experiments.curves import interval
-from messirl.report.images import render
-from studies.common import Rows, column
+from studies.common import Rows, column, save_figure
 
 BLUE, ORANGE, GREY, GREEN = "#0072B2", "#D55E00", "#555555", "#009E73"
 NAMES = {"mu1": "μ1 (half near-expert)", "mu3": "μ3 (none near-expert)", "walk": "random walk"}
@@ -88,12 +87,7 @@ def main() -> None:
     if tables:
         drawings["safety"] = lambda: safety({d: read(path) for d, path in tables.items()})
     for name, make in drawings.items():
-        image = render(name, make)
-        assert image is not None
-        target = folder / "figures" / f"{name}.png"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(image.png)
-        print(target)
+        print(save_figure(name, make, folder))
 
 
 def _number(text: str) -> Any:

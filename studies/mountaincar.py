@@ -31,9 +31,8 @@ from messirl.io.discretise import Grid, discretise
 from messirl.io.recordings import Recording
 from messirl.planning import soft_policy
 from messirl.problem.mdp import Floats
-from messirl.report.images import render, write_bytes
 from messirl.report.style import WIDTH
-from studies.common import Rows, column, draws, options, write
+from studies.common import Rows, column, draws, options, save_figure, write
 
 Policy = Callable[[Floats], Floats]  # states (n, 2) to probabilities of the three actions (n, 3)
 
@@ -192,10 +191,7 @@ def draw(table: Rows) -> Any:
 
 def save(table: Rows, out: Path) -> None:
     write(table, out / "mountaincar.csv")
-    image = render("mountaincar", lambda: draw(table))
-    assert image is not None
-    (out / "figures").mkdir(parents=True, exist_ok=True)
-    write_bytes(out / "figures" / "mountaincar.png", image.png)
+    save_figure("mountaincar", lambda: draw(table), out)
 
 
 def main() -> None:

@@ -37,9 +37,8 @@ from messirl.io.recordings import Recording
 from messirl.planning import sample, soft_policy, state_visitation
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Trajectories
-from messirl.report.images import render, write_bytes
 from messirl.report.style import WIDTH, domain_name
-from studies.common import Rows, column, draws, options, write
+from studies.common import Rows, column, draws, options, save_figure, write
 
 SIZES = (500, 1_000, 2_000, 5_000, 20_000)
 ALPHA = 5.0  # weight of the prior; chosen among 0.1, 1, 5 and 10 on the pilot seeds 0 … 9
@@ -190,10 +189,7 @@ def draw(table: Rows) -> Any:
 
 def save(table: Rows, out: Path) -> None:
     write(table, out / "unknown-dynamics.csv")
-    image = render("unknown-dynamics", lambda: draw(table))
-    assert image is not None
-    (out / "figures").mkdir(parents=True, exist_ok=True)
-    write_bytes(out / "figures" / "unknown-dynamics.png", image.png)
+    save_figure("unknown-dynamics", lambda: draw(table), out)
 
 
 def main() -> None:

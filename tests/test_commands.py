@@ -29,19 +29,6 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def run(capsys):
-    """A command in this process: its standard output; it must succeed."""
-
-    def command(*words):
-        code = cli.main([str(word) for word in words])
-        written = capsys.readouterr()
-        assert code == 0, written.err
-        return written.out
-
-    return command
-
-
-@pytest.fixture
 def fitted(made, run, tmp_path):
     """The path of a model fitted to the folder of that name."""
 

@@ -50,19 +50,6 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def run(capsys):
-    """A command in this process: its standard output; it must succeed."""
-
-    def command(*words):
-        code = cli.main([str(word) for word in words])
-        written = capsys.readouterr()
-        assert code == 0, written.err
-        return written.out
-
-    return command
-
-
-@pytest.fixture
 def fails(capsys):
     """A command that must end with exit code 2: its one line on standard error, progress aside."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import matplotlib as mpl
 import numpy as np
 import pytest
+from pages import Page
 from problems import problem
 
 from messirl import MESSI
@@ -47,24 +47,6 @@ def record(u=30, *, likeness=None, expert=0.3, influence=True, verdict="help", i
         3,
     )
     return Diagnosed(found, ids or [f"trip {j}" for j in range(u)], ["water", "home", "depth", "edge"])
-
-
-class Page(HTMLParser):
-    """Every tag with its attributes, and the text."""
-
-    def __init__(self, path):
-        super().__init__()
-        self.tags, self.text = [], ""
-        self.feed(path.read_text(encoding="utf-8"))
-
-    def handle_starttag(self, name, attributes):
-        self.tags.append((name, dict(attributes)))
-
-    def handle_data(self, data):
-        self.text += data
-
-    def of(self, name):
-        return [attributes for tag, attributes in self.tags if tag == name]
 
 
 def written(tmp_path, shown=None, **changes):

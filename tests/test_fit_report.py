@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import matplotlib as mpl
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
+from pages import Page
 from problems import problem
 from worlds import maze
 
@@ -34,24 +34,6 @@ SCORES = [
     Score("nothing fits", "expert", -0.5, float("-inf")),
     Score("uniform policy", "nothing", -0.9, -0.97),
 ]
-
-
-class Page(HTMLParser):
-    """Every tag with its attributes, and the text."""
-
-    def __init__(self, path):
-        super().__init__()
-        self.tags, self.text = [], ""
-        self.feed(path.read_text(encoding="utf-8"))
-
-    def handle_starttag(self, name, attributes):
-        self.tags.append((name, dict(attributes)))
-
-    def handle_data(self, data):
-        self.text += data
-
-    def of(self, name):
-        return [attributes for tag, attributes in self.tags if tag == name]
 
 
 @pytest.fixture(autouse=True)

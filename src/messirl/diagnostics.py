@@ -9,7 +9,6 @@ degrees of freedom   tr H (H + Q)⁻¹: how many directions the experts still de
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
-from messirl.estimators.base import IdentifiabilityWarning
+from messirl.estimators.base import quietly
 from messirl.estimators.messi import MESSI
 from messirl.objective import Objective
 from messirl.problem.counts import feature_counts
@@ -175,9 +173,7 @@ def leave_one_out(
     every = np.arange(len(unlabelled))
     out = np.empty(len(which))
     everyone = np.arange(len(expert) + len(unlabelled))
-    with warnings.catch_warnings():
-        for kind in (ConvergenceWarning, IdentifiabilityWarning):
-            warnings.simplefilter("ignore", kind)
+    with quietly():
         for i, j in enumerate(which):
             rest = unlabelled[every[every != j]] if len(unlabelled) > 1 else None
             again.set_params(similarity=part_of(model.similarity, np.delete(everyone, len(expert) + j)))

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from messirl import __version__
-from messirl.cli.common import as_json, begin, note, remarks, say
+from messirl.cli.common import as_json, begin, say
 from messirl.cli.model import make_model, with_features
 from messirl.cli.reading import read_data
 from messirl.cli.selecting import groups_of
+from messirl.cli.watching import watched
 from messirl.diagnostics import diagnose
 from messirl.estimators import MESSI
 from messirl.problem.files import beside
@@ -43,14 +44,7 @@ def diagnosis(arguments: argparse.Namespace) -> int:
     names = [str(name) for name in (rows if ids is None else ids[rows])]
     features = list(mdp.feature_names or [f"feature {j}" for j in range(mdp.n_features)])
     begin(arguments.out)
-    with Progress("fit") as progress, warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")
-        model.callback = lambda state: progress(state["iteration"], arguments.max_iter)
-        model.fit(mdp, data.expert, data.unlabelled)
-    model.callback = None
-    notes = remarks(heard)
-    for text in notes:
-        note(text)
+    notes = watched(model, arguments.max_iter, mdp, data.expert, data.unlabelled)
     say("messirl: what do the experts alone teach?")
     with Progress("leaving out") as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is to be said of the data was said above

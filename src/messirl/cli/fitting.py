@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from messirl import __version__
-from messirl.cli.common import as_json, begin, note, remarks, say
+from messirl.cli.common import as_json, begin, say
 from messirl.cli.model import make_model, make_similarity, with_features
 from messirl.cli.reading import Data, read_data
+from messirl.cli.watching import watched
 from messirl.estimators import MESSI, estimation_table, next_state_accuracy
 from messirl.estimators.baselines import Comparison, compare, uniform_score
 from messirl.problem.files import beside
 from messirl.report.fit import write_fit_report
 from messirl.report.fit_record import FitRecord, Score
-from messirl.report.progress import Progress
 
 METHODS = {"MESSI": "MESSI", "MaxEntIRL": "MaxEnt-IRL", "EMMaxEnt": "EM-MaxEnt"}
 LABELS = {
@@ -45,14 +45,8 @@ def fit(arguments: argparse.Namespace) -> int:
     mdp = with_features(data.problem.mdp, arguments.features)
     model = make_model(arguments, data.unlabelled is not None)
     begin(arguments.out)
-    with Progress("fit") as progress, warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")
-        model.callback = lambda state: progress(state["iteration"], arguments.max_iter)
-        model.fit(mdp, data.expert, *(() if data.unlabelled is None else (data.unlabelled,)))
-    notes = remarks(heard)
-    for text in notes:
-        note(text)
-    model.callback = None
+    both = (data.expert,) if data.unlabelled is None else (data.expert, data.unlabelled)
+    notes = watched(model, arguments.max_iter, mdp, *both)
     model.save(arguments.out / "model.npz")
 
     with warnings.catch_warnings():  # what is to be said of the data was said above

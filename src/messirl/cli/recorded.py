@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from messirl import __version__
-from messirl.cli.common import as_json, begin, note, remarks
+from messirl.cli.common import as_json, begin
 from messirl.cli.fitting import text_of
 from messirl.cli.model import make_similarity
 from messirl.cli.reading import divide
+from messirl.cli.watching import watched
 from messirl.dynamics import FittedMESSI
 from messirl.dynamics.features import RadialGrid, Squares
 from messirl.io.errors import InputError
@@ -25,7 +25,6 @@ from messirl.io.recording_files import recordings_from_numpy, recordings_from_ta
 from messirl.io.recordings import Recording
 from messirl.io.tables import load_table
 from messirl.problem.files import beside
-from messirl.report.progress import Progress
 
 OF_STEPS = ("step", "action", "reward", "terminated")
 
@@ -49,13 +48,7 @@ def fit_recordings(arguments: argparse.Namespace) -> int:
         tol=arguments.tol,
         random_state=arguments.seed,
     )
-    with Progress("fit") as progress, warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")
-        model.callback = lambda state: progress(state["iteration"], arguments.max_iter)
-        model.fit(parts["expert"], parts["unlabelled"])
-    notes = remarks(heard)
-    for text in notes:
-        note(text)
+    notes = watched(model, arguments.max_iter, parts["expert"], parts["unlabelled"])
     chance = -float(np.log(model.n_actions_))
     summary = {
         "source": str(arguments.folder),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -32,6 +33,15 @@ NAMES_SHOWN = 6
 
 class IdentifiabilityWarning(UserWarning):
     """θ is not determined by the features: some direction of it changes no trajectory's probability."""
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """For fits among many: that one did not converge, or that θ is not identified, is not said each time."""
+    with warnings.catch_warnings():
+        for kind in (ConvergenceWarning, IdentifiabilityWarning):
+            warnings.simplefilter("ignore", kind)
+        yield
 
 
 class IRLEstimator(BaseEstimator):

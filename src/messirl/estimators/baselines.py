@@ -9,15 +9,13 @@ The three penalties have the trace that MESSI's has on the same trajectories, so
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
-from messirl.estimators.base import IdentifiabilityWarning, IRLEstimator
+from messirl.estimators.base import IRLEstimator, quietly
 from messirl.estimators.maxent import MaxEntIRL
 from messirl.estimators.messi import MESSI
 from messirl.planning import log_likelihood
@@ -72,9 +70,7 @@ def compare(
     names = BASELINES if unlabelled is not None else BASELINES[:1]
     for name in names:
         estimator, data = baseline(name, clone(model), mdp, expert, unlabelled)
-        with warnings.catch_warnings():  # said in the row
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            warnings.simplefilter("ignore", IdentifiabilityWarning)
+        with quietly():  # said in the row
             estimator.fit(mdp, *data)
         out = None if held_out is None else estimator.score(held_out)
         rows.append(Comparison(name, estimator.score(expert), out, estimator.converged_))

@@ -8,15 +8,13 @@ strength. "/exact" are the same objectives at their optimum, by the exact solver
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sklearn.exceptions import ConvergenceWarning
-
 from messirl.domains import Scene, mixture
-from messirl.estimators import MESSI, EMMaxEnt, IdentifiabilityWarning
+from messirl.estimators import MESSI, EMMaxEnt
+from messirl.estimators.base import quietly
 from messirl.estimators.baselines import baseline
 from messirl.experiments.settings import Setting
 
@@ -135,8 +133,6 @@ def train(trial: Trial, setting: Setting, scene: Scene) -> list[dict[str, Any]]:
         )
 
     model, data = estimator(trial, setting, scene, record)
-    with warnings.catch_warnings():  # fixed steps are not meant to converge, and blocks of a grid are not identified
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", IdentifiabilityWarning)
+    with quietly():  # fixed steps are not meant to converge, and blocks of a grid are not identified
         model.fit(scene.mdp, *data)
     return [{**row, "converged": bool(model.converged_)} for row in rows]

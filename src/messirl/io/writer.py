@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from messirl.io.parts import STATE_COLUMNS
 from messirl.io.problem import Problem
 from messirl.io.settings import SETTINGS
 from messirl.io.tables import Array, Column, column_of_arrow, column_of_text
+from messirl.problem.files import beside
 from messirl.problem.mdp import MDP
 
 OURS = {SETTINGS, *(f"{name}{suffix}" for name in TABLES for suffix in SUFFIXES)}
@@ -50,7 +50,8 @@ def write_problem(problem: Problem, folder: str | os.PathLike[str], *, format: s
     files[SETTINGS] = settings
     place.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
-        _put(place / name, content)
+        with beside(place / name) as part:
+            part.write_bytes(content)
     for name in OURS - set(files):
         (place / name).unlink(missing_ok=True)
 
@@ -64,15 +65,6 @@ def _check_place(place: Path) -> None:
         if not entry.name.startswith(".") and (entry.name not in OURS or entry.is_dir()):
             what = f"holds {entry.name}, which is no part of a problem"
             raise InputError(str(place), what, "give another folder, or move that away")
-
-
-def _put(path: Path, content: bytes) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-    try:
-        part.write_bytes(content)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _tables(problem: Problem) -> dict[str, Columns]:

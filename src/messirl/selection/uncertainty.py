@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
-from messirl.estimators.base import IdentifiabilityWarning, IRLEstimator
+from messirl.estimators.base import IRLEstimator, quietly
 from messirl.planning.sampling import random_source
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Trajectories
@@ -51,9 +49,7 @@ def bootstrap(
         raise ValueError("one expert trajectory cannot be resampled: give at least two")
     random = random_source(random_state)
     thetas, policies = [], []
-    with warnings.catch_warnings():
-        for kind in (ConvergenceWarning, IdentifiabilityWarning):
-            warnings.simplefilter("ignore", kind)
+    with quietly():
         first = clone(estimator).fit(mdp, *_some(expert, unlabelled))
         again = clone(estimator)
         options = again.get_params(deep=False)
@@ -97,9 +93,7 @@ def stability(
     for lambda0 in lambdas:
         model = clone(estimator).set_params(lambda0=lambda0)
         tables = []
-        with warnings.catch_warnings():
-            for kind in (ConvergenceWarning, IdentifiabilityWarning):
-                warnings.simplefilter("ignore", kind)
+        with quietly():
             for _ in range(n):
                 some = random.permutation(len(unlabelled))[:half]
                 rows = np.concatenate([np.arange(len(expert)), len(expert) + some])
