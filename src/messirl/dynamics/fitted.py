@@ -38,6 +38,7 @@ from messirl.optimise import lbfgs
 from messirl.planning import Planner, soft_values
 from messirl.planning.sampling import random_source
 from messirl.problem.mdp import Floats
+from messirl.problem.units import spread_of
 from messirl.similarity import RBF, similarity_penalty
 
 COUNTS = ("model", "importance")
@@ -120,13 +121,13 @@ class FittedMESSI(BaseEstimator):  # type: ignore[misc]  # scikit-learn carries 
         if self.counts == "importance":
             objective = self._importance(samples, counts, target, quadratic)
 
-        scale = max(1.0, float(np.abs(target).max()))
         result = lbfgs(
             objective,
             np.zeros(table.shape[1]),
             bound=float(self.theta_max),
             max_iter=self.max_iter,
-            tol=self.tol * scale,
+            tol=float(self.tol),
+            unit=spread_of(table),
             callback=self.callback,
         )
         self.n_features_in_ = samples.points.shape[1]

@@ -102,7 +102,8 @@ def estimation_table(model: IRLEstimator, expert: Trajectories) -> EstimationTab
     if n < 2:
         raise ValueError("standard errors need at least two expert trajectories")
     objective = Objective.from_trajectories(mdp, expert, model.entropy, model.quadratic_)
-    if np.abs(objective(theta).expected_counts - model.feature_counts_).max() > 1e-6 * objective.scale:
+    gap = np.abs(objective(theta).expected_counts - model.feature_counts_)
+    if np.any(gap > 1e-6 * (objective.unit + np.abs(model.feature_counts_))):
         raise ValueError("these are not the trajectories the model was fitted to: give the same expert (unweighted)")
     counts = feature_counts(mdp, expert)
     scores = counts - (value_gradients(mdp, theta, model.entropy, expert) if mdp.start is None else 0.0)

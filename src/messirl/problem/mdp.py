@@ -181,6 +181,10 @@ class MDP:
         """The name of a feature, or its number where it has none."""
         return repr(self.feature_names[index]) if self.feature_names else str(index)
 
+    def state_label(self, index: int) -> str:
+        """The name of a state, or its number where it has none."""
+        return repr(self.state_names[index]) if self.state_names else str(index)
+
     def memo(self, key: str, build: Callable[[], T]) -> T:
         """What `build` returns, computed once for this MDP."""
         if key not in self._memo:

@@ -152,8 +152,8 @@ class Bench:
             objective = Objective.from_trajectories(self.mdp, self.everyone, self.entropy, counts=self.counts)
         else:
             objective = Objective(self.mdp, self.alone.planner, self.alone.target, self.penalty(candidate))
-        tol = self.tol * objective.scale
-        return lbfgs(objective, theta, bound=self.theta_max, max_iter=self.max_iter, tol=tol).theta
+        options: dict[str, Any] = {"bound": self.theta_max, "max_iter": self.max_iter, "tol": self.tol}
+        return lbfgs(objective, theta, unit=objective.unit, **options).theta
 
     def begin(self) -> Floats:
         """Zero, or a θ at which values are finite."""
