@@ -84,6 +84,9 @@ def test_influence_is_the_distance_to_a_plain_refit_without_the_trajectory(preco
     assert found.min() < 0.5 * found.max()
 
 
+@pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning"
+)  # nobody enters the mud: nothing holds its weight
 def test_the_last_unlabelled_trajectory_can_be_left_out_too():
     mdp, expert, unlabelled = grid_world(2)
     model = MESSI(RBF(5.0), lambda0=20.0).fit(mdp, expert, unlabelled[:1])

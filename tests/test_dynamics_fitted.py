@@ -349,7 +349,7 @@ def test_a_fit_repeats_clones_and_draws_actions_from_its_policy() -> None:
     assert estimator.act(state, 7) == estimator.act(state, 7)
     assert estimator.history_.objective[-1] == pytest.approx(estimator.objective_)
     assert estimator.n_iter_ == estimator.history_.iteration[-1]
-    assert estimator.termination_ == "the projected gradient is below tol"
+    assert estimator.termination_ == "no weight would move by more than tol"
 
 
 def test_one_recording_without_unlabelled_has_nothing_to_compare_and_fits() -> None:

@@ -25,6 +25,7 @@ MEMORY_SIZE = 4_000_000  # numbers that they may take
 ARMIJO = 1e-4
 MAX_TRIALS = 60
 NOISE = 1e-12  # of a value, relative to its size: a change that rounding alone may show
+EDGED = 20  # steps in a row that the edge of the finite made short
 STALE = 5  # steps in which the expected move must halve once the value hardly rises
 NEAR = 1e-2  # an expected move below which Newton's method takes over
 ROUNDS = 5  # of Newton's method
@@ -33,6 +34,7 @@ RESOLVED = 1e-8  # curvature, relative to the largest, that such differences can
 
 SETTLED = "no weight would move by more than tol"
 UNSETTLED = "the objective hardly rises any more, but some weights are not settled"
+EDGE = "the search runs along the edge beyond which the model has no finite value, and some weights are not settled"
 ROUNDING = "no step increases the objective any more: rounding is reached"
 ASKED = "the callback asked to stop"
 HISTORY = np.dtype(
@@ -68,16 +70,20 @@ class Result:
 
 
 class _Log:
-    """History of a run; tells the callback of every iteration. A callback that returns True stops the run."""
+    """History of a run; tells the callback of every iteration. A callback that returns True stops the run.
 
-    def __init__(self, bound: float, callback: Callback | None) -> None:
-        self.bound, self.callback = bound, callback
+    rising : whether the value cannot fall but by rounding; such a fall is recorded as none
+    """
+
+    def __init__(self, bound: float, callback: Callback | None, *, rising: bool) -> None:
+        self.bound, self.callback, self.rising = bound, callback, rising
         self.rows: list[tuple[int, float, float, float, int]] = []
 
     def __call__(self, iteration: int, theta: Floats, point: Any, evaluations: int) -> bool:
         norm = projected_norm(theta, point.gradient, self.bound)
         size = float(np.abs(theta).max(initial=0.0))
-        self.rows.append((iteration, point.value, size, norm, evaluations))
+        value = max(point.value, self.rows[-1][1]) if self.rising and self.rows else point.value
+        self.rows.append((iteration, value, size, norm, evaluations))
         if self.callback is None:
             return False
         state = dict(zip(HISTORY.names or (), self.rows[-1], strict=True))
@@ -147,7 +153,7 @@ class _Climb:
         self.theta: Floats = np.clip(theta, -bound, bound)
         self.unit = np.ones_like(self.theta) if unit is None else unit
         self.secants = Secants(self.theta.size)
-        self.iteration, self.evaluations = 0, 1
+        self.iteration, self.evaluations, self.edged = 0, 1, 0
         self.point = _finite(function(self.theta), "at the start", "begin at a theta with more negative rewards")
         self.stopped = log(0, self.theta, self.point, 1)
 
@@ -175,6 +181,7 @@ class _Climb:
         """
         theta, point = self.theta, self.point
         noise = NOISE * (1.0 + abs(point.value))
+        beyond = False
         for _ in range(MAX_TRIALS):
             ahead = np.clip(theta + step * direction / self.unit, -self.bound, self.bound)
             moved = ahead - theta
@@ -183,11 +190,12 @@ class _Climb:
                 return False
             there = self._at(ahead)
             rise = there.value - point.value
-            lost = promised <= noise and abs(float(there.gradient @ moved)) <= 0.9 * promised
-            if rise >= 0.0 and (rise >= ARMIJO * promised or lost):
+            lost = max(promised, -rise) <= noise and abs(float(there.gradient @ moved)) <= 0.9 * promised
+            if lost or rise >= max(ARMIJO * promised, 0.0):
                 self.secants.add(moved * self.unit, (point.gradient - there.gradient) / self.unit)
                 self.theta, self.point = ahead, there
                 self.iteration += 1
+                self.edged = self.edged + 1 if beyond and step < 0.1 else 0
                 self.stopped = self.log(self.iteration, ahead, there, self.evaluations)
                 return True
             if promised <= 1e-3 * noise:
@@ -196,6 +204,7 @@ class _Climb:
                 # The parabola through the value, the slope and the trial has its top here.
                 step *= min(max(0.5 * promised / max(promised - rise, 1e-300), 0.1), 0.5)
             else:
+                beyond = True
                 step *= 0.25
         return False
 
@@ -254,7 +263,7 @@ def lbfgs(
     tol : it counts as found when no weight would move by more than `tol` · max(|θ_j|, 1/unit_j) to reach it
     unit : (d,) the spread of each feature; None is 1 for all
     """
-    log = _Log(bound, callback)
+    log = _Log(bound, callback, rising=True)
     climb = _Climb(function, theta, bound, unit, log)
     expected: list[float] = []  # the largest move, step by step, since the value hardly rises
     rounds = 0
@@ -276,6 +285,9 @@ def lbfgs(
         stale = len(expected) >= 2 * STALE and min(expected[-STALE:]) > 0.5 * min(expected[:-STALE])
         if not (stale or (known and largest <= tol)):
             if climb.iteration >= max_iter:
+                break
+            if climb.edged >= EDGED:
+                reason = EDGE
                 break
             if climb.up(direction, gradient, near=near):
                 continue
@@ -328,7 +340,7 @@ def paper(
 
     `tol` and `unit` only say whether the weights would still move, judged by the curvature along the steps taken.
     """
-    log = _Log(bound, callback)
+    log = _Log(bound, callback, rising=False)
     theta = rescaled(theta, bound)
     units = np.ones_like(theta) if unit is None else unit
     secants = Secants(theta.size)

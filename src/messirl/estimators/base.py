@@ -14,9 +14,9 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from messirl.estimators.policies import GoalPolicies
-from messirl.estimators.standing import NONE, Standing, held_by_box, held_by_penalty, some_features
+from messirl.estimators.standing import Standing, held_by_box, held_by_penalty, numbers_of, some_features
 from messirl.objective import Objective, check_start
-from messirl.optimise import ROUNDING, UNSETTLED, Result, lbfgs, paper
+from messirl.optimise import EDGE, ROUNDING, UNSETTLED, Result, lbfgs, paper
 from messirl.planning import log_likelihood, sample, soft_policy
 from messirl.planning.api import check_entropy, check_goal, policy_where_met
 from messirl.planning.feasible import feasible_theta
@@ -122,7 +122,7 @@ class IRLEstimator(BaseEstimator):
         if given is not None:
             theta = np.asarray(given, dtype=np.float64)
             if theta.shape != (mdp.n_features,) or not np.isfinite(theta).all():
-                raise ValueError(f"theta_init must be {mdp.n_features} finite numbers, one per feature")
+                raise ValueError(f"theta_init must be {mdp.n_features} finite numbers, one a feature")
             if np.abs(theta).max() > self._bound:
                 raise ValueError(f"theta_init goes up to {np.abs(theta).max():g}, beyond theta_max={self._bound:g}")
             if mdp.horizon is None and mdp.discount == 1.0 and not np.isfinite(objective(theta).value):
@@ -189,7 +189,7 @@ class IRLEstimator(BaseEstimator):
         self.reward_ = mdp.reward(result.theta)
         self.feature_counts_ = result.point.expected_counts
         self.visitation_ = result.point.visitation
-        self.objective_ = float(result.point.value)
+        self.objective_ = float(result.history.objective[-1])
         self.history_ = result.history
         self.n_iter_ = int(result.history.iteration[-1])
         self.converged_ = result.converged
@@ -206,7 +206,6 @@ class IRLEstimator(BaseEstimator):
         self._set_policy()
         unidentified = self._unidentified(mdp, expert)
         self.standing_ = self._standing(objective, result, unidentified)
-        self.remarks_ = tuple(self.standing_.remarks(mdp, self.theta_))
         if not result.converged:
             warnings.warn(self._not_converged(result), ConvergenceWarning, stacklevel=3)
         if len(unidentified):
@@ -219,18 +218,24 @@ class IRLEstimator(BaseEstimator):
             )
         return self
 
+    @property
+    def remarks_(self) -> list[str]:
+        """Which weights the box or the penalty holds, or nothing does, and what to do: one sentence for each kind."""
+        self._fitted()
+        return list(self.standing_.remarks(self.mdp_, self.theta_))
+
     def _standing(self, objective: Objective, result: Result, unidentified: Floats) -> Standing:
         theta, point = result.theta, result.point
-        penalty = NONE
+        penalty: tuple[int, ...] = ()
         if objective.quadratic is not None:
             pull = objective.quadratic @ theta
             penalty = held_by_penalty(pull, self._gap(objective), objective.unit)
-        loose = not result.converged and result.reason in (UNSETTLED, ROUNDING)
+        loose = not result.converged and result.reason in (EDGE, UNSETTLED, ROUNDING)
         return Standing(
             box=held_by_box(theta, point.gradient, self._bound),
             penalty=penalty,
-            unidentified=np.flatnonzero(np.abs(unidentified).max(axis=0, initial=0.0) > 0),
-            unsettled=np.flatnonzero(result.move > self.tol) if loose else NONE,
+            unidentified=numbers_of(np.abs(unidentified).max(axis=0, initial=0.0) > 0),
+            unsettled=numbers_of(result.move > self.tol) if loose else (),
         )
 
     def _gap(self, objective: Objective) -> Floats:
@@ -248,7 +253,7 @@ class IRLEstimator(BaseEstimator):
             f"{result.move[worst]:.2g} of its size or its unit, where tol asks for {self.tol:.2g}"
         )
         loose = self.standing_.unsettled
-        return f"{said}; not settled: {some_features(self.mdp_, loose)}" if loose.size else said
+        return f"{said}; not settled: {some_features(self.mdp_, loose)}" if loose else said
 
     def _set_policy(self) -> None:
         if self.goals_ is not None:

@@ -68,7 +68,7 @@ def value_gradients(mdp: MDP, theta: npt.ArrayLike, entropy: str, trajectories: 
 
 
 def differences(function: Any, theta: Floats, unit: Floats) -> Floats:
-    """The derivatives of a function of θ by central differences, one row per feature; `unit` is the features' spread."""
+    """The derivatives of a function of θ by central differences, one row per feature; `unit` (d,) is their spread."""
     rows = []
     for j, size in enumerate(np.abs(theta)):
         step = STEP * max(1.0 / float(unit[j]), float(size))
