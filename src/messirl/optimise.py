@@ -177,12 +177,12 @@ class _Climb:
     def along(self, direction: Floats, step: float = 1.0) -> bool:
         """Backtracking along the projected path clip(θ + α d) until the value has risen enough; whether it has.
 
-        Where the rise is lost in rounding, the slope decides: it must have fallen (Hager & Zhang 2005).
+        Where the rise is lost in rounding, the slope decides: it must not point back as steeply (Hager & Zhang 2005).
         """
         theta, point = self.theta, self.point
         noise = NOISE * (1.0 + abs(point.value))
-        beyond = False
-        for _ in range(MAX_TRIALS):
+        beyond = lost = False
+        for trial in range(MAX_TRIALS):
             ahead = np.clip(theta + step * direction / self.unit, -self.bound, self.bound)
             moved = ahead - theta
             promised = float(point.gradient @ moved)
@@ -190,22 +190,22 @@ class _Climb:
                 return False
             there = self._at(ahead)
             rise = there.value - point.value
-            lost = max(promised, -rise) <= noise and abs(float(there.gradient @ moved)) <= 0.9 * promised
-            if lost or rise >= max(ARMIJO * promised, 0.0):
+            lost = (lost or trial == 0) and max(promised, abs(rise)) <= noise
+            slope = float(there.gradient @ moved)
+            if slope >= -0.9 * promised if lost else rise >= max(ARMIJO * promised, 0.0):
                 self.secants.add(moved * self.unit, (point.gradient - there.gradient) / self.unit)
                 self.theta, self.point = ahead, there
                 self.iteration += 1
                 self.edged = self.edged + 1 if beyond and step < 0.1 else 0
                 self.stopped = self.log(self.iteration, ahead, there, self.evaluations)
                 return True
-            if promised <= 1e-3 * noise:
-                return False
-            if np.isfinite(there.value):
-                # The parabola through the value, the slope and the trial has its top here.
-                step *= min(max(0.5 * promised / max(promised - rise, 1e-300), 0.1), 0.5)
-            else:
+            if not np.isfinite(there.value):
                 beyond = True
                 step *= 0.25
+                continue
+            # The parabola through the slope and the trial (its slope, or its value) has its top here.
+            top = promised / max(promised - slope, 1e-300) if lost else 0.5 * promised / max(promised - rise, 1e-300)
+            step *= min(max(top, 0.1), 0.5)
         return False
 
     def up(self, direction: Floats, gradient: Floats, *, near: bool) -> bool:

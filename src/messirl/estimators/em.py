@@ -70,14 +70,16 @@ class EMMaxEnt(IRLEstimator):
             result = self._round(objective, theta, min(int(eta), self.max_iter - done), done)
             steps = int(result.history.iteration[-1])
             parts.append(_rows(result, done, 1.0 / float(weights @ weights), keep_first=not parts))
+            moved = np.abs(result.theta - theta) / np.maximum(np.abs(result.theta), 1.0 / objective.unit)
+            settled = result.converged and bool(moved.max() <= self.tol)  # by new weights too
             done, theta = done + steps, result.theta
-            if steps == 0 or result.stopped:  # nothing left to gain with these weights, or asked to stop
+            if settled or steps == 0 or result.stopped:
                 break
         self.weights_ = weights
         self.effective_sample_size_ = 1.0 / float(weights @ weights)
         history = np.concatenate(parts).view(np.recarray)
         reason = f"all {done} steps were taken" if done == self.max_iter and not result.stopped else result.reason
-        final = replace(result, history=history, reason=reason)
+        final = replace(result, history=history, reason=reason, converged=settled)
         return self._finish(mdp, everyone, objective, theta_start, final)
 
     def _round(self, objective: Objective, theta: Floats, steps: int, done: int) -> Result:
