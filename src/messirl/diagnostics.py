@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scipy.linalg import eigh
 from sklearn.base import clone
 
+from messirl._defaults import CV, INFLUENTIAL
 from messirl.estimators.base import quietly
 from messirl.estimators.messi import MESSI
 from messirl.objective import Objective
@@ -25,7 +26,7 @@ from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Ints, Trajectories
 from messirl.selection.candidates import part_of
 from messirl.selection.likeness import Likeness, likeness
-from messirl.similarity import RBF
+from messirl.similarity import DEFAULT
 
 FLAT = 1e-10  # curvature, relative to the largest, below which the data say nothing
 VERDICTS = ("help", "do not matter", "hurt")
@@ -77,8 +78,8 @@ def diagnose(
     expert: Trajectories,
     unlabelled: Trajectories,
     *,
-    influential: int = 50,
-    cv: int = 5,
+    influential: int = INFLUENTIAL,
+    cv: int = CV,
     groups: npt.ArrayLike | None = None,
     random_state: Any = None,
     progress: Any = None,
@@ -185,7 +186,7 @@ def leave_one_out(
 
 
 def _similarities(model: MESSI, everyone: Trajectories, counts: Floats) -> Any:
-    similarity = RBF(5.0) if model.similarity is None else model.similarity
+    similarity = DEFAULT if model.similarity is None else model.similarity
     return similarity(everyone, counts)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from messirl import __version__
+from messirl._defaults import THETA_MAX
 from messirl.cli.common import as_json, begin, say
 from messirl.cli.model import make_model, make_similarity, with_features
 from messirl.cli.reading import Data, read_data
@@ -93,7 +94,7 @@ def _baselines(arguments: argparse.Namespace, mdp: Any, data: Data, model: Any) 
     """The baselines at the strength of the options, whatever the method."""
     shared = {k: v for k, v in model.get_params(deep=False).items() if k in MESSI().get_params(deep=False)}
     shared |= {"similarity": make_similarity(arguments), "lambda0": arguments.lambda0}
-    shared["theta_max"] = arguments.theta_max or 500.0
+    shared["theta_max"] = arguments.theta_max or THETA_MAX
     plain = type(model).__name__ == "MaxEntIRL" and not model.ridge
     if plain and data.unlabelled is None:  # nothing to compare with but chance
         test = None if data.test is None else uniform_score(mdp, data.test)

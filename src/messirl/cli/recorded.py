@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from messirl import __version__
+from messirl._defaults import THETA_MAX
 from messirl.cli.common import as_json, begin
 from messirl.cli.fitting import text_of
 from messirl.cli.model import make_similarity
@@ -42,7 +43,7 @@ def fit_recordings(arguments: argparse.Namespace) -> int:
         features,
         similarity=make_similarity(arguments),
         lambda0=arguments.lambda0 if method == "messi" else 0.0,
-        theta_max=arguments.theta_max or 500.0,
+        theta_max=arguments.theta_max or THETA_MAX,
         discount=arguments.discount,
         max_iter=arguments.max_iter,
         tol=arguments.tol,
@@ -103,7 +104,7 @@ def _method(arguments: argparse.Namespace) -> str:
     for wrong, what in (
         (method == "em", "--method em"),
         (arguments.entropy != "causal", f"--entropy {arguments.entropy}"),
-        (arguments.solver != "lbfgs", f"--solver {arguments.solver}"),
+        (arguments.solver == "paper", "--solver paper"),
         (arguments.ridge > 0, "--ridge"),
         (arguments.features is not None, "--features"),
     ):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from messirl import __version__
+from messirl._defaults import THETA_MAX
 from messirl.cli.common import as_json, begin, note, remarks, say
 from messirl.cli.model import with_features
 from messirl.cli.reading import Data, read_data
@@ -18,7 +19,6 @@ from messirl.report.images import render, save
 from messirl.report.progress import Progress
 from messirl.report.selection_figures import gains_figure
 from messirl.selection import LAMBDAS, MESSICV, NothingHeldOut, bootstrap, nested_score, stability
-from messirl.similarity import RBF
 
 OPTIONS = ("expert", "unlabelled", "test", "n_expert", "n_unlabelled", "features")
 
@@ -139,7 +139,7 @@ def _intervals(arguments: argparse.Namespace, model: MESSICV, mdp: Any) -> dict[
 def _stability(arguments: argparse.Namespace, mdp: Any, data: Data) -> list[dict[str, float]]:
     """λ0 by λ0, each with the same draws."""
     assert data.unlabelled is not None
-    model = MESSI(RBF("median", standardise=True), theta_max=arguments.theta_max, max_iter=300)
+    model = MESSI(theta_max=arguments.theta_max)
     lambdas, rows = arguments.lambdas or LAMBDAS, []
     with Progress("stability") as progress:
         for i, x in enumerate(lambdas, start=1):
@@ -155,7 +155,7 @@ def _next(arguments: argparse.Namespace, model: MESSICV) -> list[str]:
     given = [(name, getattr(arguments, name)) for name in OPTIONS]
     words = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in given if value is not None]
     words += [f"--seed {arguments.seed}"] if arguments.seed else []
-    words += [f"--theta-max {arguments.theta_max:g}"] if arguments.theta_max != 500.0 else []
+    words += [f"--theta-max {arguments.theta_max:g}"] if arguments.theta_max != THETA_MAX else []
     data = " ".join([folder, *words])
     if chosen.method == "MESSI":
         out = [f"messirl fit {data} --lambda0 {chosen.lambda0:g}"]

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.lib.recfunctions as rfn
 from scipy.special import logsumexp
 
+from messirl._defaults import EM_SOLVER, ENTROPY, MAX_ITER, STEP_SIZE, STEPS_PER_ROUND, THETA_MAX, TOL
 from messirl.estimators.base import IRLEstimator
 from messirl.objective import Objective
 from messirl.optimise import Result
@@ -24,20 +25,20 @@ from messirl.problem.trajectories import Trajectories
 class EMMaxEnt(IRLEstimator):
     """EM-MaxEnt with η = `steps_per_round` iterations of the solver between two E-steps, `max_iter` in all.
 
-    The default solver is the paper's: fixed gradient steps. `weights_` are the weights of the last E-step over the
-    trajectories, experts first; `history_` also has the effective sample size 1/Σ w².
+    The default solver is the paper's: fixed gradient steps. `weights_` are the weights of the last E-step over
+    the trajectories, experts first; `history_` also has the effective sample size 1/Σ w².
     """
 
     def __init__(
         self,
         *,
-        steps_per_round: int = 1,
-        theta_max: float | None = 500.0,
-        entropy: str = "causal",
-        solver: str = "paper",
-        step_size: float = 1.0,
-        max_iter: int = 100,
-        tol: float = 1e-6,
+        steps_per_round: int = STEPS_PER_ROUND,
+        theta_max: float | None = THETA_MAX,
+        entropy: str = ENTROPY,
+        solver: str = EM_SOLVER,
+        step_size: float = STEP_SIZE,
+        max_iter: int = MAX_ITER,
+        tol: float = TOL,
         theta_init: Any = None,
         random_state: Any = None,
         callback: Any = None,

@@ -61,7 +61,7 @@ class MDP:
         features: Any,
         *,
         start: npt.ArrayLike | None = None,
-        discount: float = 0.95,
+        discount: float,
         horizon: int | None = None,
         terminal: npt.ArrayLike | None = None,
         allowed: npt.ArrayLike | None = None,

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from messirl._defaults import ENTROPY, MAX_ITER, THETA_MAX, TOL
 from messirl.estimators.maxent import MaxEntIRL
 from messirl.objective import Objective
 from messirl.optimise import lbfgs
@@ -91,10 +92,10 @@ class Bench:
         unlabelled: Trajectories | None,
         *,
         reference: Any,
-        theta_max: float = 500.0,
-        entropy: str = "causal",
-        max_iter: int = 300,
-        tol: float = 1e-6,
+        theta_max: float = THETA_MAX,
+        entropy: str = ENTROPY,
+        max_iter: int = MAX_ITER,
+        tol: float = TOL,
         alike: npt.NDArray[np.bool_] | None = None,
     ) -> None:
         self.mdp, self.expert, self.entropy = mdp, expert, entropy
