@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from messirl._defaults import CV, INFLUENTIAL
+from messirl._defaults import AIM, CV, INFLUENTIAL
 from messirl.cli.common import Parser, count, path
 from messirl.cli.data import add_data
 from messirl.cli.model import add_model
@@ -29,6 +29,7 @@ def add(made: Parser) -> None:
     )
     group.add_argument("--cv", type=count, default=CV, metavar="K", help=f"folds of the experts ({CV})")
     group.add_argument("--groups", metavar="COLUMN", help="hold out whole groups: a column of trajectory_meta")
+    group.add_argument("--aim", choices=("imitation", "prediction"), default=AIM, help=f"as of messirl select ({AIM})")
     made.add_argument("--out", type=path, default="out/diagnosis", help="folder of the results (out/diagnosis)")
     made.add_argument("--json", action="store_true", help="print diagnosis.json instead of a summary")
 

@@ -45,7 +45,7 @@ def diagnosis(arguments: argparse.Namespace) -> int:
     features = list(mdp.feature_names or [f"feature {j}" for j in range(mdp.n_features)])
     begin(arguments.out)
     notes = watched(model, arguments.max_iter, mdp, data.expert, data.unlabelled)
-    say("messirl: what do the experts alone teach?")
+    say("messirl: what do held-out experts gain from them?")
     with Progress("leaving out") as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is to be said of the data was said above
         try:
@@ -57,6 +57,7 @@ def diagnosis(arguments: argparse.Namespace) -> int:
                 influential=arguments.influential,
                 cv=arguments.cv,
                 groups=groups,
+                aim=arguments.aim,
                 random_state=arguments.seed,
                 progress=progress,
             )
@@ -99,6 +100,9 @@ def _summary(record: Diagnosed) -> dict[str, Any]:
     return {
         "verdict": found.verdict,
         "evidence": found.evidence,
+        "recommended": None
+        if found.choice is None
+        else {"candidate": str(found.choice.candidate), "reason": found.choice.reason},
         "expert_likeness": found.likeness.expert,
         "unlabelled_likeness": found.likeness.mean,
         "alike": int(found.likeness.alike.sum()),

@@ -97,6 +97,7 @@ def _chosen(model: MESSICV, data: Data) -> dict[str, Any]:
             "lambda0": model.candidate_.lambda0,
         },
         "reason": model.reason_,
+        "verdict": model.verdict_,
         "likeness": None
         if like is None
         else {"expert": like.expert, "unlabelled": like.mean, "alike": int(like.alike.sum())},
@@ -185,6 +186,8 @@ def _text(out: Path, summary: dict[str, Any], *, drawn: bool) -> str:
         gain = f"{row['gain']:+9.4f} ± {row['gain_se']:.4f}" if i else f"{'':18}"
         lines.append(f"{mark} {row['score']:9.4f} {row['calibrated']:11.4f} {gain}  {row['candidate']}")
     lines += ["", f"chosen: {chosen['candidate']}", f"because: {summary['reason']}"]
+    if summary["verdict"] is not None:
+        lines.append(f"diagnosis: the unlabelled trajectories {summary['verdict']}")
     if summary["likeness"] is not None:
         like = summary["likeness"]
         lines.append(

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 SHOWN = 10  # rows of each table
 HEAVIEST = 4  # features of a direction
 MEANING = {
-    "help": "The unlabelled trajectories help: as a whole they behave as the experts teach.",
-    "do not matter": "The unlabelled trajectories do not matter: the experts tell them neither from their own nor from "
-    "chance.",
-    "hurt": "The unlabelled trajectories hurt: as a whole they are better explained by chance than by the experts.",
+    "help": "The unlabelled trajectories help: what is recommended uses them.",
+    "do not matter": "The unlabelled trajectories do not matter: what is recommended does not use them, and they would "
+    "do no harm either.",
+    "hurt": "The unlabelled trajectories hurt: leave them out.",
 }
 
 

@@ -21,7 +21,7 @@ from messirl.problem.counts import feature_counts
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Trajectories
 from messirl.selection.candidates import LAMBDAS, Bench, Candidate, block_of, candidates
-from messirl.selection.choice import choose, choose_best
+from messirl.selection.choice import MARGIN, decide, verdict
 from messirl.selection.likeness import Likeness, likeness
 from messirl.selection.validation import SCALES, NothingHeldOut, cross_validate, splits
 from messirl.similarity import DEFAULT, CompleteGraph
@@ -49,7 +49,7 @@ class MESSICV(IRLEstimator):
         aim: str = AIM,
         cv: int = CV,
         baselines: bool = True,
-        margin: float = 0.005,
+        margin: float = MARGIN,
         theta_max: float = THETA_MAX,
         entropy: str = ENTROPY,
         max_iter: int = MAX_ITER,
@@ -117,8 +117,8 @@ class MESSICV(IRLEstimator):
             mdp, every, pairs, unlabelled, scales=scales, screen=screen, progress=self.callback, **options
         )
         self.validation_ = found
-        imitate = self.aim == "imitation"
-        self.choice_ = choose(found, self.likeness_, margin=self.margin) if imitate else choose_best(found)
+        self.choice_ = decide(found, self.likeness_, aim=self.aim, margin=self.margin)
+        self.verdict_ = None if unlabelled is None else verdict(found, self.choice_, self.likeness_, margin=self.margin)
         self.candidate_, self.reason_ = self.choice_.candidate, self.choice_.reason
         found_by = self._estimator(self.candidate_, options["reference"], mdp, expert, unlabelled)
         self.best_estimator_, self.fitted_to_ = found_by  # as in best_estimator_.fit(mdp, *fitted_to_)
