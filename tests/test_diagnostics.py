@@ -166,6 +166,7 @@ def test_a_direction_names_its_heaviest_features():
 # ------------------------------------------------------------ verdict
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # some choices settle no weights
 def test_the_diagnosis_recommends_what_selection_chooses_and_says_what_it_gains():
     mdp, expert, unlabelled = grid_world()
     model = MESSI(SIMILARITY, lambda0=5.0).fit(mdp, expert, unlabelled)

@@ -12,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from roads import network, trips
+from sklearn.exceptions import ConvergenceWarning
 from worlds import drawn, maze, random_mdp
 
 from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL, Trajectories
 from messirl.estimators import estimation_table
+from messirl.estimators.baselines import below_chance
 from messirl.problem.units import feature_spread, spread_of
 from messirl.similarity import RBF
 
@@ -154,19 +156,15 @@ def test_a_fit_that_nothing_holds_makes_no_remark():
     assert model.standing_.names(mdp) == {"box": [], "penalty": [], "unidentified": [], "unsettled": []}
 
 
-@quiet
 def test_weights_that_run_on_are_not_called_converged_and_are_named():
     mud = np.isin(np.arange(16), [5, 9])
     mdp = maze(4, 4, np.column_stack([np.ones(16), mud]), discount=1.0, terminal=np.arange(16) == 15)
     mdp = named(mdp, ["steps", "mud"])
     dry = Trajectories.from_lists([[0, 1, 2, 3, 7, 11, 15], [0, 1, 2, 6, 2, 3, 7, 11, 15]])
-    model = MaxEntIRL(theta_max=None).fit(mdp, dry)
+    with pytest.warns(ConvergenceWarning, match=r"Not settled: 'mud'\. Hardly anything in the data holds them: add"):
+        model = MaxEntIRL(theta_max=None).fit(mdp, dry)
     assert not model.converged_
     assert model.standing_.names(mdp)["unsettled"] == ["mud"]
-    assert model.remarks_ == [
-        "the weight of 'mud' is not settled: it would go on, and the objective hardly change. Add a penalty, or "
-        "trajectories that say more about it"
-    ]
 
 
 # ------------------------------------------------------------ convergence
@@ -227,3 +225,69 @@ def test_moves_that_are_not_allowed_do_not_count_for_the_spread():
     transitions[0, :, 1] = 1.0
     mdp = MDP(transitions, features, discount=1.0, terminal=[False, True])
     assert_allclose(feature_spread(mdp), 1.0)
+
+
+# ------------------------------------------------------------ values no unit should have
+
+
+@pytest.mark.parametrize(("value", "said"), [(1e200, "goes up to"), (1e-200, "goes up to only")])
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_values_that_cannot_be_computed_with_are_refused_by_name(value, said, as_sparse):
+    mdp, _, _ = case("finite")
+    table = np.array(mdp.features)
+    table[:, 1] *= value
+    features = sp.csr_array(table) if as_sparse else table
+    with pytest.raises(ValueError, match=rf"feature 'length' {said} \d"):
+        mdp.replace(features=features, feature_names=["view", "length", "noise"])
+
+
+def test_costs_in_millimetres_are_no_obstacle_where_trips_end():
+    mdp, expert, _ = case("roads")
+    model = MaxEntIRL().fit(in_other_units(mdp, np.array([1e6, 1.0, 1.0])), expert)
+    assert model.converged_
+    assert_allclose(model.theta_[0] * 1e6, MaxEntIRL().fit(mdp, expert).theta_[0], rtol=1e-5)
+
+
+def test_costs_too_small_for_the_box_are_named_where_trips_end():
+    mdp, expert, _ = case("goals")
+    mdp = named(in_other_units(mdp, np.array([1e-6, 1e-6])), ["length", "slope"])
+    with pytest.raises(ValueError, match=r"theta_max=500 no step can cost enough .* on '(length|slope)', whose values"):
+        MaxEntIRL().fit(mdp, expert)
+
+
+# ------------------------------------------------------------ starts
+
+
+@pytest.mark.parametrize("fit", [MaxEntIRL().fit, MESSI().fit, EMMaxEnt().fit])
+@pytest.mark.parametrize("who", ["expert", "unlabelled"])
+def test_a_start_that_excludes_a_beginning_that_was_seen_is_refused(fit, who):
+    mdp, every, _ = case("finite")
+    elsewhere = np.flatnonzero(every.first != 0)
+    here = np.flatnonzero(every.first == 0)
+    parts = {"expert": every[here], "unlabelled": every[here]} | {who: every[np.append(here, elsewhere[:2])]}
+    mdp = mdp.replace(start=np.eye(5)[0], state_names=list("abcde"))
+    with pytest.raises(
+        ValueError, match=rf"{who}: trajectory \d+ begins in state '[bcde]', and 1 more .* probability 0"
+    ):
+        fit(mdp, parts["expert"], parts["unlabelled"])
+
+
+def test_with_goals_any_beginning_goes():
+    mdp, expert, _ = case("goals")
+    MaxEntIRL().fit(mdp.replace(start=np.eye(16)[0]), expert)
+
+
+# ------------------------------------------------------------ a score below chance
+
+
+def test_a_score_below_chance_on_the_experts_themselves_is_explained():
+    mdp, expert, _ = case("endless")
+    model = MaxEntIRL().fit(mdp, expert)
+    assert below_chance(model, expert) is None
+    other = case("endless", 1)
+    poor = MaxEntIRL(ridge=1e-3).fit(other[0], other[1])
+    poor.reward_ = -5.0 * poor.reward_
+    said = below_chance(poor, other[1])
+    assert said.startswith("on the trajectories it was fitted to, the model scores -")
+    assert "counts discounted by 0.8 a step, and the score does not discount" in said
+    assert "the penalty keeps" in said

@@ -10,12 +10,12 @@ from typing import Any
 
 from messirl import __version__
 from messirl._defaults import THETA_MAX
-from messirl.cli.common import as_json, begin, say
+from messirl.cli.common import as_json, begin, note, say
 from messirl.cli.model import make_model, make_similarity, with_features
 from messirl.cli.reading import Data, read_data
 from messirl.cli.watching import watched
 from messirl.estimators import MESSI, estimation_table, next_state_accuracy
-from messirl.estimators.baselines import Comparison, compare, uniform_score
+from messirl.estimators.baselines import Comparison, below_chance, compare, uniform_score
 from messirl.problem.files import beside
 from messirl.report.fit import write_fit_report
 from messirl.report.fit_record import FitRecord, Score
@@ -56,6 +56,10 @@ def fit(arguments: argparse.Namespace) -> int:
         if not arguments.no_baselines:
             scores += _baselines(arguments, mdp, data, model)
         table = _table(model, data)
+        odd = below_chance(model, data.expert)
+    if odd is not None:
+        note(odd)
+        notes.append(odd)
     summary = {**_summary(arguments, model, data, scores, table, notes), "dynamics": dynamics}
     with beside(arguments.out / "fit.json") as part:
         part.write_text(as_json(summary) + "\n", encoding="utf-8")
@@ -136,6 +140,7 @@ def _summary(
         "method": type(model).__name__,
         "trajectories": data.counts,
         "theta": dict(zip(names, model.theta_.tolist(), strict=True)),
+        "held": model.standing_.names(model.mdp_),
         "converged": bool(model.converged_),
         "termination": model.termination_,
         "iterations": model.n_iter_,

@@ -16,7 +16,7 @@ def watched(model: Any, max_iter: int, *data: Any) -> list[str]:
         model.callback = lambda state: progress(state["iteration"], max_iter)
         model.fit(*data)
     model.callback = None
-    notes = remarks(heard)
+    notes = [*remarks(heard), *getattr(model, "remarks_", ())]
     for text in notes:
         note(text)
     return notes

@@ -220,7 +220,7 @@ class IRLEstimator(BaseEstimator):
 
     @property
     def remarks_(self) -> list[str]:
-        """Which weights the box or the penalty holds, or nothing does, and what to do: one sentence for each kind."""
+        """Which weights the box or the penalty holds, and what to do about it, in sentences."""
         self._fitted()
         return list(self.standing_.remarks(self.mdp_, self.theta_))
 
@@ -253,7 +253,12 @@ class IRLEstimator(BaseEstimator):
             f"{result.move[worst]:.2g} of its size or its unit, where tol asks for {self.tol:.2g}"
         )
         loose = self.standing_.unsettled
-        return f"{said}; not settled: {some_features(self.mdp_, loose)}" if loose else said
+        if not loose:
+            return said
+        return (
+            f"{said}. Not settled: {some_features(self.mdp_, loose)}. Hardly anything in the data holds them: add a "
+            "penalty, or trajectories that say more about them"
+        )
 
     def _set_policy(self) -> None:
         if self.goals_ is not None:

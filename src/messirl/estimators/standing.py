@@ -40,7 +40,7 @@ class Standing:
         return {kind: [names[j] for j in which] for kind, which in vars(self).items()}
 
     def remarks(self, mdp: MDP, theta: Floats) -> Iterator[str]:
-        """One sentence for each kind: which weights, and what to do."""
+        """What box and penalty hold, and what to do; the rest is said in warnings."""
         unit = feature_spread(mdp)
         if self.box:
             small = min(self.box, key=lambda j: float(unit[j]))
@@ -54,11 +54,6 @@ class Standing:
                 f"the penalty holds the weight of {some_features(mdp, self.penalty)}: the model follows less than half "
                 "of what the experts show there. Weaken the penalty, or give the feature in a smaller unit, so that "
                 "its values are larger"
-            )
-        if self.unsettled:
-            yield (
-                f"the weight of {some_features(mdp, self.unsettled)} is not settled: it would go on, and the objective "
-                "hardly change. Add a penalty, or trajectories that say more about it"
             )
 
 
