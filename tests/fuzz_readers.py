@@ -238,6 +238,8 @@ def content(problem: Problem) -> dict[str, object]:
         "start": plain(mdp.start),
         "xy": plain(problem.xy),
         "state_columns": {name: plain(column) for name, column in problem.state_columns.items()},
+        "edge_columns": {name: plain(column) for name, column in problem.edge_columns.items()},
+        "step_columns": {name: plain(column) for name, column in problem.step_columns.items()},
         "trajectory_ids": list(ids),
         "trajectories": [one.states.tolist() for one in trajectories],
         "actions": [plain(one.actions) for one in trajectories],
@@ -273,7 +275,7 @@ def round_trip(folder: Path, copy: Path, form: str) -> str:
     """Write what was read, and read it again; "same", or "refused" where CSV cannot hold it."""
     problem = read_problem(folder)
     try:
-        write_problem(problem, copy, format=form)
+        write_problem(problem, copy, format=form, overwrite=True)
     except InputError:
         if form == "csv":
             return "refused"
@@ -327,7 +329,7 @@ def main() -> None:
         seeds, parquet = corpus(), []
         for files in seeds:
             put(files, place / "folder")
-            write_problem(read_problem(place / "folder"), place / "copy")
+            write_problem(read_problem(place / "folder"), place / "copy", overwrite=True)
             parquet.append({path.name: path.read_bytes() for path in (place / "copy").iterdir()})
         for case in range(arguments.count):
             at = time.perf_counter()

@@ -320,7 +320,7 @@ def test_check_says_everything_that_is_wrong_at_once(capsys, tmp_path):
     written = capsys.readouterr()
     for part in ("moon", "'sea'", "step 2 follows step 0", "zoe", "has no discount", "5 faults in"):
         assert part in written.out
-    assert "edges.csv, row 0: " in written.out
+    assert "edges.csv, row 2: " in written.out
     assert "Traceback" not in written.err + written.out
     assert cli.main(["check", str(wrong), "--json"]) == 2
     found = read_json(capsys.readouterr().out)

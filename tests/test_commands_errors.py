@@ -173,7 +173,7 @@ def test_a_package_that_is_missing_is_named_with_how_to_get_it(capsys, place, mo
 def test_the_row_of_a_table_that_is_wrong_is_named(capsys, tmp_path):
     edges = "from,to,action\ngate,pond,east\npond,moon,west\n"
     park(tmp_path / "park", edges__csv=edges)
-    assert "edges.csv, row 1: to 'moon' is not a known state" in wrong(capsys, tmp_path, ["fit", "@park"])
+    assert "edges.csv, row 3: to 'moon' is not a known state" in wrong(capsys, tmp_path, ["fit", "@park"])
 
 
 # ------------------------------------------------------------ faults of ours

@@ -62,7 +62,9 @@ def recordings_from_table(path: str | PathLike[str]) -> list[Recording]:
     wrong = np.flatnonzero(step != expected)
     if wrong.size:
         row = int(wrong[0])
-        raise InputError(where, f"step is {step[row]}, not {expected[row]}", "sort the rows, count steps from 0", row)
+        raise InputError(
+            where, f"step is {step[row]}, not {expected[row]}", "sort the rows, count steps from 0", row + 2
+        )
     begins = np.flatnonzero(first)
     if np.unique(ids[begins]).size != begins.size:
         raise InputError(where, "the rows of a trajectory_id do not lie together", "sort the rows")
@@ -143,8 +145,8 @@ def _column(where: str, table: Any, name: str, rows: Array | None = None) -> Arr
     if wrong.size:
         row = int(wrong[0])
         if wanted[row]:
-            raise InputError(where, f"{name} is empty", "fill it in", row)
-        raise InputError(where, f"{name} is given where its trajectory ends", "leave it empty there", row)
+            raise InputError(where, f"{name} is empty", "fill it in", row + 2)
+        raise InputError(where, f"{name} is given where its trajectory ends", "leave it empty there", row + 2)
     return np.asarray(column.drop_null().to_numpy(zero_copy_only=False))
 
 
