@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from messirl._words import did_you_mean
 from messirl.cli.common import Parser, count, not_negative, number, positive
 
 TYPE_CHECKING = False
@@ -93,7 +94,8 @@ def with_features(mdp: Any, names: str | None) -> Any:
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     for name in wanted:
         if name not in known:
-            raise ValueError(f"--features: there is no feature {name!r}; there are {', '.join(known)}")
+            close = did_you_mean(name, known)
+            raise ValueError(f"--features: there is no feature {name!r}; there are {', '.join(known)}{close}")
     if not wanted:
         raise ValueError("--features names none: give at least one")
     columns = [known.index(name) for name in wanted]

@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from messirl import __version__
-from messirl.cli.common import as_json, begin
+from messirl.cli.common import as_json
 from messirl.cli.fitting import text_of
 from messirl.cli.model import make_similarity
 from messirl.cli.reading import divide
+from messirl.cli.results import begin
 from messirl.cli.watching import watched
 from messirl.dynamics import FittedMESSI
 from messirl.dynamics.features import RadialGrid, Squares
@@ -80,11 +81,11 @@ def fit_recordings(arguments: argparse.Namespace) -> int:
         "version": __version__,
         "command": shlex.join(["messirl", *arguments.words]),
     }
-    begin(arguments.out)
-    with beside(arguments.out / "fit.json") as part:
-        part.write_text(as_json(summary) + "\n", encoding="utf-8")
+    out = begin(arguments.out, ("fit.json", "policy.parquet"))
     left = np.concatenate([one.observations[:-1] for one in learnt])
     _write_policy(model, np.unique(left, axis=0), arguments.out / "policy.parquet")
+    out.write_summary("fit.json", summary)
+    out.remark()
     if arguments.json:
         print(as_json(summary))
     else:
@@ -162,12 +163,8 @@ def _columns(source: str, found: list[Recording]) -> dict[str, Any]:
         start = np.repeat(first, [len(one) + 1 for one in found])
         wrong = np.flatnonzero([a != b and not (a != a and b != b) for a, b in zip(values, values[start], strict=True)])
         if wrong.size:
-            raise InputError(
-                table.where,
-                f"{name} changes within a trajectory",
-                "give one value for all of its rows",
-                int(wrong[0]),
-            )
+            what = f"{name} changes within a trajectory"
+            raise table.error(what, "give one value for all of its rows", int(wrong[0]))
         out[name] = values[first]
     return out
 

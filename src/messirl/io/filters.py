@@ -47,15 +47,14 @@ def select(meta: Mapping[str, Array], expression: str) -> Bools:
 
 
 def matching(meta: Mapping[str, Array], expression: str, called: str = "") -> npt.NDArray[np.int64]:
-    """Rows that satisfy the expression; where none does, InputError with the values there are in its columns.
+    """Rows that satisfy the expression; where none does, ValueError with the values there are in its columns.
 
     called : what the error calls the filter, such as an option of a command
     """
     mask, named = _parsed(meta, expression)
     if not mask.any():
         there = "; ".join(f"{name!r} holds {most_frequent(np.asarray(meta[name]))}" for name in named)
-        where = f"{called} {expression!r}" if called else _quoted(expression)
-        raise InputError(where, "takes no trajectory", there)
+        raise ValueError(f"{called or 'the filter'} {expression!r} takes no trajectory: {there}")
     return np.flatnonzero(mask)
 
 
