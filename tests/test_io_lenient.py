@@ -233,6 +233,11 @@ def test_a_column_that_is_almost_called_like_one_that_is_used_is_noted(folder):
     assert problem.notes == ("states.csv: column 'Terminal' is kept, but not used; did you mean 'terminal'?",)
 
 
+def test_edges_that_are_not_used_are_noted(folder):
+    (folder / "states.csv").write_text("state,f_a,terminal\n0,1,no\n1,1,no\n2,1,yes\n")
+    assert read_problem(folder).notes == ("edges.csv: 1 row leaves a terminal state or has probability 0: not used",)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -21,6 +21,7 @@ from messirl.cli.results import begin
 from messirl.cli.watching import watched
 from messirl.dynamics import FittedMESSI
 from messirl.dynamics.features import RadialGrid, Squares
+from messirl.io.checks import as_whole
 from messirl.io.errors import InputError
 from messirl.io.recording_files import recordings_from_numpy, recordings_from_table
 from messirl.io.recordings import Recording
@@ -152,20 +153,21 @@ def _recordings(source: str) -> tuple[list[Recording], dict[str, Any]]:
 
 
 def _columns(source: str, found: list[Recording]) -> dict[str, Any]:
-    """Further columns of a table, one value a trajectory."""
+    """Further columns of a table, one value per trajectory."""
     table = load_table(source)
-    first = np.concatenate([[0], np.cumsum([len(one) + 1 for one in found])])[:-1]
+    ids = as_whole(table.column("trajectory_id")).array().tolist()
+    first = {name: row for row, name in reversed(list(enumerate(ids)))}
+    start = np.array([first[name] for name in ids])
     out = {}
     for name in table.names:
         if name in ("trajectory_id", *OF_STEPS) or name.startswith(("o_", "a_")):
             continue
         values = table.column(name).array()
-        start = np.repeat(first, [len(one) + 1 for one in found])
         wrong = np.flatnonzero([a != b and not (a != a and b != b) for a, b in zip(values, values[start], strict=True)])
         if wrong.size:
             what = f"{name} changes within a trajectory"
             raise table.error(what, "give one value for all of its rows", int(wrong[0]))
-        out[name] = values[first]
+        out[name] = values[[first[one.id] for one in found]]
     return out
 
 

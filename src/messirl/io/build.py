@@ -102,6 +102,10 @@ def build(faults: Faults, tables: dict[str, Table], settings: Settings | None) -
     called = _array(steps.ids)
     plain = called.dtype.kind == "i" and np.array_equal(called, np.arange(called.size))
     at = _rows_of_moves(mdp, edges)
+    if at.size < edges.source.size:
+        n, where = edges.source.size - at.size, tables["edges"].where
+        rows = f"{n} rows leave" if n > 1 else "1 row leaves"
+        faults.notes.append(f"{where}: {rows} a terminal state or {'have' if n > 1 else 'has'} probability 0: not used")
     return Problem(
         mdp,
         trajectories,

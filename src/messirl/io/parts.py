@@ -237,10 +237,39 @@ def read_steps(faults: Faults, table: Table, states: Ids | None, actions: Ids | 
     if not has_columns(faults, table, "trajectory_id", "step", "state"):
         return None
     visited = np.zeros(table.n_rows, dtype=np.int64) if states is None else states.find(faults, table, "state")
-    name = id_column(faults, table, "trajectory_id")
-    step = _whole(faults, table, "step")
     kept = _kept(faults, table, STEP_COLUMNS)
     remark_columns(faults, table, kept, STEP_COLUMNS)
+    found = read_order(faults, table)
+    if found is None:
+        return None
+    begins = np.ones(table.n_rows, dtype=bool)
+    begins[1:] = np.diff(found.trajectory) != 0
+    taken = None
+    if "action" in table.cells and actions is not None:
+        taken = _actions(faults, table, actions, begins, found.rows)
+    columns = {key: values[found.rows] for key, values in kept.items()}
+    offsets = np.append(np.flatnonzero(begins), table.n_rows)
+    return Steps(found.ids, visited[found.rows], offsets, taken, found.rows, found.first, columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """Rows of a table sorted by trajectory and step.
+
+    rows : the row of the table in each place;  trajectory : its number 0, 1, … in the order in which they first occur
+    first : what the table calls the first step, 0 or 1
+    """
+
+    ids: Ids
+    rows: Ints
+    trajectory: Ints
+    first: int
+
+
+def read_order(faults: Faults, table: Table) -> Order | None:
+    """`trajectory_id` and `step`: rows in any order, steps without a gap from 0, or all of them from 1."""
+    name = id_column(faults, table, "trajectory_id")
+    step = _whole(faults, table, "step")
     if name is None or step is None:
         return None
     _, rank, code = np.unique(codes(name), return_index=True, return_inverse=True)
@@ -252,15 +281,9 @@ def read_steps(faults: Faults, table: Table, states: Ids | None, actions: Ids | 
     begins = np.ones(table.n_rows, dtype=bool)
     begins[1:] = came[1:] != came[:-1]
     base = _check_steps(faults, table, name, step, begins, order)
-    taken = None
-    if "action" in table.cells and actions is not None:
-        taken = _actions(faults, table, actions, begins, order)
-    first = np.flatnonzero(begins)
-    named = order[first]
+    named = order[begins]
     labels = name.text.take(pa.array(named)) if name.kind == "text" else pa.array(name.values[named])
-    columns = {key: values[order] for key, values in kept.items()}
-    ids, offsets = Ids("trajectory", first.size, labels), np.append(first, table.n_rows)
-    return Steps(ids, visited[order], offsets, taken, order, base, columns)
+    return Order(Ids("trajectory", named.size, labels), order, np.cumsum(begins) - 1, base)
 
 
 def _check_steps(faults: Faults, table: Table, name: Column, step: Ints, begins: Bools, order: Ints) -> int:
