@@ -193,6 +193,7 @@ def test_a_write_that_is_killed_at_any_moment_leaves_the_old_problem_or_the_new_
         seen.add(which[0])
         assert (folder / "mine.txt").read_text() == "mine"
         write_problem(rich, folder, format="csv", overwrite=True)
+        assert not [name for name in names(folder) if name.startswith(".")]
         assert fuzz_readers.same(fuzz_readers.content(read_problem(folder)), contents[0]), "the next one tidies up"
         moment += 1
     assert seen == {0, 1}

@@ -56,7 +56,9 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     out.parent.mkdir(parents=True, exist_ok=True)
     write_trajectories(drawn, out, model.mdp_, labels=labels, overwrite=replace)
-    print(f"{out}: {len(drawn)} trajectories of {drawn.lengths.min()} to {drawn.lengths.max()} states")
+    print(
+        f"{out}: {len(drawn)} trajector{'y' if len(drawn) == 1 else 'ies'} of {drawn.lengths.min()} to {drawn.lengths.max()} states"
+    )
     return 0
 
 

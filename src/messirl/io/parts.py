@@ -107,7 +107,7 @@ def read_states(faults: Faults, table: Table) -> States:
     else:
         used -= {"x", "y"}
     found.columns = {name: values[order] for name, values in _kept(faults, table, used).items()}
-    remark_columns(faults, table, found.columns, STATE_COLUMNS)
+    remark_columns(faults, table, found.columns, STATE_COLUMNS[1:])
     return found
 
 
@@ -169,7 +169,7 @@ def read_edges(faults: Faults, table: Table, states: Ids | None, given: Ids | No
         wrong = (probability < 0) | (probability > 1 + SUM_TOLERANCE)
         faults.rows(table, wrong, lambda row: f"probability is {probability[row]:g}", "it lies in [0, 1]")
     kept = _kept(faults, table, {*EDGE_COLUMNS, *names})
-    remark_columns(faults, table, kept, EDGE_COLUMNS)
+    remark_columns(faults, table, kept, ("probability",))
     if not has_columns(faults, table, "from", "to", "action") or states is None:
         return None
     before = len(faults.found)
@@ -238,7 +238,7 @@ def read_steps(faults: Faults, table: Table, states: Ids | None, actions: Ids | 
         return None
     visited = np.zeros(table.n_rows, dtype=np.int64) if states is None else states.find(faults, table, "state")
     kept = _kept(faults, table, STEP_COLUMNS)
-    remark_columns(faults, table, kept, STEP_COLUMNS)
+    remark_columns(faults, table, kept, ("action",))
     found = read_order(faults, table)
     if found is None:
         return None

@@ -15,6 +15,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 REPLACING = ".messirl-replacing"
+HIDDEN = ".messirl-part-"  # how the folders begin in which files are made ready
 
 
 def current(folder: Path) -> Path:
@@ -27,7 +28,7 @@ def replace_files(folder: Path, files: Mapping[str, bytes], known: Collection[st
     made = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     _finish(folder, known)
-    new = folder / f".messirl-new-{uuid.uuid4().hex}"
+    new = _hidden(folder)
     try:
         new.mkdir()
         for name, content in files.items():
@@ -39,6 +40,12 @@ def replace_files(folder: Path, files: Mapping[str, bytes], known: Collection[st
             folder.rmdir()
         raise
     _finish(folder, known)
+    for left in folder.glob(f"{HIDDEN}*"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _hidden(folder: Path) -> Path:
+    return folder / f"{HIDDEN}{uuid.uuid4().hex}"
 
 
 def _finish(folder: Path, known: Collection[str]) -> None:
@@ -47,15 +54,14 @@ def _finish(folder: Path, known: Collection[str]) -> None:
     if not new.is_dir():
         return
     names = [path.name for path in new.iterdir()]
+    ready = _hidden(folder)
+    ready.mkdir()
     for name in names:
-        part = folder / f".{name}.{uuid.uuid4().hex}"
         try:
-            os.link(new / name, part)
+            os.link(new / name, ready / name)
         except OSError:  # a file system without links
-            shutil.copyfile(new / name, part)
-        os.replace(part, folder / name)
+            shutil.copyfile(new / name, ready / name)
+        os.replace(ready / name, folder / name)
     for name in set(known) - set(names):
         (folder / name).unlink(missing_ok=True)
-    done = folder / f".messirl-done-{uuid.uuid4().hex}"
-    os.replace(new, done)
-    shutil.rmtree(done, ignore_errors=True)
+    os.replace(new, _hidden(folder))
