@@ -56,9 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     out.parent.mkdir(parents=True, exist_ok=True)
     write_trajectories(drawn, out, model.mdp_, labels=labels, overwrite=replace)
-    print(
-        f"{out}: {len(drawn)} trajector{'y' if len(drawn) == 1 else 'ies'} of {drawn.lengths.min()} to {drawn.lengths.max()} states"
-    )
+    many = "1 trajectory" if len(drawn) == 1 else f"{len(drawn)} trajectories"
+    print(f"{out}: {many} of {drawn.lengths.min()} to {drawn.lengths.max()} states")
     return 0
 
 
