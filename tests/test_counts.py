@@ -10,6 +10,7 @@ from worlds import drawn, maze, random_mdp, ring, without_actions
 
 from messirl import MDP, MaxEntIRL, Trajectories, feature_counts
 from messirl.problem import check_trajectories
+from messirl.problem.faults import start_faults, trajectory_faults
 
 
 def loop(mdp, trajectories):
@@ -248,3 +249,42 @@ def test_an_mdp_without_any_move_refuses_every_step():
     with pytest.raises(ValueError, match="it goes on after terminal state 0"):
         feature_counts(mdp, Trajectories.from_lists([[0, 1]]))
     assert_array_equal(feature_counts(mdp, Trajectories.from_lists([[1]])), [[0.0, 1.0]])
+
+
+def test_every_fault_is_found_and_not_only_the_first():
+    transitions = np.zeros((5, 2, 5))
+    transitions[0, 0, 1] = transitions[0, 1, 2] = transitions[1, 0, 0] = transitions[2, 0, 3] = 1.0
+    mdp = MDP(transitions, np.eye(5), terminal=np.arange(5) == 3)  # state 4 is a dead end
+    some = Trajectories.from_lists(
+        [[0, 1, 0], [0, 3, 0], [1, 0, 1], [4], [0, 2, 1]], actions=[[0, 0], [0, 1], [1, 0], [], [0, 0]]
+    )
+    found = [(fault.kind, fault.trajectory, fault.step) for fault in trajectory_faults(mdp, some)]
+    assert found == [
+        ("terminal", 1, 1),
+        ("dead end", 3, 0),
+        ("move", 1, 0),
+        ("not allowed", 2, 0),
+        ("move", 4, 0),
+        ("move", 4, 1),
+    ]
+    says = [fault.what("ABCDE".__getitem__, "xy".__getitem__) for fault in trajectory_faults(mdp, some)]
+    assert says[3] == (
+        "the move from state B to A by action y has probability 0 in the MDP, which does not allow that action there"
+    )
+
+
+def test_a_goal_that_was_passed_is_one_fault_and_one_that_was_never_reached_another():
+    some = Trajectories.from_lists([[0, 1, 2], [0, 1], [3, 4]], goals=[1, 5, 4])
+    found = [(fault.kind, fault.trajectory, fault.step) for fault in trajectory_faults(maze(), some)]
+    assert found == [("goal", 1, None), ("after goal", 0, 1)]
+
+
+def test_a_start_where_none_begins_is_a_fault_of_its_own():
+    mdp = ring(start=[1.0, 0.0, 0.0, 0.0])
+    some = Trajectories.from_lists([[0, 1], [2, 3], [1, 2]])
+    assert [(fault.trajectory, fault.what()) for fault in start_faults(mdp, some)] == [
+        (1, "it begins in state 2, where start is 0"),
+        (2, "it begins in state 1, where start is 0"),
+    ]
+    check_trajectories(mdp, some)
+    assert not list(start_faults(ring(), some))

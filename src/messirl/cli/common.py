@@ -59,17 +59,6 @@ def remarks(heard: Any) -> list[str]:
     return list({re.sub(r"\d+(\.\d+)?", "#", text): text for text in reversed(texts)}.values())[::-1]
 
 
-def begin(folder: Path) -> None:
-    """Make the folder of the results; what an earlier command left there is removed, so that nothing stale is used."""
-    ours = ("fit.json", "select.json", "diagnosis.json")
-    if any((folder / name).is_file() for name in ours):
-        names = (*ours, "model.npz", "report.html", "policy.parquet", "diagnosis.html", "diagnosis.csv")
-        figures = [*folder.glob("figures/*.png"), *folder.glob("figures/*.svg")]
-        for place in [*(folder / name for name in names), *figures]:
-            place.unlink(missing_ok=True)
-    folder.mkdir(parents=True, exist_ok=True)
-
-
 def as_json(value: Any) -> str:
     """JSON for other programs: what is not a number is null."""
     import json
@@ -93,6 +82,14 @@ def path(text: str) -> Path:
     from pathlib import Path
 
     return Path(text)
+
+
+def same_place(one: str | Path, other: str | Path) -> bool:
+    """Whether two paths lead to the same file or folder, by whatever way."""
+    try:
+        return os.path.samefile(one, other)
+    except OSError:  # one of them is not there
+        return os.path.realpath(one) == os.path.realpath(other)
 
 
 def model_file(place: Path) -> Path:

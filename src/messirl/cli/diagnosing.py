@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from messirl import __version__
-from messirl.cli.common import as_json, begin, say
+from messirl.cli.common import as_json, say
 from messirl.cli.model import make_model, with_features
 from messirl.cli.reading import read_data
+from messirl.cli.results import begin
 from messirl.cli.selecting import groups_of
 from messirl.cli.watching import watched
 from messirl.diagnostics import diagnose
@@ -43,7 +44,7 @@ def diagnosis(arguments: argparse.Namespace) -> int:
     rows = data.rows["unlabelled"]
     names = [str(name) for name in (rows if ids is None else ids[rows])]
     features = list(mdp.feature_names or [f"feature {j}" for j in range(mdp.n_features)])
-    begin(arguments.out)
+    out = begin(arguments.out, ("diagnosis.json", "diagnosis.csv", "diagnosis.html"))
     notes = watched(model, arguments.max_iter, mdp, data.expert, data.unlabelled)
     say("messirl: what do held-out experts gain from them?")
     with Progress("leaving out") as progress, warnings.catch_warnings():
@@ -76,8 +77,7 @@ def diagnosis(arguments: argparse.Namespace) -> int:
         "version": __version__,
         "command": shlex.join(["messirl", *arguments.words]),
     }
-    with beside(arguments.out / "diagnosis.json") as part:
-        part.write_text(as_json(summary) + "\n", encoding="utf-8")
+    out.write_summary("diagnosis.json", summary)
     _write_table(record, arguments.out / "diagnosis.csv")
     page = write_diagnosis_report(
         record,
@@ -89,6 +89,8 @@ def diagnosis(arguments: argparse.Namespace) -> int:
         command=summary["command"],
         notes=notes,
     )
+    out.write_summary("diagnosis.json", summary)
+    out.remark()
     print(as_json(summary) if arguments.json else _text(record, summary, page))
     return 0
 

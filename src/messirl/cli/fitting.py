@@ -10,13 +10,14 @@ from typing import Any
 
 from messirl import __version__
 from messirl._defaults import THETA_MAX
-from messirl.cli.common import as_json, begin, note, say
+from messirl.cli.common import as_json, note, say
 from messirl.cli.model import make_model, make_similarity, with_features
 from messirl.cli.reading import Data, read_data
+from messirl.cli.results import begin
 from messirl.cli.watching import watched
 from messirl.estimators import MESSI, estimation_table, next_state_accuracy
 from messirl.estimators.baselines import Comparison, below_chance, compare, uniform_score
-from messirl.problem.files import beside
+from messirl.io.labels import save_model
 from messirl.report.fit import write_fit_report
 from messirl.report.fit_record import FitRecord, Score
 
@@ -45,10 +46,10 @@ def fit(arguments: argparse.Namespace) -> int:
         data = read_data(arguments)
     mdp = with_features(data.problem.mdp, arguments.features)
     model = make_model(arguments, data.unlabelled is not None)
-    begin(arguments.out)
+    out = begin(arguments.out, ("fit.json", "model.npz", *(() if arguments.no_report else ("report.html",))))
     both = (data.expert,) if data.unlabelled is None else (data.expert, data.unlabelled)
     notes = watched(model, arguments.max_iter, mdp, *both)
-    model.save(arguments.out / "model.npz")
+    save_model(model, arguments.out / "model.npz", data.problem)
 
     with warnings.catch_warnings():  # what is to be said of the data was said above
         warnings.simplefilter("ignore")
@@ -61,8 +62,7 @@ def fit(arguments: argparse.Namespace) -> int:
         note(odd)
         notes.append(odd)
     summary = {**_summary(arguments, model, data, scores, table, notes), "dynamics": dynamics}
-    with beside(arguments.out / "fit.json") as part:
-        part.write_text(as_json(summary) + "\n", encoding="utf-8")
+    out.write_summary("fit.json", summary)
     page = None
     if not arguments.no_report:
         record = FitRecord(
@@ -78,6 +78,8 @@ def fit(arguments: argparse.Namespace) -> int:
             warnings=[*notes, *(f"dynamics: {line}" for line in dynamics.get("report", ()))],
         )
         page = write_fit_report(record, arguments.out)
+        out.write_summary("fit.json", summary)
+    out.remark()
     files = {"model": arguments.out / "model.npz"} | ({} if page is None else {"report": page})
     print(as_json(summary) if arguments.json else text_of(summary, table, files))
     return 0

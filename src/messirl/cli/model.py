@@ -17,6 +17,7 @@ from messirl._defaults import (
     THETA_MAX,
     TOL,
 )
+from messirl._words import did_you_mean
 from messirl.cli.common import Parser, count, not_negative, number, positive
 
 TYPE_CHECKING = False
@@ -117,7 +118,8 @@ def with_features(mdp: Any, names: str | None) -> Any:
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     for name in wanted:
         if name not in known:
-            raise ValueError(f"--features: there is no feature {name!r}; there are {', '.join(known)}")
+            close = did_you_mean(name, known)
+            raise ValueError(f"--features: there is no feature {name!r}; there are {', '.join(known)}{close}")
     if not wanted:
         raise ValueError("--features names none: give at least one")
     columns = [known.index(name) for name in wanted]

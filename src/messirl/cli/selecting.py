@@ -10,11 +10,13 @@ from typing import Any
 
 from messirl import __version__
 from messirl._defaults import THETA_MAX
-from messirl.cli.common import as_json, begin, note, remarks, say
+from messirl._words import did_you_mean
+from messirl.cli.common import as_json, note, remarks, say
 from messirl.cli.model import with_features
 from messirl.cli.reading import Data, read_data
+from messirl.cli.results import begin
 from messirl.estimators import MESSI
-from messirl.problem.files import beside
+from messirl.io.labels import save_model
 from messirl.report.images import render, save
 from messirl.report.progress import Progress
 from messirl.report.selection_figures import gains_figure
@@ -34,7 +36,7 @@ def select(arguments: argparse.Namespace) -> int:
         theta_max=arguments.theta_max,
         random_state=arguments.seed,
     )
-    begin(arguments.out)
+    out = begin(arguments.out, ("select.json", "model.npz"))
     summary: dict[str, Any] = {
         "folder": str(arguments.folder),
         "aim": arguments.aim,
@@ -50,14 +52,15 @@ def select(arguments: argparse.Namespace) -> int:
         if data.unlabelled is None:
             raise
         summary |= {"chosen": None, "reason": str(why), "stability": _stability(arguments, mdp, data)}
-        _write(arguments.out, summary)
+        out.write_summary("select.json", summary)
+        out.remark()
         print(as_json(summary) if arguments.json else _stability_text(arguments, summary))
         return 0
     model.set_params(callback=None)
     summary["warnings"] = remarks(heard)
     for text in summary["warnings"]:
         note(text)
-    model.save(arguments.out / "model.npz")
+    save_model(model, arguments.out / "model.npz", data.problem)
     image = render("gains", lambda: gains_figure(model.validation_, model.choice_))
     if image is not None:
         save(image, arguments.out / "figures")
@@ -69,7 +72,8 @@ def select(arguments: argparse.Namespace) -> int:
         if arguments.bootstrap is not None:
             summary["intervals"] = _intervals(arguments, model, mdp)
     summary["next"] = _next(arguments, model)
-    _write(arguments.out, summary)
+    out.write_summary("select.json", summary)
+    out.remark()
     print(as_json(summary) if arguments.json else _text(arguments.out, summary, drawn=image is not None))
     return 0
 
@@ -80,7 +84,8 @@ def groups_of(arguments: argparse.Namespace, data: Data) -> list[str] | None:
         return None
     if arguments.groups not in data.problem.meta:
         known = ", ".join(data.problem.meta) or "none"
-        raise ValueError(f"--groups {arguments.groups}: trajectory_meta has no such column; there are {known}")
+        close = did_you_mean(arguments.groups, data.problem.meta)
+        raise ValueError(f"--groups {arguments.groups}: trajectory_meta has no such column; there are {known}{close}")
     return [str(value) for value in data.problem.meta[arguments.groups][data.rows["expert"]]]
 
 
@@ -169,11 +174,6 @@ def _next(arguments: argparse.Namespace, model: MESSICV) -> list[str]:
     if arguments.test is not None:
         out.append(f"messirl evaluate {saved} {folder} --test {shlex.quote(arguments.test)}")
     return out
-
-
-def _write(out: Path, summary: dict[str, Any]) -> None:
-    with beside(out / "select.json") as part:
-        part.write_text(as_json(summary) + "\n", encoding="utf-8")
 
 
 def _text(out: Path, summary: dict[str, Any], *, drawn: bool) -> str:
