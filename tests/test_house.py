@@ -15,6 +15,7 @@ import messirl
 
 HOUSE = Path(messirl.__file__).parent
 ROOMS = [  # a file imports only from rooms above its own, and from its own
+    ["_words"],
     ["problem"],
     ["planning"],
     ["similarity"],
