@@ -17,7 +17,9 @@ from messirl.cli.common import Parser, note, one_line, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
+    from types import ModuleType
 
 # Each is a file of this room, with a DESCRIPTION, `add(parser)` for its arguments and `run(arguments)`.
 COMMANDS = {
@@ -51,27 +53,36 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     with Stopping(to_the_end=argv is None) as stopping:
         try:
-            with warnings.catch_warnings():
-                warnings.showwarning = lambda message, *_, **__: note(str(message))
-                code = int(command.run(arguments))
-            sys.stdout.flush()
-            return code
-        except KeyboardInterrupt:
-            stopping.wait_until_said()
+            return _run(command, arguments)
+        except (KeyboardInterrupt, Exception) as error:
+            if stopping.number is None and not isinstance(error, KeyboardInterrupt):
+                return _failed(error, debug=arguments.debug)
+            stopping.wait_until_said()  # an error now is only work that was cut off
             kept = "; what was finished is kept, run the same command to go on" if words[0] == "reproduce" else ""
             say(f"messirl: interrupted{kept}")
             return stopping.code
-        except BrokenPipeError:  # as in `messirl show … | head`; Python would complain once more at its end
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 141
-        except Exception as error:
-            if arguments.debug:
-                import traceback
 
-                traceback.print_exc()
-            text, code = _explain(error)
-            say(f"messirl: {one_line(text)}")
-            return code
+
+def _run(command: ModuleType, arguments: argparse.Namespace) -> int:
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: note(str(message))
+            code = int(command.run(arguments))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # as in `messirl show … | head`; Python would complain once more at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+
+
+def _failed(error: Exception, *, debug: bool) -> int:
+    if debug:
+        import traceback
+
+        traceback.print_exception(error)
+    text, code = _explain(error)
+    say(f"messirl: {one_line(text)}")
+    return code
 
 
 def _front_door(words: Sequence[str]) -> int:

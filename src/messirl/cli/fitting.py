@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from messirl import __version__
+from messirl._numbers import nats, significant
 from messirl.cli.common import as_json, begin, say
 from messirl.cli.model import make_model, make_similarity, with_features
 from messirl.cli.reading import Data, read_data
@@ -156,7 +157,8 @@ def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
         lines += [str(table), ""]
     else:
         largest = sorted(summary["theta"].items(), key=lambda item: -abs(item[1]))
-        lines += [f"{'weight':>10}  feature", *(f"{value:10.4f}  {name}" for name, value in largest[:20])]
+        shown = zip(significant(value for _, value in largest[:20]), largest, strict=False)
+        lines += [f"{'weight':>10}  feature", *(f"{value:>10}  {name}" for value, (name, _) in shown)]
         lines += [f"{'':>10}  … and {len(largest) - 20} more" if len(largest) > 20 else ""]
     lines += [f"{'expert':>10}{'held out':>10}  log-probability a step"]
     for row in summary["scores"]:
@@ -169,4 +171,4 @@ def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
 
 
 def _number(value: float | None) -> str:
-    return f"{'-':>10}" if value is None else f"{value:10.4f}"
+    return f"{'-' if value is None else nats(value):>10}"

@@ -50,11 +50,11 @@ def run(arguments: argparse.Namespace) -> int:
     if not plan.tasks():
         raise ValueError("nothing to run: this domain does not have this figure (highway-far has only iterations)")
     if arguments.sensitivity:
-        with Progress("sensitivity") as progress:
+        with Progress("sensitivity", "parts") as progress:
             run_sensitivity(plan, progress)
         print(f"{plan.out / 'sensitivity.csv'}: every choice halved and doubled")
         return 0
-    with Progress("reproduction") as progress:
+    with Progress("reproduction", "parts") as progress:
         table, claims = reproduce(plan, progress)
     from messirl.report.reproduction import write_report
 

@@ -48,6 +48,7 @@ class Stopping:
         os.set_blocking(self._write, False)
         self._woken = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         threading.Thread(target=self._watch, daemon=True).start()
+        self._hook, sys.unraisablehook = sys.unraisablehook, self._unraisable
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -59,6 +60,7 @@ class Stopping:
                 signal.signal(signal.SIGINT, signal.SIG_DFL)
             return
         self._over = True
+        sys.unraisablehook = self._hook
         signal.set_wakeup_fd(self._woken)
         for number, handler in self._before.items():
             signal.signal(number, handler)
@@ -80,6 +82,11 @@ class Stopping:
         if not self._raised:
             self._raised = True
             raise KeyboardInterrupt
+
+    def _unraisable(self, what: Any) -> None:
+        """Python's complaint of an interrupt that a callback from compiled code cannot pass on."""
+        if self.number is None:
+            self._hook(what)
 
     def _watch(self) -> None:
         first = None

@@ -23,6 +23,7 @@ from messirl.experiments.store import Origin, Store
 from messirl.experiments.trials import run_trials, trials
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+QUIET = "ignore:resource_tracker:UserWarning"  # it tidies up after a program ended by force, and need not say so
 PATIENCE = 1.0  # seconds that a worker has to stop
 
 
@@ -148,8 +149,10 @@ def run(store: Store, todo: list[Task], jobs: int, progress: Callable[[int, int]
             done += 1
             progress(done, len(todo))
         return
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))  # the workers are the parallelism
+    told = dict.fromkeys(THREADS, "1")  # the workers are the parallelism
+    told["PYTHONWARNINGS"] = ",".join([*filter(None, [os.environ.get("PYTHONWARNINGS")]), QUIET])
+    before = {name: os.environ.get(name) for name in told}
+    os.environ.update(told)
     context = multiprocessing.get_context("spawn")
     others = multiprocessing.active_children()
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin_worker)
