@@ -12,6 +12,7 @@ from folders import grid, park, read_json, roads
 
 import messirl
 from messirl import MESSI, cli
+from messirl.cli.common import Parser
 from messirl.cli.reading import read_data
 from messirl.cli.select import add
 from messirl.diagnostics import diagnose
@@ -62,7 +63,7 @@ def fails(capsys):
 
 def data_of(folder, *words):
     """The words, parsed, and what read_data makes of them."""
-    parser = cli.Parser(prog="messirl select")
+    parser = Parser(prog="messirl select")
     add(parser)
     arguments = parser.parse_args([str(folder), *words])
     return arguments, read_data(arguments)

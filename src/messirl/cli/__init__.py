@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 import warnings
-
-from messirl._words import did_you_mean
-from messirl.cli import streams
-from messirl.cli.common import Parser, note, one_line, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +34,11 @@ COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
+    if argv is None and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # before there is work, Ctrl-C ends it without a word
+    from messirl.cli import streams
+    from messirl.cli.common import Parser, say
+
     streams.prepare()
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["help"]:  # as others have it
@@ -60,10 +62,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             stopping.wait_until_said()  # an error now is only work that was cut off
             kept = "; what was finished is kept, run the same command to go on" if words[0] == "reproduce" else ""
             say(f"messirl: interrupted{kept}")
-            return stopping.code
+            return stopping.leave()
 
 
 def _run(command: ModuleType, arguments: argparse.Namespace) -> int:
+    from messirl.cli.common import note
+
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: note(str(message))
@@ -76,6 +80,8 @@ def _run(command: ModuleType, arguments: argparse.Namespace) -> int:
 
 
 def _failed(error: Exception, *, debug: bool) -> int:
+    from messirl.cli.common import one_line, say
+
     if debug:
         import traceback
 
@@ -87,6 +93,9 @@ def _failed(error: Exception, *, debug: bool) -> int:
 
 def _front_door(words: Sequence[str]) -> int:
     """What answers to everything that is not a command."""
+    from messirl._words import did_you_mean
+    from messirl.cli.common import Parser
+
     parser = Parser(
         prog="messirl",
         description="Learn what an expert wants from few expert trajectories and many of unknown quality.",

@@ -147,6 +147,8 @@ def _text(record: Diagnosed, summary: dict[str, Any], page: Path) -> str:
     lines += ["", f"the penalty leaves the experts {summary['degrees_of_freedom']:.1f} of {summary['identified']}"]
     lines[-1] += " directions of θ; what it takes away most:"
     for d in record.diagnosis.directions[:DIRECTIONS]:
-        made_of = "  ".join(f"{nats(weight, 2, signed=True)} {name}" for name, weight in d.largest(record.features, HEAVIEST))
+        made_of = "  ".join(
+            f"{nats(weight, 2, signed=True)} {name}" for name, weight in d.largest(record.features, HEAVIEST)
+        )
         lines.append(f"{percent(d.shrinkage):>8}  {made_of}")
     return "\n".join([*lines, "", f"page:  {page}", f"table: {page.parent / 'diagnosis.csv'}"])

@@ -7,6 +7,7 @@ says that the program is stopping, and ends it when it does not end by itself or
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -41,14 +42,15 @@ class Stopping:
     def __enter__(self) -> Self:
         if threading.current_thread() is not threading.main_thread() or os.name == "nt":
             return self
-        for number in SIGNALS:
-            if signal.getsignal(number) not in (signal.SIG_IGN, None):  # as under nohup
-                self._before[number] = signal.signal(number, self._interrupt)
         self._read, self._write = os.pipe()
         os.set_blocking(self._write, False)
         self._woken = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        threading.Thread(target=self._watch, daemon=True).start()
         self._hook, sys.unraisablehook = sys.unraisablehook, self._unraisable
+        threading.Thread(target=self._watch, daemon=True).start()
+        for number in SIGNALS:  # last, so that the context is entered in full before anything is raised in it
+            if signal.getsignal(number) not in (signal.SIG_IGN, None):  # as under nohup
+                self._before[number] = signal.getsignal(number)
+                signal.signal(number, self._interrupt)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -56,8 +58,7 @@ class Stopping:
             return
         self.wait_until_said()
         if self.to_the_end:
-            if self.number is None:  # the work is done: from here on Python has nothing to say about Ctrl-C
-                signal.signal(signal.SIGINT, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # the work is done: Python has nothing to say about Ctrl-C
             return
         self._over = True
         sys.unraisablehook = self._hook
@@ -70,6 +71,15 @@ class Stopping:
     def code(self) -> int:
         """The exit code of a program that was stopped."""
         return 128 + (self.number or signal.SIGINT)
+
+    def leave(self) -> int:
+        """The exit code. A program of its own ends here: Python would take its time, and might give another code."""
+        if self.to_the_end and self.number is not None:
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(OSError, ValueError):
+                    stream.flush()
+            os._exit(self.code)
+        return self.code
 
     def wait_until_said(self) -> None:
         """What follows comes after the first word of it."""

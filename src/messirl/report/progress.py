@@ -22,9 +22,7 @@ class Progress:
     at_most : the end may come before all are done, as that of a fit that converges
     """
 
-    def __init__(
-        self, title: str, unit: str = "steps", *, at_most: bool = False, plain: bool | None = None
-    ) -> None:
+    def __init__(self, title: str, unit: str = "steps", *, at_most: bool = False, plain: bool | None = None) -> None:
         self.title, self.unit, self.at_most = title, unit, at_most
         on_terminal = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self.plain = not on_terminal if plain is None else plain
