@@ -180,17 +180,18 @@ def _text(out: Path, summary: dict[str, Any], *, drawn: bool) -> str:
     kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
     chosen = summary["chosen"]
     lines = [f"{kinds}; {summary['splits']} splits of the expert's", ""]
-    lines += [f"  {'score':>9} {'calibrated':>11} {'gain':>9}   {'± se':<7}  candidate"]
+    lines += [f"  {'score':>9} {'calibrated':>11} {'gain':>9} ± {'se':<7}  candidate"]
     for i, row in enumerate(summary["candidates"]):
         mark = "*" if i == chosen["index"] else " "
-        gain = f"{nats(row['gain'], signed=True):>9} ± {nats(row['gain_se']):<6}" if i else f"{'':18}"
+        gain = f"{nats(row['gain'], signed=True):>9} ± {nats(row['gain_se']):<7}" if i else f"{'':19}"
         lines.append(f"{mark} {nats(row['score']):>9} {nats(row['calibrated']):>11} {gain}  {row['candidate']}")
     lines += ["", f"chosen: {chosen['candidate']}", f"because: {summary['reason']}"]
     if summary["likeness"] is not None:
         like = summary["likeness"]
         lines.append(
             f"likeness: held-out experts {nats(like['expert'], 3, signed=True)}, unlabelled "
-            f"{nats(like['unlabelled'], 3, signed=True)} nats a step over chance; {like['alike']} of {summary['trajectories']['unlabelled']} are above zero"
+            f"{nats(like['unlabelled'], 3, signed=True)} nats a step over chance; {like['alike']} of "
+            f"{summary['trajectories']['unlabelled']} are above zero"
         )
     if summary["held_out"] is not None:
         lines.append(f"held out: {nats(summary['held_out'])} nats a step on the test trajectories")

@@ -7,6 +7,7 @@ encoding lacks a letter, as plain ASCII lacks λ, a word or a likeness stands fo
 from __future__ import annotations
 
 import codecs
+import contextlib
 import os
 import sys
 
@@ -30,7 +31,8 @@ def prepare() -> None:
     codecs.register_error(PLAIN, _plain)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors=PLAIN)
+            with contextlib.suppress(OSError):  # not any more the file it was
+                stream.reconfigure(errors=PLAIN)
 
 
 def knows_all_letters(stream: object) -> bool:
