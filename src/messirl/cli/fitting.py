@@ -157,13 +157,15 @@ def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
         lines += [str(table), ""]
     else:
         largest = sorted(summary["theta"].items(), key=lambda item: -abs(item[1]))
-        shown = zip(significant(value for _, value in largest[:20]), largest, strict=False)
-        lines += [f"{'weight':>10}  feature", *(f"{value:>10}  {name}" for value, (name, _) in shown)]
-        lines += [f"{'':>10}  … and {len(largest) - 20} more" if len(largest) > 20 else ""]
-    lines += [f"{'expert':>10}{'held out':>10}  log-probability a step"]
+        weights = significant(value for _, value in largest[:20])
+        wide = max(10, *map(len, weights))
+        shown = zip(weights, largest, strict=False)
+        lines += [f"{'weight':>{wide}}  feature", *(f"{value:>{wide}}  {name}" for value, (name, _) in shown)]
+        lines += [f"{'':>{wide}}  … and {len(largest) - 20} more" if len(largest) > 20 else ""]
+    lines += [f"{'expert':>10} {'held out':>10}  log-probability a step"]
     for row in summary["scores"]:
         note = f"  ({row['note']})" if row["note"] else ""
-        lines.append(f"{_number(row['expert'])}{_number(row['held_out'])}  {row['name']}{note}")
+        lines.append(f"{_number(row['expert'])} {_number(row['held_out'])}  {row['name']}{note}")
     if all(row["held_out"] is None for row in summary["scores"]):
         lines.append("  (of what they were fitted to, which compares no methods: hold some out with --test)")
     lines += ["", *(f"{name + ':':<8}{place}" for name, place in files.items())]
