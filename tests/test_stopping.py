@@ -262,7 +262,7 @@ def test_every_command_answers_ctrl_c_at_once_and_leaves_nothing_half_done(place
     assert ended - pressed < 4.0
     assert heard[-1].startswith("messirl: interrupted") or heard[-1] == STOPPING
     assert not any(re.search("Traceback|Error|done|leaked", line) for line in heard[heard.index(STOPPING) :]), heard
-    assert not [path for path in tmp_path.rglob(".*")]
+    assert not list(tmp_path.rglob(".*"))
 
 
 HUNG = """

@@ -158,7 +158,7 @@ def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
     else:
         largest = sorted(summary["theta"].items(), key=lambda item: -abs(item[1]))
         weights = significant(value for _, value in largest[:20])
-        wide = max(10, *map(len, weights))
+        wide = max([10, *map(len, weights)])
         shown = zip(weights, largest, strict=False)
         lines += [f"{'weight':>{wide}}  feature", *(f"{value:>{wide}}  {name}" for value, (name, _) in shown)]
         lines += [f"{'':>{wide}}  … and {len(largest) - 20} more" if len(largest) > 20 else ""]
