@@ -52,7 +52,7 @@ def test_the_time_left_of_a_fit_is_a_bound(capsys, clock):
         progress(0, 10)
         clock[0] += 20.0
         progress(5, 10)
-    assert "fit: 5 of 10, 20 s elapsed, at most about 20 s left" in capsys.readouterr().err.splitlines()
+    assert "fit: 5 of 10, 20 s elapsed, at most 20 s left" in capsys.readouterr().err.splitlines()
 
 
 def test_all_that_was_to_be_done_is_said_to_be_done(capsys, clock):

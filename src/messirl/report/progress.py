@@ -63,7 +63,7 @@ class Progress:
     @property
     def about(self) -> str:
         """How the time left is meant."""
-        return "at most about" if self.at_most else "about"
+        return "at most" if self.at_most else "about"
 
     def left(self) -> float | None:
         """Seconds to the end at the pace so far; None where there is none yet, or nothing is left."""
