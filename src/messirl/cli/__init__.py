@@ -46,7 +46,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not words or words[0] not in COMMANDS:
         return _front_door(words)
     command = importlib.import_module(f"messirl.cli.{words[0]}")
-    parser = Parser(prog=f"messirl {words[0]}", description=command.DESCRIPTION)
+    parser = Parser(
+        prog=f"messirl {words[0]}",
+        description=command.DESCRIPTION,
+        epilog="In brackets: what is taken where nothing is given.",
+    )
     command.add(parser)
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     arguments = parser.parse_args(words[1:])
@@ -98,6 +102,7 @@ def _front_door(words: Sequence[str]) -> int:
 
     parser = Parser(
         prog="messirl",
+        usage="messirl COMMAND ...",
         description="Learn what an expert wants from few expert trajectories and many of unknown quality.",
         epilog="messirl COMMAND --help explains a command.",
     )

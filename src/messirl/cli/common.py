@@ -26,6 +26,13 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **arguments: Any) -> None:
         super().__init__(formatter_class=_formatter, **arguments)
 
+    def format_help(self) -> str:
+        """The usage names what must be given; the options are explained below it."""
+        if self.usage is None:
+            places = [str(action.metavar or action.dest) for action in self._actions if not action.option_strings]
+            self.usage = " ".join([self.prog, *places, "[options]"])
+        return super().format_help()
+
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse does it, but an option that does not exist is answered with the one that was meant."""
         found, left = self.parse_known_args(args, namespace)
@@ -47,7 +54,15 @@ def _formatter(prog: str) -> argparse.HelpFormatter:
         width = int(told) if told.isascii() and told.isdigit() and int(told) > 0 else os.get_terminal_size().columns
     except OSError:
         width = 100
-    return argparse.HelpFormatter(prog, width=min(width, 120) - 2)
+    return _Formatter(prog, width=min(width, 120) - 2)
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Values have short names by their kind: N, X, PATH."""
+
+    def _get_default_metavar_for_optional(self, action: argparse.Action) -> str:
+        kinds = {count: "N", seed: "N", positive: "X", not_negative: "X", path: "PATH"}
+        return kinds.get(action.type, "X")  # type: ignore[arg-type]
 
 
 def say(text: str) -> None:

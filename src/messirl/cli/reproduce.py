@@ -24,7 +24,7 @@ def add(made: Parser) -> None:
     made.add_argument(
         "--seed", type=seed, default=2000, help="seed of the first run (2000; lower ones were used for choosing)"
     )
-    made.add_argument("--jobs", type=count, default=os.cpu_count() or 1, help="processes (one a core)")
+    made.add_argument("--jobs", type=count, default=os.cpu_count() or 1, help="processes (one per core)")
     made.add_argument("--quick", action="store_true", help="fewer runs and points: a first look in two minutes")
     made.add_argument("--sensitivity", action="store_true", help="instead: every choice of ours halved and doubled")
     made.add_argument("--out", type=path, help="folder of the results (out/reproduction; with --quick out/quick)")
