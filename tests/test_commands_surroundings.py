@@ -59,7 +59,8 @@ def test_help_is_understood_as_a_word(words, capsys):
     assert capsys.readouterr().out.startswith(f"usage: messirl {'fit FOLDER' if 'fit' in words else 'COMMAND'}")
 
 
-def test_every_command_stands_on_one_line_of_the_help(capsys):
+def test_every_command_stands_on_one_line_of_the_help(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
     assert cli.main([]) == 0
     said = capsys.readouterr().out.splitlines()
     for name, text in cli.COMMANDS.items():
