@@ -202,6 +202,17 @@ def test_a_command_in_a_program_of_somebody_else_leaves_its_signals_alone(capsys
     assert signal.set_wakeup_fd(-1) == -1
 
 
+def test_signals_that_were_ignored_stay_so(capsys, tmp_path):
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        assert cli.main(["show", str(tmp_path / "nowhere")]) == 2
+        assert all(signal.getsignal(number) == signal.SIG_IGN for number in before)
+        assert signal.set_wakeup_fd(-1) == -1
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def test_a_command_runs_in_any_thread(tmp_path, capsys):
     codes = []
     thread = threading.Thread(target=lambda: codes.append(cli.main(["show", str(tmp_path / "nowhere")])))

@@ -59,6 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     with Stopping(to_the_end=argv is None) as stopping:
         try:
+            stopping.begin()
             return _run(command, arguments)
         except (KeyboardInterrupt, Exception) as error:
             if stopping.number is None and not isinstance(error, KeyboardInterrupt):

@@ -35,7 +35,8 @@ class Stopping:
     def __init__(self, *, to_the_end: bool) -> None:
         self.number: int | None = None
         self.to_the_end = to_the_end  # of the process: nothing is put back
-        self._over = self._raised = False
+        self._installed = self._over = False
+        self._quiet = True  # nothing is raised outside of the work
         self._said = threading.Event()
         self._before: dict[int, Any] = {}
 
@@ -47,18 +48,21 @@ class Stopping:
         self._woken = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         self._hook, sys.unraisablehook = sys.unraisablehook, self._unraisable
         threading.Thread(target=self._watch, daemon=True).start()
-        for number in SIGNALS:  # last, so that the context is entered in full before anything is raised in it
+        self._installed = True
+        for number in SIGNALS:
             if signal.getsignal(number) not in (signal.SIG_IGN, None):  # as under nohup
                 self._before[number] = signal.getsignal(number)
                 signal.signal(number, self._interrupt)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self._before:
+        self._quiet = True
+        if not self._installed:
             return
         self.wait_until_said()
         if self.to_the_end:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # the work is done: Python has nothing to say about Ctrl-C
+            if signal.SIGINT in self._before:  # the work is done: Python has nothing to say about Ctrl-C
+                signal.signal(signal.SIGINT, signal.SIG_DFL)
             return
         self._over = True
         sys.unraisablehook = self._hook
@@ -66,6 +70,12 @@ class Stopping:
         for number, handler in self._before.items():
             signal.signal(number, handler)
         os.close(self._write)  # the thread reads the end of it
+
+    def begin(self) -> None:
+        """The work begins: from here on Ctrl-C is raised in it."""
+        self._quiet = False
+        if self.number is not None:
+            self._interrupt(self.number, None)
 
     @property
     def code(self) -> int:
@@ -89,8 +99,8 @@ class Stopping:
     def _interrupt(self, number: int, frame: object) -> None:
         """Python's own part. A second time nothing is raised: it would only disturb the tidying up."""
         self.number = self.number or number
-        if not self._raised:
-            self._raised = True
+        if not self._quiet:
+            self._quiet = True
             raise KeyboardInterrupt
 
     def _unraisable(self, what: Any) -> None:
