@@ -58,8 +58,14 @@ def wrong(capsys, place, words, code=2):
 EXPERT = ["--expert", "role = expert"]
 WRONG = [
     # words, what is said
-    ([], "arguments are required: COMMAND"),
-    (["dance"], "invalid choice: 'dance'.*fit.*evaluate.*reproduce"),
+    (["fitt"], "'fitt' is no command; did you mean 'fit'. see messirl --help"),
+    (["walk"], "'walk' is no command; the commands are fit, .*evaluate, .*reproduce"),
+    (["--verison"], "unrecognized arguments: --verison; did you mean '--version'"),
+    (
+        ["fit", "@grid", "--lamda0", "3"],
+        "unrecognized arguments: --lamda0 3; did you mean '--lambda0'. see messirl fit",
+    ),
+    (["fit", "@grid", "--lamda0=3"], "did you mean '--lambda0'"),
     (["fit"], "FOLDER"),
     (["fit", "@nowhere"], "nowhere: is not there: give the folder"),
     (["fit", "@notes.txt"], "notes.txt: is a file, not a folder"),

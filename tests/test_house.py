@@ -15,7 +15,7 @@ import messirl
 
 HOUSE = Path(messirl.__file__).parent
 ROOMS = [  # a file imports only from rooms above its own, and from its own
-    ["_defaults", "_words"],
+    ["_defaults", "_words", "_numbers"],
     ["problem"],
     ["planning"],
     ["similarity"],

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from messirl import __version__
+from messirl._numbers import nats, percentage, significant
 from messirl.cli.common import as_json, say
 from messirl.cli.model import make_model, with_features
 from messirl.cli.reading import read_data
@@ -47,7 +48,7 @@ def diagnosis(arguments: argparse.Namespace) -> int:
     out = begin(arguments.out, ("diagnosis.json", "diagnosis.csv", "diagnosis.html"))
     notes = watched(model, arguments.max_iter, mdp, data.expert, data.unlabelled)
     say("messirl: what do held-out experts gain from them?")
-    with Progress("leaving out") as progress, warnings.catch_warnings():
+    with Progress("leaving out", "trajectories") as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is to be said of the data was said above
         try:
             found = diagnose(
@@ -146,11 +147,14 @@ def _text(record: Diagnosed, summary: dict[str, Any], page: Path) -> str:
         if summary[key]:
             lines.append(title)
         for row in summary[key]:
-            moved = f"{'-':>10}" if np.isnan(row["influence"]) else f"{row['influence']:10.3g}"
-            lines.append(f"{row['likeness']:+10.3f} {row['share']:8.2%} {moved}  {row['trajectory_id']}")
+            moved = "-" if np.isnan(row["influence"]) else significant([row["influence"]], 3)[0]
+            like, share = nats(row["likeness"], 3, signed=True), percentage(row["share"])
+            lines.append(f"{like:>10} {share:>8} {moved:>10}  {row['trajectory_id']}")
     lines += ["", f"the penalty leaves the experts {summary['degrees_of_freedom']:.1f} of {summary['identified']}"]
     lines[-1] += " directions of θ; what it takes away most:"
     for d in record.diagnosis.directions[:DIRECTIONS]:
-        made_of = "  ".join(f"{weight:+.2f} {name}" for name, weight in d.largest(record.features, HEAVIEST))
+        made_of = "  ".join(
+            f"{nats(weight, 2, signed=True)} {name}" for name, weight in d.largest(record.features, HEAVIEST)
+        )
         lines.append(f"{percent(d.shrinkage):>8}  {made_of}")
     return "\n".join([*lines, "", f"page:  {page}", f"table: {page.parent / 'diagnosis.csv'}"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from messirl._numbers import nats, percentage
 from messirl.cli.common import Parser, as_json, model_file, note, path
 from messirl.cli.data import FILTERS
 
@@ -58,6 +59,6 @@ def run(arguments: argparse.Namespace) -> int:
         print(as_json(found))
     else:
         print(f"{len(some)} trajector{'y' if len(some) == 1 else 'ies'}, {steps} steps")
-        print(f"log-probability a step    {score:10.4f}   (a uniform policy: {found['uniform']:.4f})")
-        print(f"most likely next state    {found['next_state_accuracy']:10.1%}   of steps")
+        print(f"log-probability a step    {nats(score):>10}   (a uniform policy: {nats(found['uniform'])})")
+        print(f"most likely next state    {percentage(found['next_state_accuracy'], 1):>10}   of steps")
     return 0

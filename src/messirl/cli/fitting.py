@@ -10,6 +10,7 @@ from typing import Any
 
 from messirl import __version__
 from messirl._defaults import THETA_MAX
+from messirl._numbers import nats, significant
 from messirl.cli.common import as_json, note, say
 from messirl.cli.model import make_model, make_similarity, with_features
 from messirl.cli.reading import Data, read_data
@@ -164,12 +165,15 @@ def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
         lines += [str(table), ""]
     else:
         largest = sorted(summary["theta"].items(), key=lambda item: -abs(item[1]))
-        lines += [f"{'weight':>10}  feature", *(f"{value:10.4f}  {name}" for name, value in largest[:20])]
-        lines += [f"{'':>10}  … and {len(largest) - 20} more" if len(largest) > 20 else ""]
-    lines += [f"{'expert':>10}{'held out':>10}  log-probability a step"]
+        weights = significant(value for _, value in largest[:20])
+        wide = max([10, *map(len, weights)])
+        shown = zip(weights, largest, strict=False)
+        lines += [f"{'weight':>{wide}}  feature", *(f"{value:>{wide}}  {name}" for value, (name, _) in shown)]
+        lines += [f"{'':>{wide}}  … and {len(largest) - 20} more" if len(largest) > 20 else ""]
+    lines += [f"{'expert':>10} {'held out':>10}  log-probability a step"]
     for row in summary["scores"]:
         note = f"  ({row['note']})" if row["note"] else ""
-        lines.append(f"{_number(row['expert'])}{_number(row['held_out'])}  {row['name']}{note}")
+        lines.append(f"{_number(row['expert'])} {_number(row['held_out'])}  {row['name']}{note}")
     if all(row["held_out"] is None for row in summary["scores"]):
         lines.append("  (of what they were fitted to, which compares no methods: hold some out with --test)")
     lines += ["", *(f"{name + ':':<8}{place}" for name, place in files.items())]
@@ -177,4 +181,4 @@ def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
 
 
 def _number(value: float | None) -> str:
-    return f"{'-':>10}" if value is None else f"{value:10.4f}"
+    return f"{'-' if value is None else nats(value):>10}"

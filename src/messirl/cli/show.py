@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from messirl._numbers import significant
 from messirl.cli.common import Parser, as_json, model_file, note, one_line, path
 
 TYPE_CHECKING = False
@@ -107,6 +108,9 @@ def _model(model: Any) -> dict[str, Any]:
 
 def _text(found: dict[str, Any], indent: str = "") -> str:
     lines = []
+    if all(isinstance(value, float) for value in found.values()):  # a column of numbers
+        found = dict(zip(found, significant(found.values(), 6), strict=True))
+        return "\n".join(f"{indent}{one_line(key):<{max(map(len, found)) + 2}}{text}" for key, text in found.items())
     width = max(len(one_line(key)) for key in found) + 2
     for key, value in found.items():
         if isinstance(value, dict):

@@ -15,7 +15,7 @@ from messirl.report.fit_record import Diagnosed, Ints
 from messirl.report.images import render, save, write_bytes
 from messirl.report.markup import Html, join, row, table, tag
 from messirl.report.names import named, one_line, short
-from messirl.report.numbers import number, significant
+from messirl.report.numbers import number, score, share, significant
 from messirl.report.page import contents, document, figure, section
 from messirl.report.versions import versions
 
@@ -150,9 +150,9 @@ def _trajectories(record: Diagnosed, order: Ints) -> Html:
         rows.append(
             row(
                 named(record.ids[j]),
-                number(float(found.likeness.unlabelled[j]), 3, signed=True),
-                f"{100.0 * found.share[j]:.2f} %",
-                number(float(found.similarity[j]), 3),
+                score(float(found.likeness.unlabelled[j]), 3, signed=True),
+                share(float(found.share[j])),
+                score(float(found.similarity[j]), 3),
                 significant(moved, 3),
             )
         )
@@ -168,5 +168,5 @@ def _ends(record: Diagnosed) -> int:
 
 def _made_of(parts: list[tuple[str, float]]) -> Html:
     """`+0.71 water, −0.70 home`."""
-    weights = [join([tag("b", number(weight, 2, signed=True)), " ", named(name, 28)]) for name, weight in parts]
+    weights = [join([tag("b", score(weight, 2, signed=True)), " ", named(name, 28)]) for name, weight in parts]
     return join(weights, ", ")
