@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from problems import problem
+from seeds import generator, shifted
 from worlds import drawn, maze, ring, without_actions
 
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories
@@ -17,7 +18,7 @@ THETA = np.array([2.0, -1.0])
 
 def in_twentieths(seed: int = 0, n_states: int = 4, n_actions: int = 2) -> tuple[MDP, np.ndarray]:
     """An MDP whose probabilities are multiples of 1/20, and those multiples."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     times = rng.multinomial(20, rng.dirichlet(np.ones(n_states)), size=(n_states, n_actions))
     return MDP(times / 20, rng.random((n_states, 2)), discount=0.8, start=np.full(n_states, 1 / n_states)), times
 
@@ -25,7 +26,7 @@ def in_twentieths(seed: int = 0, n_states: int = 4, n_actions: int = 2) -> tuple
 def one_step_each(times: np.ndarray) -> Trajectories:
     """Every move as often as `times` (S, A, S) says, in random order, each a trajectory of its own."""
     s, a, x = np.repeat(np.argwhere(times), times[times > 0], axis=0).T
-    order = np.random.default_rng(0).permutation(s.size)
+    order = generator(0).permutation(s.size)
     pairs = np.column_stack([s, x])[order]
     return Trajectories(pairs.ravel(), np.arange(s.size + 1) * 2, a[order])
 
@@ -224,7 +225,7 @@ def test_the_report_reads_well():
 
 
 def test_features_of_steps_say_how_many_actions_there_are():
-    path, rng = walk([0, 1, 0], actions=[[0, 0]]), np.random.default_rng(0)
+    path, rng = walk([0, 1, 0], actions=[[0, 0]]), generator(0)
     dense = rng.random((2, 3, 2))
     assert estimate_mdp(path, dense).mdp.n_actions == 3
     sparse = estimate_mdp(path, sp.csr_array(dense.reshape(6, 2)), n_states=2)
@@ -240,7 +241,7 @@ def test_features_of_steps_say_how_many_actions_there_are():
 def test_draws_have_the_support_of_the_estimate_and_its_mean():
     true, times = in_twentieths(1)
     found = estimate_mdp(one_step_each(times), true.features, discount=0.8)
-    draws = found.draws(400, random_state=0)
+    draws = found.draws(400, random_state=shifted(0))
     tables = np.stack([table(mdp) for mdp in draws])
     assert ((tables > 0) == (table(found.mdp) > 0)).all()
     assert draws[0].discount == 0.8
@@ -248,21 +249,21 @@ def test_draws_have_the_support_of_the_estimate_and_its_mean():
     sd = np.sqrt(p * (1 - p) / 21)  # of a Dirichlet with weight 20
     np.testing.assert_allclose(tables.mean(axis=0), p, atol=5 * sd.max() / np.sqrt(400))
     np.testing.assert_allclose(tables.std(axis=0), sd, atol=0.02)
-    again = found.draws(2, random_state=0)
+    again = found.draws(2, random_state=shifted(0))
     np.testing.assert_array_equal(table(again[1]), tables[1])
 
 
 def test_a_weak_prior_does_not_make_draws_lose_moves():
     graph = np.ones((3, 3))
     found = estimate_mdp(walk([0, 1, 0, 1], actions=[[0] * 3]), np.eye(3), prior=1e-4, graph=graph)
-    for mdp in found.draws(20, random_state=1):
+    for mdp in found.draws(20, random_state=shifted(1)):
         assert mdp.transitions.nnz == 9
         np.testing.assert_allclose(mdp.transitions.sum(axis=1), 1.0)
 
 
 def test_draws_of_deterministic_moves_are_the_estimate():
     found = estimate_mdp(walk([0, 1, 0, 0]), np.eye(2), unseen="error", prior=2.0)
-    for mdp in found.draws(3, random_state=0):
+    for mdp in found.draws(3, random_state=shifted(0)):
         assert mdp.deterministic
         np.testing.assert_array_equal(table(mdp), table(found.mdp))
 

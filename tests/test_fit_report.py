@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 from pages import Page
 from problems import problem
+from seeds import generator
 from worlds import maze
 
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories, plot, sample, soft_policy
@@ -58,7 +59,7 @@ def record(kind="episodic", **changes):
     whole = FitRecord(
         title="a maze",
         model=model,
-        xy=plot.grid(3, 3) if n == 9 else np.random.default_rng(0).normal(size=(n, 2)),
+        xy=plot.grid(3, 3) if n == 9 else generator(0).normal(size=(n, 2)),
         counts={"expert": 10, "unlabelled": 500, "test": 464},
         scores=SCORES,
         estimates=rows,
@@ -238,7 +239,7 @@ def test_intervals_go_with_the_names_of_the_features():
 
 
 def test_many_features_are_cut_to_the_largest_and_that_is_said(tmp_path):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     mdp = maze(5, 10, features=rng.normal(size=(50, 45)), discount=0.9)
     expert = sample(mdp, soft_policy(mdp, np.zeros(50)), 40, 30, 0, start=np.full(50, 0.02))
     model = MaxEntIRL(ridge=1.0, theta_max=0.05, max_iter=200).fit(mdp, expert)
@@ -398,7 +399,7 @@ def test_on_a_logarithmic_scale_what_is_not_positive_is_grey():
 
 def large(side, irregular):
     """A fit that nobody had to wait for: many states, noise for a reward."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     n = side * side
     row, column = np.divmod(np.arange(n), side)
     to = np.stack(

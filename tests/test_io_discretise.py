@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from seeds import generator
 
 from messirl import Trajectories
 from messirl.io.discretise import Grid, KMeans, discretise, from_dict
@@ -14,7 +15,7 @@ from messirl.io.recordings import Recording
 
 
 def cloud(n=200, k=2, seed=0):
-    return np.random.default_rng(seed).normal(size=(n, k))
+    return generator(seed).normal(size=(n, k))
 
 
 # ------------------------------------------------------------ grid

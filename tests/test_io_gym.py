@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from seeds import generator
 
 from messirl import MaxEntIRL, feature_counts, optimal_policy, optimal_values, soft_policy
 from messirl.io.errors import InputError
@@ -101,7 +102,7 @@ def test_features_default_to_one_indicator_a_state():
 @pytest.mark.parametrize("shape", [(16, 3), (16, 4, 3)])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_given_features_are_zero_in_the_added_state(shape, sparse):
-    table = np.random.default_rng(0).random(shape)
+    table = generator(0).random(shape)
     given = sp.csr_array(table.reshape(-1, 3)) if sparse else table
     mdp = from_gym(make("lake"), discount=0.9, features=given, feature_names=["a", "b", "c"])
     assert mdp.state_action == (len(shape) == 3)

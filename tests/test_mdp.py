@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from seeds import generator
 from worlds import maze, random_mdp, ring
 
 from messirl import MDP, optimal_policy, soft_policy, soft_values
@@ -19,7 +20,7 @@ S, A, D = 4, 2, 3
 
 @pytest.fixture
 def tables():
-    rng = np.random.default_rng(3)
+    rng = generator(3)
     return rng.dirichlet(np.ones(S), size=(S, A)), rng.random((S, D))
 
 
@@ -58,7 +59,7 @@ def test_sparse_features_give_the_rewards_of_dense_ones(by_step):
     theta = np.array([0.3, -2.0, 1.0])
     assert_allclose(sparse.reward(theta), dense.reward(theta), rtol=1e-14)
     assert_allclose(soft_policy(sparse, sparse.reward(theta)), soft_policy(dense, dense.reward(theta)), rtol=1e-12)
-    visits = np.random.default_rng(0).random(dense.reward(theta).shape)
+    visits = generator(0).random(dense.reward(theta).shape)
     assert_allclose(sparse.counts(visits), dense.counts(visits), rtol=1e-14)
 
 

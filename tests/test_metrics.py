@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import problem
+from seeds import generator
 from worlds import maze, random_mdp
 
 from messirl import MDP, MaxEntIRL, optimal_policy, soft_policy
@@ -41,12 +42,12 @@ every_reward = pytest.mark.parametrize("by_step", [False, True], ids=["r(s)", "r
 
 
 def some_reward(mdp: MDP, by_step: bool, seed: int = 5) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(4, 2) if by_step else 4) - (1.0 if mdp.discount == 1.0 else 0.0)
+    return generator(seed).normal(size=(4, 2) if by_step else 4) - (1.0 if mdp.discount == 1.0 else 0.0)
 
 
 def some_policy(mdp: MDP, seed: int = 7) -> np.ndarray:
     lead = () if mdp.horizon is None else (mdp.horizon - 1,)
-    policy = np.random.default_rng(seed).dirichlet(np.ones(mdp.n_actions), size=(*lead, mdp.n_states))
+    policy = generator(seed).dirichlet(np.ones(mdp.n_actions), size=(*lead, mdp.n_states))
     policy[..., mdp.terminal, :] = 0.0
     return policy
 
@@ -266,7 +267,7 @@ def as_steps(reward: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("shapes", [((4,), (4,)), ((4,), (4, 2)), ((4, 2), (4, 2)), ((4, 2, 4), (4, 2))])
 def test_epic_is_its_definition(shapes):
-    mdp, rng = tiny("endless"), np.random.default_rng(3)
+    mdp, rng = tiny("endless"), generator(3)
     a, b = rng.normal(size=shapes[0]), rng.normal(size=shapes[1])
     for given_, used in ((None, dense(mdp)), (np.ones((4, 2, 4)), np.ones((4, 2, 4)))):
         expected = epic_by_loops(mdp, as_steps(a), as_steps(b), used)
@@ -280,7 +281,7 @@ def test_epic_is_its_definition(shapes):
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10_000), scale=st.floats(0.01, 100.0), by_step=st.booleans(), ended=st.booleans())
 def test_epic_sees_neither_shaping_nor_scale(seed, scale, by_step, ended):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     mdp = tiny("episodic" if ended else "endless", seed % 5)
     reward, other = some_reward(mdp, by_step, seed), rng.normal(size=(4, 2))
     if by_step:
@@ -294,7 +295,7 @@ def test_epic_sees_neither_shaping_nor_scale(seed, scale, by_step, ended):
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_epic_is_a_distance_in_the_unit_interval(seed):
-    rng, mdp = np.random.default_rng(seed), tiny("endless")
+    rng, mdp = generator(seed), tiny("endless")
     a, b, c = rng.normal(size=4), rng.normal(size=(4, 2)), rng.normal(size=(4, 2, 4))
     ab, bc, ac = epic_distance(mdp, a, b), epic_distance(mdp, b, c), epic_distance(mdp, a, c)
     assert all(0.0 <= x <= 1.0 for x in (ab, bc, ac))
@@ -311,7 +312,7 @@ def test_a_constant_reward_is_half_way_from_every_other():
 
 
 def test_epic_reads_no_reward_of_actions_that_are_not_allowed():
-    mdp, rng = maze(2, 2, discount=0.9, terminal=np.arange(4) == 3), np.random.default_rng(1)
+    mdp, rng = maze(2, 2, discount=0.9, terminal=np.arange(4) == 3), generator(1)
     a, b = rng.normal(size=(4, 4)), rng.normal(size=4)
     changed = np.where(mdp.allowed, a, 99.0)
     assert epic_distance(mdp, a, changed) == 0.0
@@ -319,7 +320,7 @@ def test_epic_reads_no_reward_of_actions_that_are_not_allowed():
 
 
 def test_epic_averages_over_the_actions_that_are_allowed():
-    mdp, rng = maze(2, 2, discount=0.9), np.random.default_rng(1)  # two of four actions in each state
+    mdp, rng = maze(2, 2, discount=0.9), generator(1)  # two of four actions in each state
     a, b = rng.normal(size=(4, 4)), rng.normal(size=(4, 4))
 
     def canonical(r):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from seeds import generator, shifted
 
 from messirl import MDP, Trajectories, sample, soft_policy
 
@@ -19,7 +20,7 @@ def random_mdp(
     **rest: Any,
 ) -> MDP:
     """An action mostly leads to one state but may lead to any. Features in [0, 1), of steps if `by_step`."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     likely = rng.permuted(np.tile(np.arange(n_states), (n_states, 1)), axis=1)[:, np.arange(n_actions) % n_states]
     transitions = 0.8 * np.eye(n_states)[likely] + 0.2 * rng.dirichlet(np.ones(n_states), size=(n_states, n_actions))
     shape = (n_states, n_actions, n_features) if by_step else (n_states, n_features)
@@ -50,7 +51,7 @@ def maze(rows: int = 3, columns: int = 3, features: Any = None, **arguments: Any
 def drawn(mdp: MDP, theta: Any, n: int, seed: int, **arguments: Any) -> Trajectories:
     """Trajectories of the soft policy of θ."""
     policy = soft_policy(mdp, mdp.reward(theta), goal=arguments.get("goal"))
-    return sample(mdp, policy, n, random_state=seed, **arguments)
+    return sample(mdp, policy, n, random_state=shifted(seed), **arguments)
 
 
 def without_actions(trajectories: Trajectories) -> Trajectories:
