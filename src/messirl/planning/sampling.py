@@ -46,8 +46,9 @@ def sample(
     begin = start_of(mdp, start)
     random = random_source(random_state)
 
-    now = np.searchsorted(np.cumsum(begin) / begin.sum(), random.random_sample(n), side="right")
-    states, actions = [np.minimum(now, mdp.n_states - 1)], []
+    ladder = np.cumsum(begin)  # its own end, not begin.sum(), is what no draw goes beyond
+    now = np.searchsorted(ladder, random.random_sample(n) * ladder[-1], side="right")
+    states, actions = [now], []
     going = ~ends[states[0]]
     for t in range(limit - 1):
         if not going.any():
