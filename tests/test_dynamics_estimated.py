@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from problems import problem
 from seeds import generator, shifted
-from worlds import drawn, maze, ring, without_actions
+from worlds import ROUNDING, drawn, maze, ring, to_rounding, without_actions
 
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories
 from messirl.dynamics import estimate_mdp, spread
@@ -52,6 +52,7 @@ def test_counts_in_the_right_proportions_give_the_true_mdp():
     np.testing.assert_array_equal(found.mdp.start, true.start)
 
 
+@to_rounding
 def test_fits_on_it_agree_with_fits_on_the_true_mdp():
     true, times = in_twentieths()
     found = estimate_mdp(one_step_each(times), true.features, discount=0.8, start=true.start).mdp
@@ -84,6 +85,7 @@ def test_without_actions_each_move_is_an_action_of_its_own():
     assert found.report.never_seen.size == 0
 
 
+@to_rounding
 def test_without_actions_the_moves_of_a_maze_are_found_again():
     true = maze(2, 3, discount=1.0, terminal=np.arange(6) == 5)
     seen = drawn(true, [-0.8, -0.3], 60, 3, start=np.full(6, 1 / 6))
@@ -297,7 +299,7 @@ def test_the_spread_shrinks_as_moves_are_added(kind):
     np.testing.assert_allclose([lower, upper], np.quantile(few.theta, [0.25, 0.75], axis=0))
     assert (lower < upper).all()
     low, high = few.policy_interval()
-    assert ((low <= few.policy_mean) & (few.policy_mean <= high)).all()
+    assert ((low <= few.policy_mean + ROUNDING) & (few.policy_mean <= high + ROUNDING)).all()
     truth = MESSI(RBF(5.0), lambda0=5.0, max_iter=200).fit(true, expert, others).theta_
     np.testing.assert_allclose(many.theta_mean, truth, atol=4 * many.theta_sd.max())
 
@@ -309,7 +311,7 @@ def test_with_goals_only_theta_has_a_spread():
     )
     result = spread(found, MaxEntIRL(), without_actions(expert), n=2, random_state=0)
     np.testing.assert_allclose(result.theta[0], MaxEntIRL().fit(mdp, expert).theta_, atol=1e-6)
-    np.testing.assert_array_equal(result.theta_sd, 0.0)
+    np.testing.assert_allclose(result.theta_sd, 0.0, atol=1e-6)  # as near as a fit is to its optimum
     with pytest.raises(ValueError, match="one policy a goal: only theta is kept"):
         result.policy_interval()
 

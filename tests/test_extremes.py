@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from seeds import generator, shifted
+from worlds import to_rounding
 
 from messirl import MDP, MaxEntIRL, Trajectories, sample, soft_policy, state_visitation
 from messirl.objective import Objective
@@ -213,6 +214,7 @@ def test_values_just_short_of_infinite_are_right(slack):
     assert soft_policy(mdp, np.array([stay, -2.0]))[0] == pytest.approx([1 - slack, slack], rel=1e-6)
 
 
+@to_rounding
 def test_a_feasible_start_is_found_where_zero_is_none_and_a_given_start_must_be_feasible():
     problem = oracle.random_problem(
         29, terminal=True, n_states=5, n_actions=3, n_features=2, discount=1.0, positive=True

@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import chi2
 from seeds import generator, shifted
+from worlds import to_rounding
 
 from messirl import (
     MDP,
@@ -143,6 +144,7 @@ def test_a_table_for_other_trajectories_is_refused():
         estimation_table(model, trips(mdp, 100, 0)[:1])
 
 
+@to_rounding
 def test_a_ratio_test_finds_what_matters_and_only_that():
     mdp = network()
     rng = generator(0)
@@ -173,6 +175,7 @@ def test_a_ratio_test_is_refused_where_the_objective_is_no_likelihood():
         likelihood_ratio_test(model, model, expert)
 
 
+@to_rounding
 def test_flows_at_the_optimum_have_the_features_of_the_trips():
     mdp = network()
     expert = trips(mdp, 300, 1)

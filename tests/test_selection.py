@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from problems import problem
 from seeds import shifted
 from sklearn.base import clone
-from worlds import drawn, maze, random_mdp
+from worlds import drawn, maze, random_mdp, to_rounding
 
 import messirl
 from messirl import MESSI, MaxEntIRL, Trajectories, plot
@@ -115,6 +115,7 @@ def test_the_bench_fits_what_the_estimators_fit(kind):
             assert_allclose(ours, own, atol=1e-4 if candidate.method in ("MaxEnt", "Pooling") else 1e-6)
 
 
+@to_rounding
 def test_screened_is_messi_among_the_trajectories_that_look_like_the_expert_s():
     mdp, expert, unlabelled = problem("endless")
     alike = np.arange(len(unlabelled)) % 2 == 0
@@ -267,6 +268,7 @@ def test_a_held_out_trajectory_without_a_step_raises():
 # ------------------------------------------------------------ validation
 
 
+@to_rounding
 def test_validation_is_the_score_of_refits_without_the_held_out_trajectories():
     mdp, expert, unlabelled = grid_world(3)
     pairs = splits(mdp, expert)
@@ -574,6 +576,7 @@ def test_bootstrap_intervals_contain_the_estimate_and_widen_with_the_level():
     assert_array_equal(found.theta, bootstrap(model, mdp, expert, unlabelled, n=30, random_state=0).theta)
 
 
+@to_rounding
 def test_a_given_matrix_is_resampled_with_the_trajectories():
     mdp, expert, unlabelled = grid_world(5)
     counts = messirl.feature_counts(mdp, expert + unlabelled)

@@ -11,6 +11,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from seeds import generator
+from worlds import to_rounding
 
 from messirl import MDP, MESSI, Trajectories, feature_counts
 from messirl.similarity import RBF, CompleteGraph, Exponential, Precomputed, penalty_matrix
@@ -284,6 +285,7 @@ def test_the_fitted_objective_is_less_the_penalty_of_eq_5(mdp):
     assert est.objective_ == pytest.approx(plain - penalty, rel=1e-9, abs=1e-9)
 
 
+@to_rounding
 def test_a_stronger_penalty_draws_similar_trajectories_together(mdp):
     expert, others = make_trajectories(3, seed=1), make_trajectories(6, seed=2)
     f = np.vstack([feature_counts(mdp, expert), feature_counts(mdp, others)])
