@@ -262,8 +262,9 @@ def test_a_feasible_start_is_found_where_zero_is_none(method, kind):
 
 @to_rounding
 def test_a_feasible_start_leads_to_the_same_optimum_as_any_other():
-    found = MaxEntIRL(max_iter=500, tol=1e-9).fit(*problem("episodic")[:2])
-    given = MaxEntIRL(max_iter=500, tol=1e-9, theta_init=[-6.0, 1.0]).fit(*problem("episodic")[:2])
+    arguments = {"max_iter": 500, "tol": 1e-9, "ridge": 0.1}  # without a ridge the optimum of some draws is far out
+    found = MaxEntIRL(**arguments).fit(*problem("episodic")[:2])
+    given = MaxEntIRL(**arguments, theta_init=[-6.0, 1.0]).fit(*problem("episodic")[:2])
     assert_allclose(found.theta_, given.theta_, rtol=1e-6)
 
 
@@ -592,7 +593,7 @@ def test_an_action_that_may_lead_into_a_dead_end_scores_minus_infinity():
 
 
 def test_what_cannot_be_scored_is_refused():
-    model = optimum("episodic")
+    model, ends = optimum("episodic"), problem("goals").expert
     with pytest.raises(ValueError, match="these trajectories make no step: there is nothing to score"):
         model.score(Trajectories.from_lists([[8], [8]]))
     with pytest.raises(ValueError, match="these trajectories make no step: there is nothing to score"):
@@ -600,7 +601,7 @@ def test_what_cannot_be_scored_is_refused():
     with pytest.raises(ValueError, match="trajectory 0, step 1: the move from state 1 to 5 has probability 0"):
         model.score(Trajectories.from_lists([[0, 1, 5, 8]]))
     with pytest.raises(ValueError, match="the trajectories have goals"):
-        model.score(problem("goals").expert)
+        model.score(ends[ends.goals == 8])
     with pytest.raises(ValueError, match=r"not terminal|needs goals"):
         optimum("goals").score(problem("episodic").expert)
 

