@@ -211,7 +211,8 @@ def test_the_gridworld_expert_does_better_than_a_random_walk(scenes):
         walk = np.full((256, 4), 0.25)
         found = [scene.performance(state_visitation(scene.mdp, p)) for p in (best, walk)]
         counts = feature_counts(scene.mdp, scene.pools["star"]) @ scene.thetas["star"] * (1 - scene.mdp.discount)
-        assert found[1] < counts.mean() < found[0] + 0.1
+        chance = 4.0 * counts.std(ddof=1) / np.sqrt(len(counts))  # what the mean of so few may be too high by
+        assert found[1] < counts.mean() < found[0] + chance
 
 
 def test_blocks_that_do_not_fit_the_grid_are_refused():

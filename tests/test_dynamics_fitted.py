@@ -177,7 +177,7 @@ def test_counts_are_those_of_the_house() -> None:
 @pytest.mark.parametrize(
     "regressor",
     [
-        DecisionTreeRegressor(min_samples_leaf=4),
+        DecisionTreeRegressor(min_samples_leaf=4, random_state=1),
         ExtraTreesRegressor(7, min_samples_leaf=3, random_state=1),
         KNeighborsRegressor(4),
         KNeighborsRegressor(4, weights="distance"),

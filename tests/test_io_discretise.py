@@ -55,7 +55,7 @@ def test_a_fitted_grid_spans_the_data_in_equal_steps():
 
 
 def test_kmeans_finds_clusters_and_numbers_them_in_order():
-    centres = np.array([[0.0, 0.0], [0.0, 9.0], [9.0, 0.0]])
+    centres = np.array([[0.0, 0.0], [4.0, 9.0], [9.0, 0.0]])
     points = np.concatenate([c + 0.1 * cloud(30, seed=i) for i, c in enumerate(centres[[2, 0, 1]])])
     mapping = KMeans.fit(points, 3)
     np.testing.assert_allclose(mapping.centres, centres, atol=0.1)

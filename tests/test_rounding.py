@@ -16,6 +16,7 @@ from messirl.estimators.baselines import baseline
 from messirl.estimators.prediction import next_state_accuracy
 from messirl.experiments.checks import HOLDS, UNDECIDED, first_best, sign
 from messirl.experiments.curves import interval
+from messirl.io.discretise import KMeans
 from messirl.metrics import policy_kl, policy_value
 from messirl.planning import Planner
 from messirl.report.fit_figures import frame
@@ -151,6 +152,12 @@ def test_neighbours_in_the_very_place_take_all_however_distances_are_computed(al
     points = 10.0 + generator(5).normal(size=(400, 20))
     regressor = KNeighborsRegressor(3, weights="distance", algorithm=algorithm).fit(points, np.zeros(400))
     assert_array_equal(_Neighbours(regressor, points, None).weights(points).toarray(), np.eye(400))
+
+
+def test_centres_are_numbered_alike_however_their_coordinates_were_rounded():
+    spots = np.array([[0.3, 5.0], [0.1 + 0.2, 1.0], [0.3, 3.0], [7.0, 0.0]])
+    for order in ([0, 1, 2, 3], [3, 2, 1, 0]):
+        assert_allclose(KMeans.fit(spots[order], 4).centres, spots[[1, 2, 0, 3]])
 
 
 # ------------------------------------------------------------ what is as good
