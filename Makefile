@@ -3,30 +3,46 @@
 PYTHON ?= python3
 PYTEST_ARGS ?= -n auto
 UPGRADE ?=
+SEED ?= 0
+export MESSIRL_TEST_SEED := $(SEED)
 
 PEERS := imitation irl-maxent econirl
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 PIP := -m pip --disable-pip-version-check -qq
 CHECK_PYTHON := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	|| { echo "messirl needs Python 3.11 or newer, and $(PYTHON) is not: try make PYTHON=/path/to/python3.11." >&2; exit 1; }
+TEST_AT = $(CHECK_PYTHON); $(PYTHON) tools/environment.py $(1) \
+	&& NUMBA_CACHE_DIR=$(CURDIR)/.venv-$(1)/numba .venv-$(1)/bin/python -m pytest $(PYTEST_ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-slow lint format bench bench-peers lock clean
+.PHONY: help venv run test test-slow test-portable test-oldest test-newest lint format bench bench-peers lock clean
 
 help:  ## Show this list
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
 venv: .venv/.ready  ## Make .venv from requirements.lock, with messirl in editable mode
 
 run: .venv/.ready  ## Run the paper's comparison, quickly, and write its report (out/quick/report.html)
 	@.venv/bin/messirl reproduce --quick
 
-test: lint  ## Lint, then run the tests (PYTEST_ARGS="-k name" is passed on)
+test: lint  ## Lint, then run the tests (PYTEST_ARGS="-k name" is passed on; SEED=7 draws other random problems)
 	@.venv/bin/python -m pytest $(PYTEST_ARGS)
 
 test-slow: .venv/.ready  ## Run the tests marked slow
 	@.venv/bin/python -m pytest -m slow $(PYTEST_ARGS) || { status=$$?; \
 		[ $$status -eq 5 ] && echo "There are no slow tests." || exit $$status; }
+
+test-portable: .venv/.ready  ## Run the tests as on an old processor, with one thread of linear algebra and with two
+	@for threads in 1 2; do \
+		OPENBLAS_NUM_THREADS=$$threads OMP_NUM_THREADS=$$threads \
+			.venv/bin/python tools/portable.py .venv/bin/python -m pytest $(PYTEST_ARGS) || exit 1; \
+	done
+
+test-oldest:  ## Run the tests with the oldest packages and Python that pyproject.toml allows, in .venv-oldest
+	@$(call TEST_AT,oldest)
+
+test-newest:  ## Run the tests with the newest packages and Python that can be had, in .venv-newest
+	@$(call TEST_AT,newest)
 
 lint: .venv/.ready  ## Check style, format and types; changes nothing
 	@.venv/bin/ruff check --quiet .
@@ -45,14 +61,14 @@ bench-peers: .venv-peers/.ready  ## Compare with other packages, installed in .v
 
 lock: .venv-lock/.ready  ## Write requirements.lock anew (UPGRADE=--upgrade moves every pin)
 	@env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL PIP_CONFIG_FILE=/dev/null CUSTOM_COMPILE_COMMAND="make lock" \
-		.venv-lock/bin/pip-compile --quiet $(UPGRADE) --extra dev --extra gym --extra minari \
+		.venv-lock/bin/pip-compile --quiet $(UPGRADE) --extra dev --extra gym --extra hdf5 --extra minari \
 		--generate-hashes --strip-extras --allow-unsafe \
 		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 		--output-file requirements.lock pyproject.toml
 	@if grep -n '://' requirements.lock; then echo "requirements.lock names a host or a folder." >&2; exit 1; fi
 
 clean:  ## Remove what the other goals made
-	@rm -rf .venv .venv-peers .venv-lock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-oldest .venv-newest .venv-peers .venv-lock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment whose pip does not answer (interrupted, or its Python is gone) is made anew.

@@ -1,10 +1,41 @@
-"""What several files of tests ask for."""
+"""What several files of tests ask for, and what the tests run with."""
 
 from __future__ import annotations
 
+import platform
+from importlib import metadata
+
+import hypothesis
+import numba
+import numpy as np
 import pytest
+import threadpoolctl
+from seeds import SHIFT
 
 from messirl import cli
+
+PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "pyarrow", "matplotlib", "pandas")
+
+
+def pytest_report_header():
+    """Versions and instruction sets: the last digits of a number may differ with any of them."""
+    core = np._core._multiarray_umath
+    sets = [name for name in (*core.__cpu_baseline__, *core.__cpu_dispatch__) if core.__cpu_features__.get(name)]
+    blas = [pool for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
+    kernels = sorted({f"{pool.get('architecture')} with {pool['num_threads']} threads" for pool in blas})
+    return [
+        ", ".join([f"Python {platform.python_version()}", *(f"{name} {metadata.version(name)}" for name in PACKAGES)]),
+        f"NumPy uses {' '.join(sets)}; Numba compiles for {numba.config.CPU_NAME or 'this processor'}; "
+        f"BLAS uses kernels for {', '.join(kernels)}",
+        f"random problems of MESSIRL_TEST_SEED={SHIFT}",
+    ]
+
+
+def pytest_collection_modifyitems(items):
+    """Generated examples move with the seeds of the random problems."""
+    for item in items:
+        if SHIFT and getattr(item.obj, "is_hypothesis_test", False):
+            hypothesis.seed(SHIFT)(item.obj)
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 
 import mpmath as mp
 import numpy as np
+from seeds import generator
 
 INF = math.inf
 Trajectory = tuple[list[int], list[int], "int | None"]
@@ -114,7 +115,7 @@ def random_problem(
 
     `positive` draws features from [0.5, 1.5], so that a negative theta makes every reward negative.
     """
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     n_states = n_states or int(rng.integers(4 if dead_end else 3 if terminal else 2, 6))
     n_actions = n_actions or int(rng.integers(2, 4))
     d = n_features or int(rng.integers(1, 4))
@@ -527,7 +528,7 @@ def draw(
 
 def draw_some(problem: Problem, theta: np.ndarray, n: int, seed: int, length: int | None = None) -> list[Trajectory]:
     """n trajectories of the causal soft policy at theta, starts drawn from the problem's own."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     if problem.horizon is None:
         policy = solve_endless(problem, theta, problem.start).policy
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from seeds import generator
 
 from messirl import MDP, Trajectories, sample, soft_policy
 
@@ -12,7 +13,7 @@ TRUTH = np.array([-1.5, -0.8, -1.0])
 
 def network(side: int = 5, seed: int = 0) -> MDP:
     """side × side crossings, four moves each; time differs by road, going against the last row or column turns."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     n = side * side
     moves, features = np.zeros((n, 4, n)), np.zeros((n, 4, 3))
     for s in range(n):
@@ -26,7 +27,7 @@ def network(side: int = 5, seed: int = 0) -> MDP:
 
 def trips(mdp: MDP, n: int, seed: int, theta: np.ndarray = TRUTH) -> Trajectories:
     """n trips, a fifth of them to each of five goals, drawn from the model at θ."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     goals = (np.arange(1, 6) * mdp.n_states) // 6
     start = np.full(mdp.n_states, 1.0 / mdp.n_states)
     out = None

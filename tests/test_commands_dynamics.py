@@ -10,6 +10,7 @@ import pyarrow.csv as pv
 import pyarrow.parquet as pq
 import pytest
 from folders import ROLES, grid, park, read_json
+from seeds import generator
 from worlds import drawn, random_mdp
 
 import messirl
@@ -149,7 +150,7 @@ def test_the_report_tells_what_the_data_says_of_the_dynamics(run, bare, tmp_path
 
 def walk(seed: int, right: float, steps: int = 25) -> tuple[np.ndarray, np.ndarray]:
     """A point in [0, 1]²: action 1 moves it to the right, action 0 to the left, both with noise."""
-    random = np.random.default_rng(seed)
+    random = generator(seed)
     at, points, actions = random.uniform(0.2, 0.8, 2), [], []
     for _ in range(steps):
         points.append(at)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from pages import Page
 from problems import problem
+from seeds import generator
 
 from messirl import MESSI
 from messirl.diagnostics import Diagnosis, Direction
@@ -30,7 +31,7 @@ WORDS = {"title": "a maze", "lead": "What was done.", "settings": {"lambda0": "3
 
 def record(u=30, *, likeness=None, expert=0.3, influence=True, verdict="help", ids=None, shrinkages=(0.9, 0.2, 0.0)):
     """Everything a diagnosis may hold, of u trajectories."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     values = rng.normal(0.05, 0.2, u) if likeness is None else np.array(likeness, dtype=float)
     moved = np.full(u, np.nan)
     moved[: u // 2] = rng.random(u // 2)
@@ -208,7 +209,7 @@ def validation(*, similarities=(ONE,), pooling=0.05, gains=(0.1, 0.2)):
     every += [Candidate("Ridge", x) for x in (1.0, 0.1)]
     every += [] if pooling is None else [Candidate("Pooling")]
     mean = [0.0, *list(gains) * (len(similarities) + 1), *([] if pooling is None else [pooling])]
-    scores = -1.0 + np.array(mean)[:, None] + 0.01 * np.random.default_rng(0).normal(size=(len(every), 4))
+    scores = -1.0 + np.array(mean)[:, None] + 0.01 * generator(0).normal(size=(len(every), 4))
     return Validation(every, scores, scores, np.ones(len(every)))
 
 

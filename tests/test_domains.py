@@ -7,6 +7,7 @@ from itertools import combinations
 import matplotlib
 import numpy as np
 import pytest
+from seeds import generator, shifted
 
 from messirl import Trajectories, feature_counts
 from messirl.domains import DOMAINS, gridworld, highway, mixture, pit
@@ -26,7 +27,7 @@ def scenes():
 
     def scene(name, seed=0):
         if (name, seed) not in known:
-            known[name, seed] = domains[name].scene(seed)
+            known[name, seed] = domains[name].scene(shifted(seed))
         return known[name, seed]
 
     return scene
@@ -81,7 +82,7 @@ def test_a_highway_row_has_at_most_two_cars_in_four_lanes():
 def test_the_highway_scrolls_one_row_and_shows_a_new_one_by_its_density(density, rows_ahead):
     mdp = highway(density=density, rows_ahead=rows_ahead, pool=1, length=3).mdp
     weights = [density ** len(cars) * (1 - density) ** (4 - len(cars)) for cars in ROADS]
-    for state in np.random.default_rng(0).choice(mdp.n_states, 40, replace=False):
+    for state in generator(0).choice(mdp.n_states, 40, replace=False):
         place, rows = unpacked(int(state), rows_ahead)
         for action, step in enumerate((-1, 1, 0)):
             to = min(max(place + step, 0), 5)
@@ -110,7 +111,7 @@ def test_the_highway_expert_is_legal_and_stays_left_with_no_collision_and_no_off
     domain = highway(rows_ahead=rows_ahead, pool=1, length=60)
     features = np.asarray(domain.mdp.features)
     for seed in range(40 if rows_ahead == 1 else 5):
-        expert = domain.scene(seed).expert
+        expert = domain.scene(shifted(seed)).expert
         assert len(expert) == 1
         assert expert.lengths[0] == 60
         assert features[expert.states].sum(axis=0).tolist() == [0, 0, 60, 0]
@@ -130,7 +131,7 @@ def test_highway_rewards_are_heavy_weak_and_blind_to_collisions_and_never_look_a
 
 def test_highway_performance_is_minus_the_share_of_time_in_collision_or_off_the_road(scenes):
     scene = scenes("highway")
-    visits = np.random.default_rng(1).random(scene.mdp.n_states)
+    visits = generator(1).random(scene.mdp.n_states)
     bad = sum(
         visits[s]
         for s in range(scene.mdp.n_states)
@@ -197,7 +198,7 @@ def test_gridworld_rewards_are_negative_but_for_exactly_three(scenes):
 
 def test_gridworld_performance_is_the_mean_reward_under_the_true_theta(scenes):
     scene = scenes("gridworld")
-    visits = np.random.default_rng(2).random(256)
+    visits = generator(2).random(256)
     reward = [scene.thetas["star"][(s // 16 // 2) * 8 + s % 16 // 2] for s in range(256)]
     wanted = (1 - scene.mdp.discount) * sum(v * r for v, r in zip(visits, reward, strict=True))
     assert scene.performance(visits) == pytest.approx(wanted)
@@ -210,7 +211,8 @@ def test_the_gridworld_expert_does_better_than_a_random_walk(scenes):
         walk = np.full((256, 4), 0.25)
         found = [scene.performance(state_visitation(scene.mdp, p)) for p in (best, walk)]
         counts = feature_counts(scene.mdp, scene.pools["star"]) @ scene.thetas["star"] * (1 - scene.mdp.discount)
-        assert found[1] < counts.mean() < found[0] + 0.1
+        chance = 4.0 * counts.std(ddof=1) / np.sqrt(len(counts))  # what the mean of so few may be too high by
+        assert found[1] < counts.mean() < found[0] + chance
 
 
 def test_blocks_that_do_not_fit_the_grid_are_refused():
@@ -316,7 +318,7 @@ def test_turns_are_counted_by_hand_and_standing_still_is_no_turn():
 
 
 def test_pit_performance_is_minus_the_share_of_time_in_the_pit(scenes):
-    visits = np.random.default_rng(3).random(36)
+    visits = generator(3).random(36)
     inside = [cell(x, y) for x in range(2, 6) for y in range(2, 6)]
     assert scenes("pit").performance(visits) == pytest.approx(
         -(1 - pit(pool=1).mdp.discount) * sum(visits[s] for s in inside)

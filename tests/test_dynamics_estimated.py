@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from problems import problem
-from worlds import drawn, maze, ring, without_actions
+from seeds import generator, shifted
+from worlds import ROUNDING, drawn, maze, ring, to_rounding, without_actions
 
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories
 from messirl.dynamics import estimate_mdp, spread
@@ -17,7 +18,7 @@ THETA = np.array([2.0, -1.0])
 
 def in_twentieths(seed: int = 0, n_states: int = 4, n_actions: int = 2) -> tuple[MDP, np.ndarray]:
     """An MDP whose probabilities are multiples of 1/20, and those multiples."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     times = rng.multinomial(20, rng.dirichlet(np.ones(n_states)), size=(n_states, n_actions))
     return MDP(times / 20, rng.random((n_states, 2)), discount=0.8, start=np.full(n_states, 1 / n_states)), times
 
@@ -25,7 +26,7 @@ def in_twentieths(seed: int = 0, n_states: int = 4, n_actions: int = 2) -> tuple
 def one_step_each(times: np.ndarray) -> Trajectories:
     """Every move as often as `times` (S, A, S) says, in random order, each a trajectory of its own."""
     s, a, x = np.repeat(np.argwhere(times), times[times > 0], axis=0).T
-    order = np.random.default_rng(0).permutation(s.size)
+    order = generator(0).permutation(s.size)
     pairs = np.column_stack([s, x])[order]
     return Trajectories(pairs.ravel(), np.arange(s.size + 1) * 2, a[order])
 
@@ -51,6 +52,7 @@ def test_counts_in_the_right_proportions_give_the_true_mdp():
     np.testing.assert_array_equal(found.mdp.start, true.start)
 
 
+@to_rounding
 def test_fits_on_it_agree_with_fits_on_the_true_mdp():
     true, times = in_twentieths()
     found = estimate_mdp(one_step_each(times), true.features, discount=0.8, start=true.start).mdp
@@ -83,6 +85,7 @@ def test_without_actions_each_move_is_an_action_of_its_own():
     assert found.report.never_seen.size == 0
 
 
+@to_rounding
 def test_without_actions_the_moves_of_a_maze_are_found_again():
     true = maze(2, 3, discount=1.0, terminal=np.arange(6) == 5)
     seen = drawn(true, [-0.8, -0.3], 60, 3, start=np.full(6, 1 / 6))
@@ -229,7 +232,7 @@ def test_the_report_reads_well():
 
 
 def test_features_of_steps_say_how_many_actions_there_are():
-    path, rng = walk([0, 1, 0], actions=[[0, 0]]), np.random.default_rng(0)
+    path, rng = walk([0, 1, 0], actions=[[0, 0]]), generator(0)
     dense = rng.random((2, 3, 2))
     assert estimate_mdp(path, dense, discount=0.95).mdp.n_actions == 3
     sparse = estimate_mdp(path, sp.csr_array(dense.reshape(6, 2)), n_states=2, discount=0.95)
@@ -245,7 +248,7 @@ def test_features_of_steps_say_how_many_actions_there_are():
 def test_draws_have_the_support_of_the_estimate_and_its_mean():
     true, times = in_twentieths(1)
     found = estimate_mdp(one_step_each(times), true.features, discount=0.8)
-    draws = found.draws(400, random_state=0)
+    draws = found.draws(400, random_state=shifted(0))
     tables = np.stack([table(mdp) for mdp in draws])
     assert ((tables > 0) == (table(found.mdp) > 0)).all()
     assert draws[0].discount == 0.8
@@ -253,21 +256,21 @@ def test_draws_have_the_support_of_the_estimate_and_its_mean():
     sd = np.sqrt(p * (1 - p) / 21)  # of a Dirichlet with weight 20
     np.testing.assert_allclose(tables.mean(axis=0), p, atol=5 * sd.max() / np.sqrt(400))
     np.testing.assert_allclose(tables.std(axis=0), sd, atol=0.02)
-    again = found.draws(2, random_state=0)
+    again = found.draws(2, random_state=shifted(0))
     np.testing.assert_array_equal(table(again[1]), tables[1])
 
 
 def test_a_weak_prior_does_not_make_draws_lose_moves():
     graph = np.ones((3, 3))
     found = estimate_mdp(walk([0, 1, 0, 1], actions=[[0] * 3]), np.eye(3), prior=1e-4, graph=graph, discount=0.95)
-    for mdp in found.draws(20, random_state=1):
+    for mdp in found.draws(20, random_state=shifted(1)):
         assert mdp.transitions.nnz == 9
         np.testing.assert_allclose(mdp.transitions.sum(axis=1), 1.0)
 
 
 def test_draws_of_deterministic_moves_are_the_estimate():
     found = estimate_mdp(walk([0, 1, 0, 0]), np.eye(2), unseen="error", prior=2.0, discount=0.95)
-    for mdp in found.draws(3, random_state=0):
+    for mdp in found.draws(3, random_state=shifted(0)):
         assert mdp.deterministic
         np.testing.assert_array_equal(table(mdp), table(found.mdp))
 
@@ -301,7 +304,7 @@ def test_the_spread_shrinks_as_moves_are_added(kind):
     np.testing.assert_allclose([lower, upper], np.quantile(few.theta, [0.25, 0.75], axis=0))
     assert (lower < upper).all()
     low, high = few.policy_interval()
-    assert ((low <= few.policy_mean) & (few.policy_mean <= high)).all()
+    assert ((low <= few.policy_mean + ROUNDING) & (few.policy_mean <= high + ROUNDING)).all()
     truth = MESSI(RBF(5.0), lambda0=5.0, max_iter=200).fit(true, expert, others).theta_
     np.testing.assert_allclose(many.theta_mean, truth, atol=4 * many.theta_sd.max())
 
@@ -313,7 +316,7 @@ def test_with_goals_only_theta_has_a_spread():
     )
     result = spread(found, MaxEntIRL(), without_actions(expert), n=2, random_state=0)
     np.testing.assert_allclose(result.theta[0], MaxEntIRL().fit(mdp, expert).theta_, atol=1e-6)
-    np.testing.assert_array_equal(result.theta_sd, 0.0)
+    np.testing.assert_allclose(result.theta_sd, 0.0, atol=1e-6)  # as near as a fit is to its optimum
     with pytest.raises(ValueError, match="one policy a goal: only theta is kept"):
         result.policy_interval()
 

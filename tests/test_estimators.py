@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import KINDS, THETA, problem
+from seeds import shifted
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from worlds import drawn, maze, ring, without_actions
+from worlds import ROUNDING, drawn, maze, never_falls, ring, to_rounding, without_actions
 
 from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL, Trajectories, feature_counts, soft_policy, state_visitation
 from messirl.objective import Objective
@@ -112,7 +113,7 @@ def test_warm_start_begins_where_the_last_fit_ended(method, solver):
     assert np.abs(theta).max() > 0
     model.fit(*problem("finite"))
     assert_array_equal(model.theta_init_, theta)
-    assert_allclose(model.history_.theta_norm[0], np.abs(theta).max(), rtol=1e-14)
+    assert_allclose(model.history_.theta_norm[0], np.abs(theta).max(), rtol=ROUNDING)
     cold = method(max_iter=3, solver=solver, **STEPS).fit(*problem("finite")).fit(*problem("finite"))
     assert_array_equal(cold.theta_init_, np.zeros(3))
 
@@ -259,9 +260,11 @@ def test_a_feasible_start_is_found_where_zero_is_none(method, kind):
     assert np.isfinite(model.history_.objective).all()
 
 
+@to_rounding
 def test_a_feasible_start_leads_to_the_same_optimum_as_any_other():
-    found = MaxEntIRL(max_iter=500, tol=1e-9).fit(*problem("episodic")[:2])
-    given = MaxEntIRL(max_iter=500, tol=1e-9, theta_init=[-6.0, 1.0]).fit(*problem("episodic")[:2])
+    arguments = {"max_iter": 500, "tol": 1e-9, "ridge": 0.1}  # without a ridge the optimum of some draws is far out
+    found = MaxEntIRL(**arguments).fit(*problem("episodic")[:2])
+    given = MaxEntIRL(**arguments, theta_init=[-6.0, 1.0]).fit(*problem("episodic")[:2])
     assert_allclose(found.theta_, given.theta_, rtol=1e-6)
 
 
@@ -427,7 +430,7 @@ def test_an_expert_that_risks_a_dead_end_is_refused(way, actions):
 def test_reward_is_features_times_theta(kind):
     model = optimum(kind)
     mdp = problem(kind).mdp
-    assert_allclose(model.reward_.ravel(), mdp.feature_rows @ model.theta_, rtol=1e-14)
+    assert_allclose(model.reward_.ravel(), mdp.feature_rows @ model.theta_, rtol=ROUNDING, atol=ROUNDING)
     assert model.reward_.shape == ((5, 3) if mdp.state_action else (mdp.n_states,))
 
 
@@ -493,7 +496,7 @@ def test_the_objective_is_that_of_theta(kind):
 def test_a_start_that_is_not_given_is_the_experts_own():
     mdp, expert, _ = problem("finite")
     model = MaxEntIRL(ridge=0.1).fit(mdp.replace(start=None), expert)
-    assert_allclose(model.start_, np.bincount(expert.first, minlength=5) / len(expert), rtol=1e-15)
+    assert_allclose(model.start_, np.bincount(expert.first, minlength=5) / len(expert), rtol=ROUNDING)
     assert_allclose(model.visitation_, state_visitation(mdp, model.policy_, start=model.start_), rtol=1e-12)
 
 
@@ -501,8 +504,8 @@ def test_a_start_that_is_not_given_is_the_experts_own():
 @pytest.mark.parametrize("solver", ["lbfgs", "paper"])
 def test_theta_stays_in_the_box(solver):
     model = MaxEntIRL(theta_max=0.25, solver=solver).fit(*problem("finite")[:2])
-    assert np.abs(model.theta_).max() <= 0.25 * (1 + 1e-15)
-    assert model.history_.theta_norm.max() >= 0.25 * (1 - 1e-15), "the optimum is outside"
+    assert np.abs(model.theta_).max() <= 0.25 * (1 + ROUNDING)
+    assert model.history_.theta_norm.max() >= 0.25 * (1 - ROUNDING), "the optimum is outside"
 
 
 # ------------------------------------------------------------ convergence
@@ -525,7 +528,7 @@ def test_a_fit_that_converges_does_not_warn_and_says_so(kind):
     assert model.termination_ == "no weight would move by more than tol"
     scale = max(1.0, np.abs(feature_counts(*problem(kind)[:2]).mean(axis=0)).max())
     assert model.gradient_norm_ <= 1e-6 * scale
-    assert (np.diff(model.history_.objective) >= 0).all()
+    assert never_falls(model.history_.objective)
 
 
 @methods
@@ -592,7 +595,7 @@ def test_an_action_that_may_lead_into_a_dead_end_scores_minus_infinity():
 
 
 def test_what_cannot_be_scored_is_refused():
-    model = optimum("episodic")
+    model, ends = optimum("episodic"), problem("goals").expert
     with pytest.raises(ValueError, match="these trajectories make no step: there is nothing to score"):
         model.score(Trajectories.from_lists([[8], [8]]))
     with pytest.raises(ValueError, match="these trajectories make no step: there is nothing to score"):
@@ -600,7 +603,7 @@ def test_what_cannot_be_scored_is_refused():
     with pytest.raises(ValueError, match="trajectory 0, step 1: the move from state 1 to 5 has probability 0"):
         model.score(Trajectories.from_lists([[0, 1, 5, 8]]))
     with pytest.raises(ValueError, match="the trajectories have goals"):
-        model.score(problem("goals").expert)
+        model.score(ends[ends.goals == 8])
     with pytest.raises(ValueError, match=r"not terminal|needs goals"):
         optimum("goals").score(problem("episodic").expert)
 
@@ -664,12 +667,12 @@ def test_states_that_do_not_exist_are_refused():
 def test_samples_come_from_the_fitted_policy_and_start(kind):
     model = optimum(kind)
     arguments = {"goals": {"goal": 8}, "endless": {"length": 12}}.get(kind, {})
-    some = model.sample(40, random_state=0, **arguments)
+    some = model.sample(40, random_state=shifted(0), **arguments)
     assert len(some) == 40
-    assert some == model.sample(40, random_state=0, **arguments)
+    assert some == model.sample(40, random_state=shifted(0), **arguments)
     assert (model.start_[some.first] > 0).all()
     assert np.isfinite(model.score(some)) or kind == "endless"
-    assert abs(model.score(some) - model.score(model.sample(40, random_state=1, **arguments))) < 0.5
+    assert abs(model.score(some) - model.score(model.sample(40, random_state=shifted(1), **arguments))) < 0.5
 
 
 def test_samples_follow_the_models_own_seed_and_any_start():

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -148,6 +150,64 @@ def test_public_names_are_there():
     assert set(messirl.__all__) <= set(dir(messirl))
     with pytest.raises(AttributeError, match="module 'messirl' has no attribute 'nonsense'"):
         messirl.nonsense  # noqa: B018
+
+
+# ------------------------------------------------------------ dependencies
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+COMMANDS = {"pytest-xdist": "-n auto", "ruff": "bin/ruff", "mypy": "bin/mypy", "hatchling": "--no-build-isolation"}
+
+
+def modules(requirements: list[str]) -> set[str]:
+    """What is imported of packages: `scikit-learn>=1.6` is sklearn."""
+    names = (re.match(r"[\w.-]+", requirement)[0] for requirement in requirements)
+    return {{"scikit-learn": "sklearn"}.get(name, name).replace("-", "_") for name in names}
+
+
+def imported(*folders: str) -> set[str]:
+    """Packages of others that the files in these folders import, or ask pytest for, wherever in them."""
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    own = {"messirl", *folders, *(path.stem for folder in folders for path in (ROOT / folder).glob("*.py"))}
+    found: set[str] = set()
+    for path in files:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found.add(node.module or "")
+            elif (
+                isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "importorskip"
+            ):
+                found |= {arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant)}
+    return {name.split(".")[0] for name in found} - own - sys.stdlib_module_names
+
+
+def test_what_the_package_asks_for_is_what_it_imports():
+    wanted = modules([*PROJECT["dependencies"], *(r for extra in EXTRAS.keys() - {"dev"} for r in EXTRAS[extra])])
+    assert imported("src") == wanted
+
+
+def test_what_the_tests_ask_for_is_what_they_import_or_call():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    called = {package for package, word in COMMANDS.items() if word in makefile}
+    everything = modules([*PROJECT["dependencies"], *(r for extra in EXTRAS.values() for r in extra)])
+    used = imported("tests", "tools", "studies", "examples") | modules(list(called))
+    assert used <= everything
+    assert modules(EXTRAS["dev"]) <= used
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_everything_asked_for_has_a_lower_bound_that_a_lane_can_install(extra):
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        import environment
+    finally:
+        sys.path.pop(0)
+    for requirement in [*PROJECT["dependencies"], *EXTRAS[extra]]:
+        assert environment.at_its_oldest(requirement) == requirement.replace(">=", "==")
+    assert extra in environment.EXTRAS
 
 
 # ------------------------------------------------------------ processes

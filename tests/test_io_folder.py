@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from worlds import ROUNDING
 
 import messirl.io
 from messirl import Trajectories
@@ -120,7 +121,7 @@ def test_features_of_a_step_are_the_edges_and_those_of_the_state_entered_in_expe
     )
     mdp = read_problem(folder).mdp
     assert mdp.feature_names == ("f_a", "f_b", "g_c")
-    assert_allclose(mdp.features[0, 0], [0.25 * 0.5, 0.25 * 2 + 0.75 * 1, 7.0], rtol=1e-15)
+    assert_allclose(mdp.features[0, 0], [0.25 * 0.5, 0.25 * 2 + 0.75 * 1, 7.0], rtol=ROUNDING)
     assert_array_equal(mdp.features[1, 0], [0, 1, 1])
     assert_array_equal(mdp.features[1, 1], [0, 0, 0])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from seeds import generator
 
 from messirl import MaxEntIRL, Trajectories, optimal_policy
 from messirl.io.errors import InputError
@@ -84,7 +85,7 @@ def test_every_kind_of_networkx_graph_is_read(kind):
 def test_the_shortest_path_of_networkx_is_the_best_policy_when_length_costs():
     networkx = pytest.importorskip("networkx")
     graph = networkx.grid_2d_graph(4, 4)
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     for _, _, data in graph.edges(data=True):
         data["km"] = float(rng.uniform(1, 9))
     mdp = from_networkx(graph, discount=1.0, edge_features=["km"], terminal=[(3, 3)])

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+from seeds import generator
 from worlds import maze, random_mdp
 
 from messirl import MDP, Trajectories, optimal_values
@@ -21,7 +22,7 @@ from messirl.io.recordings import Recording
 
 
 def law(n_states=4, n_actions=2):
-    return np.random.default_rng(0).dirichlet(np.ones(n_states), size=(n_states, n_actions))
+    return generator(0).dirichlet(np.ones(n_states), size=(n_states, n_actions))
 
 
 @pytest.mark.parametrize(("there", "back"), [(to_sas, from_sas), (to_ssa, from_ssa), (to_ass, from_ass)])
@@ -101,7 +102,7 @@ def bellman(form, sweeps=4000):
 def test_the_sparse_form_has_the_same_optimal_values(shape):
     ends = np.arange(9) == 4
     mdp = maze(discount=0.9, terminal=ends)
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     reward = rng.normal(size=(9,) if shape == "state" else (9, 4))
     form = to_quantecon(mdp, reward)
     np.testing.assert_allclose(bellman(form), optimal_values(mdp, reward), atol=1e-10)
@@ -109,7 +110,7 @@ def test_the_sparse_form_has_the_same_optimal_values(shape):
 
 def test_the_sparse_form_and_back_changes_nothing():
     mdp = maze(discount=0.9)
-    reward = np.where(mdp.allowed, np.random.default_rng(0).normal(size=(9, 4)), 0.0)
+    reward = np.where(mdp.allowed, generator(0).normal(size=(9, 4)), 0.0)
     form = to_quantecon(mdp, reward)
     back, again = from_quantecon(form)
     assert (back.transitions != mdp.transitions).nnz == 0
@@ -123,7 +124,7 @@ def test_the_sparse_form_and_back_changes_nothing():
 def test_pairs_may_come_in_any_order():
     mdp = random_mdp(discount=0.9)
     form = to_quantecon(mdp, np.arange(15.0).reshape(5, 3))
-    mixed = np.random.default_rng(1).permutation(15)
+    mixed = generator(1).permutation(15)
     shuffled = SparseForm(form.R[mixed], form.Q[mixed], 0.9, form.s_indices[mixed], form.a_indices[mixed])
     back, reward = from_quantecon(shuffled, start=np.eye(5)[0])
     assert (back.transitions != mdp.transitions).nnz == 0

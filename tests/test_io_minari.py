@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
+from seeds import generator
 
 from messirl import Trajectories
 from messirl.io.errors import InputError
@@ -31,7 +32,7 @@ def store(tmp_path, monkeypatch):
 
 def drawn(dtype=np.float32):
     """Three recordings of points and of continuous actions; ended, cut short, and neither."""
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     return [
         Recording(
             rng.normal(size=(T + 1, 3)).astype(dtype),
@@ -65,7 +66,7 @@ def test_a_data_set_written_anew_is_the_data_set_that_was_read(store):
     from gymnasium import spaces
     from minari.data_collector import EpisodeBuffer
 
-    rng = np.random.default_rng(1)
+    rng = generator(1)
     box = spaces.Box(-5, 5, (2,), np.float32)
     buffers = [
         EpisodeBuffer(

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from worlds import maze, random_mdp, ring
+from seeds import generator
+from worlds import ROUNDING, maze, random_mdp, ring
 
 from messirl import MDP, optimal_policy, soft_policy, soft_values
 
@@ -19,7 +20,7 @@ S, A, D = 4, 2, 3
 
 @pytest.fixture
 def tables():
-    rng = np.random.default_rng(3)
+    rng = generator(3)
     return rng.dirichlet(np.ones(S), size=(S, A)), rng.random((S, D))
 
 
@@ -56,16 +57,16 @@ def test_sparse_features_give_the_rewards_of_dense_ones(by_step):
     sparse = dense.replace(features=sp.csr_array(dense.feature_rows))
     assert sparse.state_action is by_step
     theta = np.array([0.3, -2.0, 1.0])
-    assert_allclose(sparse.reward(theta), dense.reward(theta), rtol=1e-14)
+    assert_allclose(sparse.reward(theta), dense.reward(theta), rtol=ROUNDING, atol=ROUNDING)
     assert_allclose(soft_policy(sparse, sparse.reward(theta)), soft_policy(dense, dense.reward(theta)), rtol=1e-12)
-    visits = np.random.default_rng(0).random(dense.reward(theta).shape)
-    assert_allclose(sparse.counts(visits), dense.counts(visits), rtol=1e-14)
+    visits = generator(0).random(dense.reward(theta).shape)
+    assert_allclose(sparse.counts(visits), dense.counts(visits), rtol=ROUNDING)
 
 
 def test_whole_numbers_and_single_precision_are_accepted(tables):
     assert MDP(np.eye(2, dtype=int)[:, None], np.eye(2, dtype=np.float32), discount=0.95).deterministic
     single = MDP(tables[0].astype(np.float32), tables[1], discount=0.95)
-    assert_allclose(np.asarray(single.transitions.sum(axis=1)).ravel(), 1.0, rtol=1e-15)
+    assert_allclose(np.asarray(single.transitions.sum(axis=1)).ravel(), 1.0, rtol=ROUNDING)
 
 
 def test_an_all_zero_row_is_an_action_that_is_not_allowed(tables):
@@ -101,7 +102,7 @@ def test_a_state_may_be_a_dead_end(tables):
 def test_sums_within_rounding_of_single_precision_are_made_exact(tables):
     transitions, features = tables
     mdp = MDP(transitions * (1 + 5e-7), features, discount=0.95)
-    assert_allclose(np.asarray(mdp.transitions.sum(axis=1)).ravel(), 1.0, rtol=1e-15)
+    assert_allclose(np.asarray(mdp.transitions.sum(axis=1)).ravel(), 1.0, rtol=ROUNDING)
 
 
 def test_rewards_have_one_number_a_state_or_one_a_state_and_action(tables):
@@ -379,14 +380,14 @@ def test_scaled_divides_by_the_maximum_and_multiplies_by_one_minus_discount(spar
     mdp = ring(4, discount=0.75).replace(features=given, feature_names=["a", "b", "zero"])
     scaled = mdp.scaled()
     table = scaled.features.toarray() if sparse else scaled.features
-    assert_allclose(table, 0.25 * features / [5.0, 8.0, 1.0], rtol=1e-15)
+    assert_allclose(table, 0.25 * features / [5.0, 8.0, 1.0], rtol=ROUNDING)
     assert scaled.feature_names == ("a", "b", "zero")
     assert scaled.discount == 0.75
 
 
 def test_scaled_works_on_state_action_features():
     mdp = random_mdp(4, by_step=True, discount=0.9)
-    assert_allclose(mdp.scaled().features, 0.1 * mdp.features / mdp.features.max(axis=(0, 1)), rtol=1e-14)
+    assert_allclose(mdp.scaled().features, 0.1 * mdp.features / mdp.features.max(axis=(0, 1)), rtol=ROUNDING)
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import problem
-from worlds import maze, random_mdp
+from seeds import generator
+from worlds import ROUNDING, maze, random_mdp
 
 from messirl import MDP, MaxEntIRL, optimal_policy, soft_policy
 from messirl.metrics import (
@@ -41,12 +42,12 @@ every_reward = pytest.mark.parametrize("by_step", [False, True], ids=["r(s)", "r
 
 
 def some_reward(mdp: MDP, by_step: bool, seed: int = 5) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(4, 2) if by_step else 4) - (1.0 if mdp.discount == 1.0 else 0.0)
+    return generator(seed).normal(size=(4, 2) if by_step else 4) - (1.0 if mdp.discount == 1.0 else 0.0)
 
 
 def some_policy(mdp: MDP, seed: int = 7) -> np.ndarray:
     lead = () if mdp.horizon is None else (mdp.horizon - 1,)
-    policy = np.random.default_rng(seed).dirichlet(np.ones(mdp.n_actions), size=(*lead, mdp.n_states))
+    policy = generator(seed).dirichlet(np.ones(mdp.n_actions), size=(*lead, mdp.n_states))
     policy[..., mdp.terminal, :] = 0.0
     return policy
 
@@ -138,10 +139,11 @@ def test_ile_is_a_norm_of_lost_value_over_states(kind, by_step, p):
 @every_kind
 def test_ile_of_a_learned_reward_takes_its_optimal_policy(kind):
     mdp = tiny(kind, seed=3)
-    true, learned = some_reward(mdp, True), some_reward(mdp, True, seed=6)
-    by_policy = inverse_learning_error(mdp, true, policy=optimal_policy(mdp, learned))
-    assert by_policy > 0.01
-    assert inverse_learning_error(mdp, true, learned) == by_policy
+    true, others = some_reward(mdp, True), [some_reward(mdp, True, seed) for seed in range(6, 30)]
+    found = [inverse_learning_error(mdp, true, policy=optimal_policy(mdp, learned)) for learned in others]
+    assert max(found) > 0.01  # some of them want something else
+    for learned, by_policy in zip(others, found, strict=True):
+        assert inverse_learning_error(mdp, true, learned) == pytest.approx(by_policy, abs=1e-12)
     assert inverse_learning_error(mdp, true, 3.0 * true) == pytest.approx(0.0, abs=1e-11)
 
 
@@ -150,7 +152,8 @@ def test_what_a_policy_does_in_a_terminal_state_has_no_value():
     reward, policy = some_reward(mdp, True), some_policy(mdp)
     idle = inverse_learning_error(mdp, reward, policy=policy), policy_value(mdp, reward, policy)
     policy[3] = [0.4, 0.6]
-    assert (inverse_learning_error(mdp, reward, policy=policy), policy_value(mdp, reward, policy)) == idle
+    moving = inverse_learning_error(mdp, reward, policy=policy), policy_value(mdp, reward, policy)
+    assert moving == pytest.approx(idle, rel=ROUNDING)
 
 
 def test_ile_leaves_dead_ends_out():
@@ -181,8 +184,8 @@ def test_a_trap_that_the_policy_avoids_does_not_disturb_the_other_states():
     p[0, 0, 2] = p[0, 1, 1] = p[1, :, 1] = 1.0  # state 1 is never left
     mdp = MDP(p, np.eye(3), discount=1.0, terminal=np.arange(3) == 2)
     policy = [[1, 0], [1, 0], [0, 0]]
-    assert inverse_learning_error(mdp, [-1.0, -1.0, 3.0], policy=policy) == 0.0
-    assert policy_value(mdp, [-1.0, -1.0, 3.0], policy, start=[1.0, 0.0, 0.0]) == 2.0
+    assert inverse_learning_error(mdp, [-1.0, -1.0, 3.0], policy=policy) == pytest.approx(0.0, abs=1e-12)
+    assert policy_value(mdp, [-1.0, -1.0, 3.0], policy, start=[1.0, 0.0, 0.0]) == pytest.approx(2.0)
     with pytest.raises(ValueError, match="from state 1 the policy need not reach an end"):
         policy_value(mdp, [-1.0, -1.0, 3.0], policy, start=[0.5, 0.5, 0.0])
 
@@ -266,7 +269,7 @@ def as_steps(reward: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("shapes", [((4,), (4,)), ((4,), (4, 2)), ((4, 2), (4, 2)), ((4, 2, 4), (4, 2))])
 def test_epic_is_its_definition(shapes):
-    mdp, rng = tiny("endless"), np.random.default_rng(3)
+    mdp, rng = tiny("endless"), generator(3)
     a, b = rng.normal(size=shapes[0]), rng.normal(size=shapes[1])
     for given_, used in ((None, dense(mdp)), (np.ones((4, 2, 4)), np.ones((4, 2, 4)))):
         expected = epic_by_loops(mdp, as_steps(a), as_steps(b), used)
@@ -274,13 +277,14 @@ def test_epic_is_its_definition(shapes):
         assert epic_distance(mdp, a, b, coverage=given_) == pytest.approx(expected, abs=1e-12)
     weights = rng.random((4, 2, 4))
     sparse = sp.csr_array(weights.reshape(8, 4))
-    assert epic_distance(mdp, a, b, coverage=sparse) == epic_distance(mdp, a, b, coverage=weights)
+    full = epic_distance(mdp, a, b, coverage=weights)
+    assert epic_distance(mdp, a, b, coverage=sparse) == pytest.approx(full, abs=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10_000), scale=st.floats(0.01, 100.0), by_step=st.booleans(), ended=st.booleans())
 def test_epic_sees_neither_shaping_nor_scale(seed, scale, by_step, ended):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     mdp = tiny("episodic" if ended else "endless", seed % 5)
     reward, other = some_reward(mdp, by_step, seed), rng.normal(size=(4, 2))
     if by_step:
@@ -291,14 +295,14 @@ def test_epic_sees_neither_shaping_nor_scale(seed, scale, by_step, ended):
     assert epic_distance(mdp, shaped, other) == pytest.approx(epic_distance(mdp, reward, other), abs=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10_000))
 def test_epic_is_a_distance_in_the_unit_interval(seed):
-    rng, mdp = np.random.default_rng(seed), tiny("endless")
+    rng, mdp = generator(seed), tiny("endless")
     a, b, c = rng.normal(size=4), rng.normal(size=(4, 2)), rng.normal(size=(4, 2, 4))
     ab, bc, ac = epic_distance(mdp, a, b), epic_distance(mdp, b, c), epic_distance(mdp, a, c)
     assert all(0.0 <= x <= 1.0 for x in (ab, bc, ac))
-    assert ab == epic_distance(mdp, b, a)
+    assert ab == pytest.approx(epic_distance(mdp, b, a), abs=1e-12)
     assert ac <= ab + bc + 1e-12
     assert epic_distance(mdp, a, -a) == pytest.approx(1.0, abs=1e-12)
     assert epic_distance(mdp, a, a) == 0.0
@@ -306,20 +310,21 @@ def test_epic_is_a_distance_in_the_unit_interval(seed):
 
 def test_a_constant_reward_is_half_way_from_every_other():
     mdp = tiny("endless")
-    assert epic_distance(mdp, np.full(4, 0.1), np.arange(4)) == 0.5
+    assert epic_distance(mdp, np.full(4, 0.1), np.arange(4)) == pytest.approx(0.5, abs=1e-12)
     assert epic_distance(mdp, np.full((4, 2), 0.7), np.zeros(4)) == 0.0
 
 
 def test_epic_reads_no_reward_of_actions_that_are_not_allowed():
-    mdp, rng = maze(2, 2, discount=0.9, terminal=np.arange(4) == 3), np.random.default_rng(1)
+    mdp, rng = maze(2, 2, discount=0.9, terminal=np.arange(4) == 3), generator(1)
     a, b = rng.normal(size=(4, 4)), rng.normal(size=4)
     changed = np.where(mdp.allowed, a, 99.0)
-    assert epic_distance(mdp, a, changed) == 0.0
-    assert epic_distance(mdp, a, b) == epic_distance(mdp, changed, b) > 0.1
+    assert epic_distance(mdp, a, changed) == pytest.approx(0.0, abs=1e-12)
+    assert epic_distance(mdp, a, b) == pytest.approx(epic_distance(mdp, changed, b), abs=1e-12)
+    assert epic_distance(mdp, a, b) > 0.1
 
 
 def test_epic_averages_over_the_actions_that_are_allowed():
-    mdp, rng = maze(2, 2, discount=0.9), np.random.default_rng(1)  # two of four actions in each state
+    mdp, rng = maze(2, 2, discount=0.9), generator(1)  # two of four actions in each state
     a, b = rng.normal(size=(4, 4)), rng.normal(size=(4, 4))
 
     def canonical(r):

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import problem
+from seeds import generator
+from worlds import ROUNDING, never_falls
 
 from messirl import MESSI, MaxEntIRL, feature_counts, soft_policy, state_visitation
 from messirl.optimise import lbfgs, paper, projected_norm, rescaled
@@ -62,8 +64,8 @@ def test_the_paper_rescales_after_every_step():
         theta = theta + 0.7 * Bowl([1.0, 0.1], [10.0, -10.0])(theta).gradient
         size = np.abs(theta).max()
         theta = theta * bound / size if size > bound else theta
-    assert_allclose(result.theta, theta, rtol=1e-14)
-    assert_allclose(result.history.theta_norm[-1], bound, rtol=1e-14)
+    assert_allclose(result.theta, theta, rtol=ROUNDING)
+    assert_allclose(result.history.theta_norm[-1], bound, rtol=ROUNDING)
 
 
 def test_the_paper_says_where_a_step_left_the_finite():
@@ -119,11 +121,11 @@ def test_without_penalty_the_papers_solver_is_maxents():
 
 
 def test_the_exact_solver_finds_the_top():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     bowl = Bowl(np.exp(rng.uniform(-5, 5, 12)), rng.normal(size=12))
-    result = lbfgs(bowl, np.zeros(12), bound=np.inf, max_iter=500, tol=1e-9)
+    result = lbfgs(bowl, np.zeros(12), bound=np.inf, max_iter=500, tol=1e-6)
     assert result.converged
-    assert_allclose(result.theta, bowl.top, atol=1e-6)
+    assert (np.abs(result.theta - bowl.top) <= 1e-6 / bowl.curvature * (1 + ROUNDING)).all()  # gradients within tol
 
 
 def test_the_exact_solver_finds_the_best_corner_of_the_box():
@@ -148,7 +150,7 @@ def test_the_exact_solver_backs_off_where_the_value_is_not_finite():
     result = lbfgs(barrier, np.full(1, -20.0), bound=np.inf, max_iter=100, tol=1e-9)
     assert result.converged
     assert_allclose(result.theta, 2 / 3, rtol=1e-8)
-    assert (np.diff(result.history.objective) >= 0).all()
+    assert never_falls(result.history.objective)
 
 
 def test_the_exact_solver_refuses_a_start_that_is_not_finite():

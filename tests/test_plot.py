@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import problem
+from seeds import generator
 from worlds import maze
 
 from messirl import MaxEntIRL, plot
@@ -28,7 +29,7 @@ def fitted(kind):
 
 
 def scattered(n, seed=0):
-    return np.random.default_rng(seed).normal(size=(n, 2))
+    return generator(seed).normal(size=(n, 2))
 
 
 def places(kind, irregular):

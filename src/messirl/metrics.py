@@ -81,9 +81,8 @@ def policy_kl(mdp: MDP, policy_p: npt.ArrayLike, policy_q: npt.ArrayLike, start:
     Terminal states and the last state of a horizon offer no choice and do not count. inf where q never does what p
     does.
     """
-    d = _choices(mdp, policy_p, start)
+    d, met = _choices(mdp, policy_p, start)
     p, q = np.asarray(policy_p, dtype=np.float64), _checked_policy(mdp, policy_q)
-    met = d > 0
     if not met.any():
         raise ValueError("no choice is made from this start: every trajectory ends where it begins")
     sums = q.sum(axis=-1)
@@ -91,7 +90,8 @@ def policy_kl(mdp: MDP, policy_p: npt.ArrayLike, policy_q: npt.ArrayLike, start:
     if wrong.any():
         where = ", ".join(str(i) for i in np.argwhere(wrong)[0])
         raise ValueError(f"policy_q[{where}] is {q[wrong][0]}: probabilities must be >= 0 and sum to 1")
-    return float(d[met] @ rel_entr(p[met], q[met]).sum(axis=-1) / d[met].sum())
+    gaps = rel_entr(p[met], q[met]).sum(axis=-1)
+    return float(d[met] @ gaps / d[met].sum()) if np.isfinite(gaps).all() else np.inf
 
 
 def epic_distance(mdp: MDP, reward_a: npt.ArrayLike, reward_b: npt.ArrayLike, *, coverage: Any = None) -> float:
@@ -144,24 +144,24 @@ def _visits(mdp: MDP, policy: npt.ArrayLike, start: npt.ArrayLike | None) -> Vis
         table = table * _met(mdp, table, begin)[:, None]  # a loop elsewhere would make the system singular
     seen = visits(mdp, table, start=begin)
     if mdp.horizon is None:
-        dead = (seen.states > 0) & ~structure(mdp).alive
+        dead = _spread(_chain(mdp, table), begin > 0) & ~structure(mdp).alive
         if dead.any():
             raise ValueError(f"the policy reaches state {int(np.argmax(dead))}, a dead end: it has no finite value")
     return seen
 
 
-def _choices(mdp: MDP, policy: npt.ArrayLike, start: npt.ArrayLike | None) -> Floats:
-    """Expected discounted choices, (S,), or (H − 1, S) with a horizon."""
-    seen = _visits(mdp, policy, start)
+def _choices(mdp: MDP, policy: npt.ArrayLike, start: npt.ArrayLike | None) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """Expected discounted choices, (S,), or (H − 1, S) with a horizon, and where any is made at all."""
+    seen, table, now = _visits(mdp, policy, start), _checked_policy(mdp, policy), _start(mdp, start)
     assert seen.steps is not None
     if mdp.horizon is None:
-        return np.asarray(seen.steps.sum(axis=1))
+        met = _spread(_chain(mdp, table), now > 0) & ~mdp.terminal & (table > 0).any(axis=1)
+        return np.asarray(seen.steps.sum(axis=1)), met
     d = np.empty((mdp.horizon - 1, mdp.n_states))
-    now = _start(mdp, start)
-    for t, rows in enumerate(_checked_policy(mdp, policy)):
+    for t, rows in enumerate(table):
         d[t] = np.where(mdp.terminal, 0.0, now)
         now = mdp.discount * (_chain(mdp, rows).T @ now)
-    return d
+    return d, d > 0  # sums of products of probabilities: zero where there is no way, and only there
 
 
 def _first_values(mdp: MDP, reward: npt.ArrayLike) -> Floats:

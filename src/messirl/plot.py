@@ -39,7 +39,8 @@ def reward(
         allowed = model.mdp_.allowed
         values = np.where(allowed, values, 0.0).sum(axis=1) / np.maximum(allowed.sum(axis=1), 1)
     finite = values[np.isfinite(values)]
-    both = bool(finite.min(initial=0.0) < 0 < finite.max(initial=0.0))
+    least = 1e-9 * float(np.abs(finite).max(initial=0.0))  # a zero may be computed as a little below or above
+    both = bool(finite.min(initial=0.0) < -least and finite.max(initial=0.0) > least)
     return states(values, xy, ax, label="reward", diverging=both, size=size, tiles=tiles)
 
 

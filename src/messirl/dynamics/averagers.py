@@ -22,6 +22,7 @@ from sklearn.tree import DecisionTreeRegressor
 from messirl.dynamics.samples import Samples
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Ints
+from messirl.similarity.kernels import deviations
 
 TREES = (DecisionTreeRegressor, ExtraTreesRegressor, RandomForestRegressor)
 MAX_ENTRIES = 50_000_000  # weights held at once
@@ -41,7 +42,7 @@ class Scale:
 
     @classmethod
     def of(cls, points: Floats) -> Scale:
-        spread = points.std(axis=0)
+        spread = deviations(points)
         return cls(points.mean(axis=0), np.where(spread > 0, spread, 1.0))
 
     def __call__(self, points: Floats) -> Floats:
@@ -106,10 +107,10 @@ class _Leaves:
 
 
 class _Neighbours:
-    """K of nearest neighbours: alike, by 1/distance (those at distance 0 take all), or by the regressor's callable."""
+    """K of nearest neighbours: alike, by 1/distance (those in its very place take all), or by a callable."""
 
     def __init__(self, fitted: Any, sources: Floats, target: sp.csr_array) -> None:
-        self.fitted, self.target, self._n = fitted, target, len(sources)
+        self.fitted, self.target, self._sources = fitted, target, sources
 
     def weights(self, at: Floats) -> sp.csr_array:
         distance, index = self.fitted.kneighbors(at)
@@ -120,13 +121,14 @@ class _Neighbours:
             if not (np.isfinite(share).all() and (share >= 0).all() and share.any(axis=1).all()):
                 raise ValueError("the regressor's weights must be finite, >= 0 and not all zero: mend its callable")
         elif kind == "distance":
-            there = distance == 0
+            # The distance of a point to itself is 1e-8 by some ways of computing it: compare the places as well.
+            there = (distance == 0) | (self._sources[index] == at[:, None]).all(axis=2)
             share = np.where(there.any(axis=1, keepdims=True), there, 1.0 / np.where(there, 1.0, distance))
         else:
             share = np.ones_like(distance)
         share = share / share.sum(axis=1, keepdims=True)
         bounds = np.arange(len(index) + 1) * index.shape[1]
-        return sp.csr_array((share.ravel(), index.ravel(), bounds), shape=(len(index), self._n))
+        return sp.csr_array((share.ravel(), index.ravel(), bounds), shape=(len(index), len(self._sources)))
 
 
 def _indicator(columns: Ints, width: int) -> sp.csr_array:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from messirl.dynamics.samples import as_points
 from messirl.problem.mdp import Floats
+from messirl.similarity.kernels import deviations
 
 MAX_CENTRES = 10_000
 
@@ -31,7 +32,7 @@ class Squares:
     def fit(cls, points: npt.ArrayLike) -> Self:
         """Centre and unit of the points (n, k); a coordinate that never changes keeps its own unit."""
         found = as_points(points, "points")
-        spread = found.std(axis=0)
+        spread = deviations(found)
         return cls(found.mean(axis=0), np.where(spread > 0, spread, 1.0))
 
     @property

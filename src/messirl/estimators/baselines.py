@@ -23,6 +23,7 @@ from messirl.problem.counts import feature_counts
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Trajectories
 from messirl.similarity import CompleteGraph, similarity_penalty
+from messirl.similarity.kernels import deviations
 
 BASELINES = ("MaxEnt", "Ridge", "RidgeStd", "Complete", "Pooling")
 Task = tuple[IRLEstimator, tuple[Trajectories, ...]]
@@ -40,9 +41,9 @@ def baseline(name: str, model: MESSI, mdp: MDP, expert: Trajectories, unlabelled
     if name == "Pooling":
         return MaxEntIRL(**arguments), (everyone,)
     counts = feature_counts(mdp, everyone)
-    strength = float(np.trace(similarity_penalty(similarity, everyone, counts)))
-    if strength == 0.0:  # all counts are equal: there is nothing to penalise
+    if not deviations(counts).any():  # all counts are equal: there is nothing to penalise
         return MaxEntIRL(**arguments), (expert,)
+    strength = float(np.trace(similarity_penalty(similarity, everyone, counts)))
     if name == "Complete":
         full = float(np.trace(similarity_penalty(CompleteGraph(), everyone, counts)))
         return MESSI(CompleteGraph(), lambda0=lambda0 * strength / full, **arguments), (expert, unlabelled)

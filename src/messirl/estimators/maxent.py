@@ -12,6 +12,7 @@ from messirl.estimators.base import IRLEstimator, number
 from messirl.objective import Objective
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Trajectories
+from messirl.similarity.kernels import deviations
 
 
 class MaxEntIRL(IRLEstimator):
@@ -75,7 +76,7 @@ class MaxEntIRL(IRLEstimator):
             return None
         if not self.standardise:
             return float(self.ridge) * np.eye(counts.shape[1])
-        variance = counts.var(axis=0)
+        variance = deviations(counts) ** 2
         if not variance.any():
             raise ValueError(
                 "standardise=True, but the counts do not vary: give fit more than one trajectory, expert or unlabelled"

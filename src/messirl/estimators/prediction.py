@@ -14,7 +14,7 @@ from messirl.problem.counts import check_trajectories
 from messirl.problem.mdp import Floats
 from messirl.problem.trajectories import Ints, Trajectories
 
-TIE = 1e-12
+TIE = 1e-9  # probabilities closer than this are equal: they carry the rounding of values of any size
 
 
 def expected_flows(model: IRLEstimator, trips: Trajectories) -> Visits:

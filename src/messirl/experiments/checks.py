@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from messirl.experiments.curves import Curves, Interval, interval
+from messirl.experiments.curves import NOTHING, Curves, Interval, interval
 from messirl.experiments.settings import SETTINGS, Setting
 from messirl.problem.mdp import Floats
 
@@ -44,6 +44,11 @@ class Evidence:
 
     def curve(self, figure: str, method: str) -> Any:
         return self.curves[self.domain, figure, method + self._suffix]
+
+
+def first_best(means: Floats) -> int:
+    """The place of the largest number, the first of equals."""
+    return int(np.argmax(means >= means.max() - NOTHING))
 
 
 def sign(values: Floats, note: str = "") -> Finding:
@@ -148,7 +153,7 @@ def same_at_one(e: Evidence) -> Finding | None:
         return None
     which = [m for m in ("MESSI-mu1", "MESSI-mu2") if e.has("nu", m)]
     gap = np.concatenate([e.curve("nu", m).at(1.0) - e.curve("nu", "MESSIMAX").at(1.0) for m in which])
-    return Finding(HOLDS if np.abs(gap).max() <= 1e-12 else FAILS, interval(gap), "difference at ν = 1")
+    return Finding(HOLDS if np.abs(gap).max() <= NOTHING else FAILS, interval(gap), "difference at ν = 1")
 
 
 def small_lambda(e: Evidence) -> Finding | None:
@@ -173,7 +178,7 @@ def large_lambda(method: str) -> Callable[[Evidence], Finding | None]:
         half = curve.performance.shape[1] // 2
         if half < 2:
             return None
-        best = int(np.argmax(curve.performance[:, :half].mean(axis=1)))
+        best = first_best(curve.performance[:, :half].mean(axis=1))
         if best == len(curve.x) - 1:
             return Finding(FAILS, None, f"the largest λ0, {curve.x[-1]:g}, is the best (first half of the runs)")
         values = curve.performance[best, half:] - curve.performance[-1, half:]
@@ -215,7 +220,7 @@ def monotone(method: str) -> Callable[[Evidence], Finding | None]:
         mean = curve.performance[:, :half].mean(axis=1)
         fall = np.maximum.accumulate(mean) - mean
         end = int(np.argmax(fall))
-        if fall[end] <= 0:
+        if fall[end] <= NOTHING:
             return Finding(HOLDS, None, "the mean of the first half of the runs never falls")
         begin = int(np.argmax(mean[: end + 1]))
         found = interval(curve.performance[begin, half:] - curve.performance[end, half:])
@@ -235,7 +240,7 @@ def peak(figure: str, method: str) -> Callable[[Evidence], Finding | None]:
         half = curve.performance.shape[1] // 2
         if half < 2:
             return None
-        best = int(np.argmax(curve.performance[:, :half].mean(axis=1)))
+        best = first_best(curve.performance[:, :half].mean(axis=1))
         fall = interval(curve.performance[best, half:] - curve.performance[-1, half:])
         note = f"best after {int(curve.x[best])} iterations (first half of the runs); fall until the end (second half)"
         return Finding(HOLDS if fall.low > 0 else FAILS if fall.high < 0 else UNDECIDED, fall, note)

@@ -12,6 +12,7 @@ from scipy import stats
 from messirl.problem.mdp import Floats
 
 LEVEL = 0.95
+NOTHING = 1e-12  # performances closer than this are equal
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,8 @@ class Interval:
 
 
 def interval(values: Floats) -> Interval:
-    """Mean and 95 % interval of one number a run."""
+    """Mean and 95 % interval of one number a run; differences of a rounding are none."""
+    values = np.where(np.abs(values) > NOTHING, values, 0.0)
     n, mean = len(values), float(np.mean(values))
     if n < 2:
         return Interval(mean, -np.inf, np.inf, n)

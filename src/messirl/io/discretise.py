@@ -104,7 +104,9 @@ class KMeans:
         if not 1 <= n_states <= different:
             raise InputError("KMeans", f"n_states={n_states}", f"give 1 … {different}, as many as there are points")
         centres = Clusters(n_states, n_init=10, random_state=random_state).fit(points).cluster_centers_
-        return cls(centres[np.lexsort(centres.T[::-1])])
+        low, size = points.min(axis=0), np.ptp(points, axis=0)
+        places = np.round((centres - low) / np.where(size > 0, size, 1.0), 9)  # rounding must not change the order
+        return cls(centres[np.lexsort(places.T[::-1])])
 
     @property
     def n_states(self) -> int:

@@ -22,7 +22,7 @@ def episodes_from_hdf5(path: str | PathLike[str], *, key: str | None = None) -> 
     try:
         import h5py
     except ImportError:
-        raise ImportError("this needs h5py: pip install 'messirl[minari]'") from None
+        raise ImportError("this needs h5py: pip install 'messirl[hdf5]'") from None
     file = _found(Path(path))
     try:
         opened = h5py.File(file, "r")

@@ -18,7 +18,7 @@ from messirl.planning.finite import solve_finite, solve_finite_hard, visit_finit
 from messirl.planning.layout import layout_of
 from messirl.planning.noncausal import solve_noncausal
 from messirl.planning.paths import PathSystem
-from messirl.planning.stationary import solve_stationary, solve_stationary_hard, visit_stationary
+from messirl.planning.stationary import met_stationary, solve_stationary, solve_stationary_hard, visit_stationary
 from messirl.planning.structure import Structure, reachable, structure
 from messirl.planning.terms import NoFiniteValue, Visits, checked_reward, usable_actions
 from messirl.problem.mdp import MDP, Floats
@@ -116,7 +116,7 @@ def state_visitation(mdp: MDP, policy: npt.ArrayLike, goal: int | None = None, *
 def visits(
     mdp: MDP, policy: npt.ArrayLike, goal: int | None = None, *, start: Any = None, steps: bool = True
 ) -> Visits:
-    """Expected discounted visits of states and, if asked for, of (state, action) pairs."""
+    """Expected discounted visits of states and, if asked for, of (state, action) pairs; 0 where it cannot get to."""
     check_goal(mdp, goal)
     stored = stored_policy(mdp, policy)
     begin = start_of(mdp, start)
@@ -130,11 +130,11 @@ def visits(
     result = visit_stationary(mdp, stored, begin, moving, steps=steps)
     if not np.isfinite(result.states).all():
         raise ValueError("under this policy a trajectory need not end: with discount=1 it must reach an end")
-    lost = (result.states > 0) & ~ends & ~moving
-    if lost.any():  # a state that has no value has no policy either; any other must
-        lost &= structure(mdp, goal).alive
-    if lost.any():
-        raise ValueError(f"state {int(np.argmax(lost))} is reached, but policy[{int(np.argmax(lost))}] is all zero")
+    idle = ~ends & ~moving
+    if idle.any():  # a state that has no value has no policy either; any other that is met must
+        idle &= structure(mdp, goal).alive & met_stationary(mdp, stored, begin, moving)
+    if idle.any():
+        raise ValueError(f"state {int(np.argmax(idle))} is reached, but policy[{int(np.argmax(idle))}] is all zero")
     return result
 
 

@@ -42,21 +42,11 @@ def _exp(x):
     n = shifted - 6755399441055744.0
     r = y - n * 6.93147180369123816490e-01
     r = r - n * 1.90821492927058770002e-10
-    p = 1.0 / 6227020800.0
-    p = p * r + 1.0 / 479001600.0
-    p = p * r + 1.0 / 39916800.0
-    p = p * r + 1.0 / 3628800.0
-    p = p * r + 1.0 / 362880.0
-    p = p * r + 1.0 / 40320.0
-    p = p * r + 1.0 / 5040.0
-    p = p * r + 1.0 / 720.0
-    p = p * r + 1.0 / 120.0
-    p = p * r + 1.0 / 24.0
-    p = p * r + 1.0 / 6.0
-    p = p * r + 0.5
-    p = p * r + 1.0
-    p = p * r + 1.0
-    e = p * np.int64((k + 1023) << 52).view(np.float64)
+    p = (1.0 / 6227020800.0 * r + 1.0 / 479001600.0) * r + 1.0 / 39916800.0
+    p = ((p * r + 1.0 / 3628800.0) * r + 1.0 / 362880.0) * r + 1.0 / 40320.0
+    p = ((p * r + 1.0 / 5040.0) * r + 1.0 / 720.0) * r + 1.0 / 120.0
+    p = ((p * r + 1.0 / 24.0) * r + 1.0 / 6.0) * r + 0.5
+    e = ((p * r + 1.0) * r + 1.0) * np.int64((k + 1023) << 52).view(np.float64)
     return e if x > TINY else 0.0
 
 
@@ -68,17 +58,9 @@ def _log(x):
     m = np.int64(bits - (e << 52)).view(np.float64)
     f = (m - 1.0) / (m + 1.0)
     g = f * f
-    p = 2.0 / 21.0
-    p = p * g + 2.0 / 19.0
-    p = p * g + 2.0 / 17.0
-    p = p * g + 2.0 / 15.0
-    p = p * g + 2.0 / 13.0
-    p = p * g + 2.0 / 11.0
-    p = p * g + 2.0 / 9.0
-    p = p * g + 2.0 / 7.0
-    p = p * g + 2.0 / 5.0
-    p = p * g + 2.0 / 3.0
-    p = p * g + 2.0
+    p = ((2.0 / 21.0 * g + 2.0 / 19.0) * g + 2.0 / 17.0) * g + 2.0 / 15.0
+    p = ((p * g + 2.0 / 13.0) * g + 2.0 / 11.0) * g + 2.0 / 9.0
+    p = (((p * g + 2.0 / 7.0) * g + 2.0 / 5.0) * g + 2.0 / 3.0) * g + 2.0
     return float(e) * 0.6931471805599453 + f * p
 
 
@@ -233,6 +215,25 @@ def merge(shared, off, idx, prob, n_actions, policy, weights):
                     slot = first + a * per_action + k
                     for i in range(B):
                         weights[slot, i] = prob[slot, i] * policy[a, at + i]
+
+
+@jit
+def reached(off, idx, weights, start):
+    """The states, bool (S padded,), that the chain P (`weights` on the slots) can be in, from where `start` > 0."""
+    seen = start > 0.0
+    queue = np.empty(start.shape[0], np.int64)
+    filled, head = np.sum(seen), 0
+    queue[:filled] = np.flatnonzero(seen)
+    while head < filled:
+        b, i = queue[head] // B, queue[head] % B
+        head += 1
+        for slot in range(off[b], off[b + 1]):
+            s = np.int64(idx[slot, i])
+            if weights[slot, i] > 0.0 and not seen[s]:
+                seen[s] = True
+                queue[filled] = s
+                filled += 1
+    return seen
 
 
 @jit

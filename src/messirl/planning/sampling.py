@@ -46,8 +46,9 @@ def sample(
     begin = start_of(mdp, start)
     random = random_source(random_state)
 
-    now = np.searchsorted(np.cumsum(begin) / begin.sum(), random.random_sample(n), side="right")
-    states, actions = [np.minimum(now, mdp.n_states - 1)], []
+    ladder = np.cumsum(begin)  # its own end, not begin.sum(), is what no draw goes beyond
+    now = np.searchsorted(ladder, random.random_sample(n) * ladder[-1], side="right")
+    states, actions = [now], []
     going = ~ends[states[0]]
     for t in range(limit - 1):
         if not going.any():
@@ -87,9 +88,11 @@ def _limit(mdp: MDP, length: int | None, can_end: bool) -> int:
 def _choose(rows: Floats, states: Ints, u: Floats) -> Ints:
     cumulated = np.cumsum(rows, axis=1)
     total = cumulated[:, -1]
-    if not np.all(np.abs(total - 1.0) < 1e-6) or (rows < 0).any():
-        worst = int(np.argmax(np.abs(total - 1.0)))
-        raise ValueError(f"policy[{states[worst]}] sums to {total[worst]:.4f}, not 1, but the state is visited")
+    wrong = ~(np.abs(total - 1.0) < 1e-6) | (rows < 0).any(axis=1)
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        what = "has a negative probability" if (rows[i] < 0).any() else f"sums to {total[i]:.4f}, not 1"
+        raise ValueError(f"policy[{states[i]}] {what}, but the state is visited")
     return np.asarray((cumulated <= (u * total)[:, None]).sum(axis=1).clip(max=rows.shape[1] - 1))
 
 

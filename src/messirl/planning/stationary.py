@@ -15,9 +15,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
-from messirl.planning.kernels import bicgstab, hard_sweep, merge, soft_sweep
+from messirl.planning.kernels import bicgstab, hard_sweep, merge, reached, soft_sweep
 from messirl.planning.layout import Layout, layout_of
-from messirl.planning.structure import Structure
+from messirl.planning.structure import Flags, Structure
 from messirl.planning.terms import NoFiniteValue, Terms, Visits, terms_of
 from messirl.problem.mdp import MDP, Floats
 
@@ -132,13 +132,27 @@ def _one_hot(layout: Layout, choice: Any, still: Any) -> Floats:
 def visit_stationary(
     mdp: MDP, policy: Floats, start: Floats, moving: Any, *, steps: bool, guess: Floats | None = None
 ) -> Visits:
-    """Expected discounted visits D = start + γ P_πᵀ D under a stored policy; `moving` (S,) are the states it leaves."""
+    """Expected discounted visits D = start + γ P_πᵀ D under a stored policy; `moving` (S,) are the states it leaves.
+
+    Exactly zero where the policy cannot get to. `guess` are visits that an earlier call gave for the same start.
+    """
     layout = layout_of(mdp)
-    weights = np.empty_like(layout.idx, dtype=np.float64)
     policy = policy * layout.pad(moving)
-    merge(*layout.dynamics, policy, weights)
-    states = _visits(mdp, layout, weights, start, guess)
+    states = _visits(mdp, layout, _chain(layout, policy), start, guess)
     return Visits(states, (policy[:, : mdp.n_states] * states).T if steps else None)
+
+
+def met_stationary(mdp: MDP, policy: Floats, start: Floats, moving: Any) -> Flags:
+    """Which states a stored policy can get to, (S,)."""
+    layout = layout_of(mdp)
+    chain = _chain(layout, policy * layout.pad(moving))
+    return np.asarray(reached(layout.off, layout.idx, chain, layout.pad(start))[: mdp.n_states])
+
+
+def _chain(layout: Layout, policy: Floats) -> Floats:
+    weights = np.empty_like(layout.idx, dtype=np.float64)
+    merge(*layout.dynamics, policy, weights)
+    return weights
 
 
 def _solve(mdp: MDP, layout: Layout, weights: Floats, b: Floats, *, tolerance: float) -> Floats:
@@ -162,12 +176,13 @@ def _visits(mdp: MDP, layout: Layout, weights: Floats, start: Floats, guess: Flo
     """D with (I − γ Pᵀ) D = start.
 
     Solved for y = D/m with m close to D: m⁻¹ Pᵀ m is the chain run backwards, whose rows sum to about one again,
-    and BiCGSTAB, which fails on Pᵀ itself, is as quick as for the values.
+    and BiCGSTAB, which fails on Pᵀ itself, is as quick as for the values. Begun at zero where nothing gets to, it stays
+    there.
     """
+    b = layout.pad(start)
     if mdp.discount < 1.0:
-        b = layout.pad(start)
         mean = 1.0 / ((1.0 - mdp.discount) * mdp.n_states)
-        visits = layout.pad(mean if guess is None else guess)
+        visits = layout.pad(guess) if guess is not None else mean * reached(layout.off, layout.idx, weights, b)
         for _ in range(PASSES):
             scale = visits + 1e-3 * mean
             y, system = visits / scale, (layout.off, layout.idx, weights, mdp.discount, scale, b / scale)
@@ -179,7 +194,8 @@ def _visits(mdp: MDP, layout: Layout, weights: Floats, start: Floats, guess: Flo
             if not np.isfinite(residual):
                 break
     system = _factorised(layout.matrix(weights), mdp.discount)
-    return np.asarray(np.maximum(system.solve(start, trans="T"), 0.0))
+    met = reached(layout.off, layout.idx, weights, b)[: mdp.n_states]
+    return np.where(met, np.maximum(system.solve(start, trans="T"), 0.0), 0.0)
 
 
 def _factorised(matrix: sp.csr_array, gamma: float) -> Any:

@@ -284,6 +284,8 @@ def _checked_dynamics(
     matrix = sp.csr_array(sp.diags_array(factor.ravel()) @ matrix)
     matrix.eliminate_zeros()
     matrix.sort_indices()
+    width = np.diff(matrix.indptr)
+    matrix.data[np.repeat(width == 1, width)] = 1.0  # a move to one state is certain, whatever the rounding of its sum
     return matrix, usable
 
 

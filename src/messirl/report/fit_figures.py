@@ -15,7 +15,7 @@ from messirl import plot
 from messirl.problem.mdp import Floats
 from messirl.report.fit_record import FitRecord, Ints, Score
 from messirl.report.names import short
-from messirl.report.numbers import significant
+from messirl.report.numbers import ALIKE, ranked, significant
 from messirl.report.style import WIDTH
 
 if TYPE_CHECKING:
@@ -86,9 +86,10 @@ def frame(values: Floats) -> tuple[float, float]:
     """The part of the axis that shows how most methods differ."""
     finite = values[np.isfinite(values)]
     best, middle, worst = float(finite.max()), float(np.median(finite)), float(finite.min())
-    if best - worst > 6.0 * (best - middle) > 0:
+    alike = ALIKE * max(abs(best), abs(worst))
+    if best - worst > 6.0 * (best - middle) and best - middle > alike:
         worst = float(finite[finite >= best - 4.0 * (best - middle)].min())
-    margin = 0.08 * (best - worst) or 0.05 * abs(best) or 0.1
+    margin = 0.08 * (best - worst) if best - worst > alike else 0.05 * abs(best) or 0.1
     return worst - margin, best + margin
 
 
@@ -185,7 +186,9 @@ def most_visited(at: Floats, visits: Floats) -> Ints:
     span = np.full(2, span.max())  # the parts are squares
     cell = np.minimum(((at - low) / span * ARROWS).astype(np.int64), ARROWS - 1)
     part = cell[:, 0] * ARROWS + cell[:, 1]
-    order = np.lexsort((np.arange(len(at)), -np.nan_to_num(visits), part))
+    rank = np.empty(len(at), dtype=np.int64)
+    rank[ranked(np.nan_to_num(visits))] = np.arange(len(at))
+    order = np.lexsort((rank, part))
     first = np.flatnonzero(np.diff(part[order], prepend=-1))
     return np.asarray(order[first])
 
@@ -212,7 +215,7 @@ class _Part:
         rows = (here[:, None] * mdp.n_actions + np.arange(mdp.n_actions)).ravel()
         among = mdp.transitions[rows][:, here]
         lost = np.asarray(mdp.transitions[rows].sum(axis=1) - among.sum(axis=1)).ravel()
-        away = np.flatnonzero(lost > 0)
+        away = np.flatnonzero(lost > ALIKE)
         staying = sp.coo_array((lost[away], (away, away // mdp.n_actions)), shape=among.shape)
         self.transitions = sp.csr_array(among + staying)
         self.n_states, self.n_actions = len(here), mdp.n_actions

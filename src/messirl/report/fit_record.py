@@ -11,6 +11,7 @@ import numpy.typing as npt
 from messirl.diagnostics import Diagnosis
 from messirl.estimators.base import IRLEstimator
 from messirl.problem.mdp import Floats
+from messirl.report.numbers import ranked
 
 Ints = npt.NDArray[np.int64]
 Z95 = 1.96  # standard errors on either side of an estimate, for 95 %
@@ -83,7 +84,7 @@ class FitRecord:
         goals = self.model.goals_
         if goals is None or self.goal is not None:
             return self.goal
-        return int(goals[np.argmax(self.model.visitation_[goals])])
+        return int(goals[ranked(self.model.visitation_[goals])[0]])
 
     @property
     def policy(self) -> Floats | None:
@@ -97,7 +98,7 @@ class FitRecord:
     @property
     def by_size(self) -> Ints:
         """Features by |θ|, the largest first."""
-        return np.argsort(-np.abs(self.model.theta_), kind="stable")
+        return ranked(np.abs(self.model.theta_))
 
     @property
     def at_bound(self) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from messirl.report.fit_record import FitRecord, Score
 from messirl.report.markup import Html, join, row, table, tag
 from messirl.report.names import named, one_line
-from messirl.report.numbers import number, plain, score, significant
+from messirl.report.numbers import number, plain, ranked, score, significant
 
 MOST_ROWS = 200  # of a table
 MOST_STATES = 15
@@ -64,10 +64,10 @@ def policy_table(record: FitRecord) -> Html:
         return tag("p", "With a horizon of one state there is nothing to choose.")
     visits = np.nan_to_num(model.visitation_)
     choosing = np.where(policy.sum(axis=1) > 0, visits, -1.0)
-    order = np.argsort(-choosing, kind="stable")[:MOST_STATES]
+    order = ranked(choosing)[:MOST_STATES]
     rows = []
     for s in (int(s) for s in order if choosing[s] > 0):
-        likely = np.argsort(-policy[s], kind="stable")[:CHOICES]
+        likely = ranked(policy[s])[:CHOICES]
         cells = [_choice(record, s, int(a), float(policy[s, a])) if policy[s, a] > 0 else "" for a in likely]
         rows.append(row(named(record.state(s), 32), significant(float(visits[s]), 3), *cells))
     if not rows:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from messirl._numbers import nats, percentage
 from messirl.experiments.curves import Interval
+from messirl.problem.mdp import Floats
+from messirl.problem.trajectories import Ints
 
 MOST = 5  # decimals
+ALIKE = 1e-9  # of a number: others closer to it are as large
 
 
 def decimals(half: float) -> int:
@@ -69,3 +74,11 @@ def significant(value: float | None, digits: int = 4) -> str:
     if not math.isfinite(value):
         return number(value, 0)
     return "0" if value == 0 else f"{value:#.{digits}g}".rstrip(".").replace("-", "−")
+
+
+def ranked(values: Floats) -> Ints:
+    """Places of the numbers, the largest first, and of those as large as each other the first first."""
+    order = np.argsort(-values, kind="stable")
+    falls = values[order[:-1]] - values[order[1:]] > ALIKE * np.abs(values[order[:-1]])
+    level = np.concatenate([[0], np.cumsum(falls)])[: order.size]
+    return np.asarray(order[np.lexsort((order, level))])

@@ -24,6 +24,7 @@ from messirl._defaults import SIGMA
 from messirl.problem.mdp import Floats
 
 Rows = Callable[[slice], Any]
+ROUNDING = 1e-12  # of the largest count of a feature: counts that differ by less are equal
 
 
 class Similarity(Protocol):
@@ -48,7 +49,7 @@ class RBF(_Full):
     standardise: bool = False
 
     def rows(self, counts: Floats) -> Rows:
-        points = standardised(counts) if self.standardise else counts
+        points = standardised(counts) if self.standardise else centred(counts)
         sigma = bandwidth(points) if self.sigma == "median" else _positive("sigma", self.sigma)
         return lambda block: np.exp(-squared_distances(points[block], points) / (2.0 * sigma))
 
@@ -64,7 +65,7 @@ class Exponential(_Full):
     standardise: bool = False
 
     def rows(self, counts: Floats) -> Rows:
-        points = standardised(counts) if self.standardise else counts
+        points = standardised(counts) if self.standardise else centred(counts)
         scale = _positive("scale", self.scale)
         return lambda block: np.exp(-np.sqrt(squared_distances(points[block], points)) / scale)
 
@@ -90,17 +91,26 @@ class Precomputed(_Full):
 
 
 def squared_distances(a: Floats, b: Floats) -> Floats:
-    """‖a_i − b_j‖², (m, n)."""
+    """‖a_i − b_j‖², (m, n), to a rounding of the squares themselves: give points around 0."""
     square = np.sum(a * a, axis=1)[:, None] + np.sum(b * b, axis=1)[None, :] - 2.0 * (a @ b.T)
     return np.asarray(np.maximum(square, 0.0))
 
 
+def deviations(counts: Floats) -> Floats:
+    """Standard deviation of each feature's counts, (d,); exactly 0 where they differ by no more than rounding."""
+    found = counts.std(axis=0)
+    return np.where(found > ROUNDING * np.abs(counts).max(axis=0), found, 0.0)
+
+
+def centred(counts: Floats) -> Floats:
+    """Counts around 0; features that do not vary are 0."""
+    return np.where(deviations(counts) > 0.0, counts - counts.mean(axis=0), 0.0)
+
+
 def standardised(counts: Floats) -> Floats:
     """Counts in units of their spread over all trajectories; features that do not vary are left out of account."""
-    spread = counts.std(axis=0)
-    moving = spread > 1e-12 * np.maximum(np.abs(counts).max(axis=0), 1e-300)
-    unit = np.where(moving, 1.0 / np.where(moving, spread, 1.0), 0.0)
-    return np.asarray((counts - counts.mean(axis=0)) * unit)
+    spread = deviations(counts)
+    return np.asarray(centred(counts) / np.where(spread > 0.0, spread, 1.0))
 
 
 def bandwidth(points: Floats) -> float:
@@ -108,7 +118,7 @@ def bandwidth(points: Floats) -> float:
     if len(points) < 2:
         raise ValueError("sigma='median' needs at least two trajectories: give sigma a number")
     median = float(np.median(pdist(points, "sqeuclidean")))
-    if median == 0.0:
+    if np.sqrt(median) <= ROUNDING * float(np.linalg.norm(np.abs(points).max(axis=0))):
         raise ValueError("sigma='median' is 0: at least half of all pairs have equal counts; give sigma a number")
     return median
 
