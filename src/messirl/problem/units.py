@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from messirl.problem.mdp import MDP, Floats
 
 CONSTANT = 1e-6  # spread, relative to the size of the values, below which a feature is as good as constant
+UNEQUAL = 1e4  # a ratio of spreads that is remarked on
 CHUNK = 65_536  # rows looked at together
 
 
@@ -25,6 +26,24 @@ def feature_spread(mdp: MDP) -> Floats:
         return spread_of(rows[mdp.allowed.ravel()] if mdp.state_action else rows)
 
     return mdp.memo("feature spread", build)
+
+
+def unequal_spreads(mdp: MDP) -> str | None:
+    """A remark where features differ in scale so much that a box or a penalty cannot suit them all."""
+    rows = mdp.feature_rows
+    used = np.flatnonzero(np.asarray(abs(rows).sum(axis=0)).ravel())
+    spread = feature_spread(mdp)
+    if used.size == 0:
+        return None
+    low, high = (int(used[pick(spread[used])]) for pick in (np.argmin, np.argmax))
+    if spread[high] <= UNEQUAL * spread[low]:
+        return None
+    large, small = (f"{mdp.feature_label(j)} spread by {spread[j]:.2g}" for j in (high, low))
+    return (
+        f"the features differ in scale by {spread[high] / spread[low]:.0e}: values of {large}, of {small}; fits "
+        "do not mind, but theta_max and penalties that are not standardised act in these units: give them in units of "
+        "comparable size"
+    )
 
 
 def spread_of(rows: Any) -> Floats:
