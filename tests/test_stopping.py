@@ -108,6 +108,7 @@ class Program:
 def program(work):
     started = Program([sys.executable, "-c", COMMAND.format(work=work)])
     started.wait_for("begun")
+    time.sleep(0.5)  # it is now where it stays
     return started
 
 
