@@ -655,7 +655,7 @@ def test_objective_never_falls_under_lbfgs(name, entropy):
     )
     est.fit(mdp_of(problem), trajectories_of(expert), trajectories_of(others))
     objective = est.history_["objective"]
-    assert len(objective) >= 2
+    assert len(objective) >= 2 or est.converged_  # of some draws the start is the optimum
     assert never_falls(objective)
     assert objective[-1] == est.objective_
     assert_array_equal(est.history_["iteration"], np.arange(len(objective)))
