@@ -170,7 +170,8 @@ def _from_csv(data: bytes, where: str) -> Table:
 def _from_parquet(data: bytes, where: str) -> Table:
     remedy = "write the file again; it may be truncated"
     try:
-        table = pq.read_table(pa.BufferReader(data), page_checksum_verification=True, use_threads=False)
+        file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False, page_checksum_verification=True)
+        table = file.read(use_threads=False)  # threads of a library may be in the way when a short command ends
         table.validate(full=True)
         names = table.column_names  # decodes them
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
