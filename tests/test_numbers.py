@@ -137,8 +137,8 @@ def test_an_estimation_table_has_digits_that_count_and_straight_columns():
 def test_small_gains_of_select_have_digits_that_count():
     row = {"score": -1e-7, "calibrated": -1.25, "gain": 2e-6, "gain_se": 3e-7, "candidate": "MESSI"}
     summary = {
-        "trajectories": {"expert": 2, "unlabelled": 3}, "splits": 2, "candidates": [row, row], "reason": "so", "verdict": "help",
-        "chosen": {"index": 1, "candidate": "MESSI"}, "held_out": -1e-7, "next": [],
+        "trajectories": {"expert": 2, "unlabelled": 3}, "splits": 2, "candidates": [row, row], "reason": "so",
+        "chosen": {"index": 1, "candidate": "MESSI"}, "held_out": -1e-7, "next": [], "verdict": "help",
         "likeness": {"expert": 1e-9, "unlabelled": -1e-9, "alike": 1},
         "theta": TINY, "intervals": {name: [x - 1e-10, x + 1e-10] for name, x in TINY.items()},
     }  # fmt: skip

@@ -221,31 +221,40 @@ class _Climb:
     def newton(self, gradient: Floats, free: Flags) -> Floats | None:
         """Newton's step H⁻¹ g by conjugate gradients, H from differences of gradients; None where there is none.
 
-        Directions in which the function is flat, as far as such differences can tell, are left out.
+        A direction too flat for such differences is left out if the gradient along it is no more than rounding. If it
+        is more, the step goes one unit along it: where it would end is not known, but it would not stay.
         """
+        noise = NOISE * (1.0 + abs(self.point.value))
         step, rest = np.zeros_like(gradient), gradient.copy()
-        lead = self.secants.solve(rest, free)
-        way, left = lead, float(rest @ lead)
-        first, steepest = left, 0.0
+        way = self.secants.solve(rest, free)
+        first = left = float(rest @ way)
+        if not first > 0.0:
+            return None
+        steepest = 0.0
         for _ in range(2 * int(free.sum()) + 2):
-            if not left > 1e-4 * first:
-                break
-            length = PROBE / float(np.abs(way).max())
-            if np.any(np.abs(self.theta + length * way / self.unit) > self.bound):
-                length = -length
-            there = self._at(self.theta + length * way / self.unit)
-            if not np.isfinite(there.value):
+            unit = way / float(np.abs(way).max())
+            bent = self._bend(unit, free)
+            if bent is None:
                 return None
-            bent = np.where(free, (self.point.gradient - there.gradient) / self.unit, 0.0) / length
-            curvature, size = float(way @ bent), float(way @ way)
+            curvature, size, slope = float(unit @ bent), float(unit @ unit), float(rest @ unit)
             steepest = max(steepest, curvature / size)
             if not curvature > RESOLVED * steepest * size:
-                break
-            step, rest = step + left / curvature * way, rest - left / curvature * bent
+                return step + unit if slope > noise else step
+            step, rest = step + slope / curvature * unit, rest - slope / curvature * bent
             lead = self.secants.solve(rest, free)
             left, before = float(rest @ lead), left
+            if not left > 1e-4 * first:
+                break
             way = lead + left / before * way
         return step
+
+    def _bend(self, direction: Floats, free: Flags) -> Floats | None:
+        """H v: how fast the gradient falls along a direction; None where the function is not finite close by."""
+        for length in (PROBE, -PROBE):
+            there = self._at(self.theta + length * direction / self.unit)
+            if np.isfinite(there.value):
+                return np.where(free, (self.point.gradient - there.gradient) / self.unit, 0.0) / length
+        return None
 
 
 def lbfgs(
@@ -298,6 +307,7 @@ def lbfgs(
             break
         step = climb.newton(gradient, free)
         if step is None:
+            reason = EDGE
             break
         move = climb.move(step)
         if move.max() <= tol:
