@@ -66,7 +66,11 @@ def _power(value: float, digits: int) -> int | None:
 
 
 def _aligned(texts: list[str]) -> list[str]:
-    """Points below each other, as if every whole number ended in one."""
+    """Points below each other, as if every whole number ended in one; what is no number at the right."""
+    if "nan" in texts:
+        rest = iter(_aligned([text for text in texts if text != "nan"]) or ["nan"])
+        wide = [text if text == "nan" else next(rest) for text in texts]
+        return [f"{text:>{max(map(len, wide))}}" for text in wide]
     ends = [len(text.partition(".")[0]) for text in texts]
     before = max(ends, default=0)
     after = max((len(text) - end for text, end in zip(texts, ends, strict=True)), default=0)
