@@ -266,11 +266,13 @@ def lbfgs(
     tol: float,
     unit: Floats | None = None,
     callback: Callback | None = None,
+    certain: bool = True,
 ) -> Result:
     """The maximum over the box.
 
     tol : it counts as found when no weight would move by more than `tol` · max(|θ_j|, 1/unit_j) to reach it
     unit : (d,) the spread of each feature; None is 1 for all
+    certain : whether that is made sure by Newton's method, or the secants are believed: for many rough fits
     """
     log = _Log(bound, callback, rising=True)
     climb = _Climb(function, theta, bound, unit, log)
@@ -303,7 +305,9 @@ def lbfgs(
             reason = ROUNDING
         elif stale:
             reason = UNSETTLED
-        if not (known and near):
+        if not certain and largest <= tol:
+            converged, reason = True, SETTLED
+        if converged or not (known and near):
             break
         step = climb.newton(gradient, free)
         if step is None:
