@@ -30,6 +30,7 @@ STALE = 5  # steps in which the expected move must halve once the value hardly r
 NEAR = 1e-2  # an expected move below which Newton's method takes over
 ROUNDS = 5  # of Newton's method
 PROBE = 1e-4  # length, in units, of the differences that give its curvature
+ENOUGH = 1e-2  # share of the squared residual at which its step is known well enough, to about a tenth
 RESOLVED = 1e-8  # curvature, relative to the largest, that such differences can tell from none
 
 SETTLED = "no weight would move by more than tol"
@@ -243,7 +244,7 @@ class _Climb:
             step, rest = step + slope / curvature * unit, rest - slope / curvature * bent
             lead = self.secants.solve(rest, free)
             left, before = float(rest @ lead), left
-            if not left > 1e-4 * first:
+            if not left > ENOUGH * first:
                 break
             way = lead + left / before * way
         return step
@@ -294,7 +295,7 @@ def lbfgs(
         known, near = climb.secants.n > 0, largest <= max(NEAR, tol)
         expected = [*expected, largest] if known and gain <= 1e-3 * tol * (1.0 + abs(climb.point.value)) else []
         stale = len(expected) >= 2 * STALE and min(expected[-STALE:]) > 0.5 * min(expected[:-STALE])
-        if not (stale or (known and largest <= tol)):
+        if not (stale or (known and largest <= 0.5 * tol)):
             if climb.iteration >= max_iter:
                 break
             if climb.edged >= EDGED:
@@ -314,7 +315,7 @@ def lbfgs(
             reason = EDGE
             break
         move = climb.move(step)
-        if move.max() <= tol:
+        if move.max() <= 0.9 * tol:  # which is known to a tenth
             converged, reason = True, SETTLED
             break
         if climb.iteration >= max_iter:
