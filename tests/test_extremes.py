@@ -227,7 +227,8 @@ def test_a_feasible_start_is_found_where_zero_is_none_and_a_given_start_must_be_
     assert math.isfinite(est.objective_)
     truth = oracle.evaluate(problem, est.theta_, expert, quadratic=0.01 * np.eye(2))
     assert est.objective_ == pytest.approx(truth.value, rel=1e-9, abs=1e-9)
-    assert_allclose(truth.gradient, 0.0, atol=1e-5)
+    ahead = np.clip(est.theta_ + truth.gradient, -20.0, 20.0)  # of some draws the optimum lies on the box
+    assert_allclose(ahead, est.theta_, atol=1e-5)
     with pytest.raises(ValueError, match=r".+"):
         MaxEntIRL(ridge=0.01, theta_max=20.0, theta_init=np.zeros(2)).fit(mdp, data)
 
