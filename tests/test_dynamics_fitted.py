@@ -132,7 +132,7 @@ def test_one_leaf_a_state_and_true_proportions_give_the_known_dynamics_answer(re
     assert fitted.feature_counts_ == pytest.approx(here.expected_counts, abs=1e-9)
     assert fitted.policy(going) == pytest.approx(soft_policy(mdp, reward)[going], abs=1e-9)
     assert fitted.values(going) == pytest.approx(soft_values(mdp, reward)[going], abs=1e-9)
-    assert fitted.reward(going) == pytest.approx(reward[going], abs=1e-12)
+    assert fitted.reward(going) == pytest.approx(reward[going], rel=1e-12, abs=1e-12)
     assert abs(fitted.mdp_.transitions - mdp.transitions).max() < 1e-12
 
 
