@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from messirl.diagnostics import judge
+from messirl.estimators.base import quietly
 from messirl.planning import soft_policy, state_visitation
 from messirl.problem.counts import feature_counts
-from messirl.selection import Bench, Candidate, likeness
+from messirl.selection import MESSICV, Bench, Candidate, likeness
 from studies.common import column, draws, options, shown, write
 from studies.safety import DOMAINS, U
 
@@ -40,7 +40,9 @@ def one(domain: str, seed: int) -> list[dict[str, Any]]:
         return scene.performance(state_visitation(mdp, soft_policy(mdp, mdp.reward(theta))))
 
     for name, some in (("good", good), ("bad", bad)):
-        row[f"verdict_{name}"] = judge(found[name])[0]
+        chosen = MESSICV([scene.similarity], random_state=seed)
+        with quietly():
+            row[f"verdict_{name}"] = chosen.fit(mdp, expert, some).verdict_
         bench = Bench(mdp, expert, some, reference=scene.similarity)
         both = [Candidate("MaxEnt"), Candidate("MESSI", LAMBDA0[domain], scene.similarity)]
         before, after = (performance(theta) for _, theta in bench.path(both))

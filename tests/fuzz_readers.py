@@ -14,6 +14,7 @@ import csv
 import io
 import json
 import math
+import re
 import sys
 import tempfile
 import time
@@ -30,6 +31,7 @@ from messirl.io import InputError, Problem, check_problem, read_problem, write_p
 CORPUS = Path(__file__).parent / "fuzz_corpus"
 CELLS = [
     *("", " ", "0", "1", "2", "3", "-1", "1.0", "2.5", "-0", "+1", "007", "1e3", "1e999", "1e-400", "nan", "NaN"),
+    *("yes", "No", "0,5", "1,234", "0.0", " 1 ", "2\t", "a;b"),
     *("inf", "true", "FALSE", "0x10", "1_000", "null", "None", "NA", "a", "b", "é", 'q"q', "a,b", "\0", "'", "-", "."),
     *("1.", ".5", "1e", "e1", "١", "²", "0.3", "0.7", "state", "x\ny", "=1+1", "../../etc", "\ufeff", "\u202e"),
     *("9223372036854775807", "9223372036854775808", "-9223372036854775809", "9" * 40, "<script>alert(1)</script>"),
@@ -47,9 +49,9 @@ Files = dict[str, bytes]
 # ------------------------------------------------------------ folders
 
 
-def table_bytes(rows: list[list[str]], end: str = "\n") -> bytes:
+def table_bytes(rows: list[list[str]], end: str = "\n", separator: str = ",") -> bytes:
     out = io.StringIO()
-    csv.writer(out, lineterminator=end).writerows(rows)
+    csv.writer(out, lineterminator=end, delimiter=separator).writerows(rows)
     return out.getvalue().encode()
 
 
@@ -155,7 +157,7 @@ def spoilt_table(data: bytes, rng: Random) -> bytes:
         return data
     if not rows or len({len(row) for row in rows}) > 1:
         return data
-    width, way = len(rows[0]), rng.randrange(12)
+    width, way = len(rows[0]), rng.randrange(16)
     i, j = rng.randrange(len(rows)), rng.randrange(width)
     k = rng.randrange(1, len(rows)) if len(rows) > 1 else 0
     if way <= 3:
@@ -181,7 +183,21 @@ def spoilt_table(data: bytes, rng: Random) -> bytes:
     elif way == 11:
         for row in rows[1:]:
             row[j] = rng.choice(("", "1.0", "true", "x" + row[j], "0", row[j] + ".0"))
-    return table_bytes(rows, rng.choice(("\n", "\r\n", "\r")))
+    elif way == 12 and k:
+        body = rows[1:]
+        rng.shuffle(body)
+        rows = [rows[0], *body]
+    elif way == 13 and "step" in rows[0]:
+        at = rows[0].index("step")
+        for row in rows[1:]:
+            row[at] = str(int(row[at]) + 1) if row[at].isdigit() and row[at].isascii() else row[at]
+    elif way == 14:
+        words = {"true": "yes", "false": rng.choice(("no", "No", "NO"))}
+        rows = [[words.get(cell, cell) for cell in row] for row in rows]
+    separator = rng.choice((",", ",", ",", ";", "\t"))
+    if separator != "," and rng.random() < 0.5:
+        rows = [rows[0], *([cell.replace(".", ",") for cell in row] for row in rows[1:])]
+    return table_bytes(rows, rng.choice(("\n", "\r\n", "\r")), separator)
 
 
 # ------------------------------------------------------------ comparison
@@ -238,6 +254,8 @@ def content(problem: Problem) -> dict[str, object]:
         "start": plain(mdp.start),
         "xy": plain(problem.xy),
         "state_columns": {name: plain(column) for name, column in problem.state_columns.items()},
+        "edge_columns": {name: plain(column) for name, column in problem.edge_columns.items()},
+        "step_columns": {name: plain(column) for name, column in problem.step_columns.items()},
         "trajectory_ids": list(ids),
         "trajectories": [one.states.tolist() for one in trajectories],
         "actions": [plain(one.actions) for one in trajectories],
@@ -263,7 +281,8 @@ def compare(files: Files, folder: Path, *, check: bool = True) -> str:
     if found is None or expected is None:
         assert faults != [], f"check_problem finds nothing, but reading says: {reason}"
         return "refused"
-    assert not faults or len(faults) == 1, f"it reads, but check_problem says {faults}"
+    later = [fault for fault in faults or () if not re.search("not terminal|where start is 0|of this kind", fault.what)]
+    assert not later, f"it reads, but check_problem says {later}"
     for key, value in expected.items():
         assert same(value, found[key]), f"{key}: {value} in the reference, but {found[key]}"
     return "read"
@@ -273,7 +292,7 @@ def round_trip(folder: Path, copy: Path, form: str) -> str:
     """Write what was read, and read it again; "same", or "refused" where CSV cannot hold it."""
     problem = read_problem(folder)
     try:
-        write_problem(problem, copy, format=form)
+        write_problem(problem, copy, format=form, overwrite=True)
     except InputError:
         if form == "csv":
             return "refused"
@@ -327,7 +346,7 @@ def main() -> None:
         seeds, parquet = corpus(), []
         for files in seeds:
             put(files, place / "folder")
-            write_problem(read_problem(place / "folder"), place / "copy")
+            write_problem(read_problem(place / "folder"), place / "copy", overwrite=True)
             parquet.append({path.name: path.read_bytes() for path in (place / "copy").iterdir()})
         for case in range(arguments.count):
             at = time.perf_counter()

@@ -7,12 +7,15 @@ returns its content as plain lists, or raises `Refused`.
 from __future__ import annotations
 
 import csv
+import difflib
 import io
 import json
 import math
 
 TOLERANCE = 1e-6
 LARGEST = 50_000_000
+IDS = ("state", "from", "to", "action", "trajectory_id", "step", "goal", "name")
+KEYS = ("discount", "horizon", "n_actions", "state_names", "action_names", "feature_names")
 
 
 class Refused(Exception):
@@ -60,6 +63,31 @@ def is_flag(text):
     return text in ("true", "false", "True", "False", "TRUE", "FALSE")
 
 
+def is_yes_or_no(text):
+    return text.lower() in ("yes", "no", "true", "false") and text.isascii()
+
+
+def has_decimal_comma(text):
+    """Whether it is a number once its only comma is a point, with digits after it."""
+    if text.count(",") != 1 or "." in text:
+        return False
+    after = text.split(",")[1]
+    return after[:1] in tuple("0123456789") and is_number(text.replace(",", "."))
+
+
+def may_be_thousands(text):
+    before, _, after = text.removeprefix("-").partition(",")
+    return 1 <= len(before) <= 3 and before[0] != "0" and is_digits(before) and len(after) == 3 and is_digits(after)
+
+
+def without_point_zero(cells):
+    """The cells of a column in which every one that is filled is a whole number and `.0`, as whole numbers."""
+    filled = [cell for cell in cells if cell != ""]
+    if filled and all(cell.endswith(".0") and is_whole(cell[:-2]) and len(cell) < 21 for cell in filled):
+        return [cell[:-2] if cell else "" for cell in cells]
+    return cells
+
+
 def kind_of(cells):
     filled = [cell for cell in cells if cell != ""]
     if not filled:
@@ -82,13 +110,13 @@ def column_values(cells):
 
 def finite_numbers(cells, *, empty_ok=False):
     numbers = []
-    flags = kind_of(cells) == "flag"
+    flags = all(is_yes_or_no(cell) for cell in cells if cell != "") and kind_of(cells) in ("flag", "text")
     for cell in cells:
         if cell == "":
             need(empty_ok, "an empty number")
             numbers.append(math.nan)
         elif flags:
-            numbers.append(float(cell.lower() == "true"))
+            numbers.append(float(cell.lower() in ("true", "yes")))
         else:
             need(is_number(cell), "not a number")
             value = float(cell)
@@ -101,6 +129,55 @@ def finite_numbers(cells, *, empty_ok=False):
 # ------------------------------------------------------------ tables
 
 
+def records(text, sign):
+    """All rows that are not blank, or None where the text is not CSV with that sign."""
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=sign, strict=True))
+    except csv.Error:
+        return None
+    return [[cell.strip(" \t") for cell in row] for row in rows if any(cell.strip(" \t") for cell in row)]
+
+
+def first_record(text, sign):
+    try:
+        for row in csv.reader(io.StringIO(text, newline=""), delimiter=sign, strict=True):
+            if any(cell.strip(" \t") for cell in row):
+                return [cell.strip(" \t") for cell in row]
+    except csv.Error:
+        pass
+    return []
+
+
+def separator_of(text):
+    heads = {sign: first_record(text, sign) for sign in ",;\t"}
+    signs = [sign for sign, head in heads.items() if len(head) > 1]
+    if len(signs) <= 1:
+        return signs[0] if signs else ","
+    named = [sign for sign in signs if any(name in heads[sign] for name in ("state", "from", "trajectory_id"))]
+    if len(named) == 1:
+        return named[0]
+    even = [sign for sign in signs if records(text, sign) and len({len(row) for row in records(text, sign)}) == 1]
+    need(len(even) == 1, "two separators")
+    return even[0]
+
+
+def with_points(columns):
+    """Decimal commas as decimal points, where they are certainly that."""
+    numbers = {
+        name: cells
+        for name, cells in columns.items()
+        if name not in IDS and all(cell == "" or is_number(cell) or has_decimal_comma(cell) for cell in cells)
+    }
+    commas = {name: cells for name, cells in numbers.items() if any(has_decimal_comma(cell) for cell in cells)}
+    if not commas:
+        return columns
+    others = [cell for name, cells in columns.items() if name not in IDS for cell in cells]
+    need(not any(is_number(cell) and "." in cell for cell in others), "decimal commas and points")
+    with_comma = [cell for cells in commas.values() for cell in cells if "," in cell]
+    need(not all(may_be_thousands(cell) for cell in with_comma), "thousands or decimals")
+    return {n: [c.replace(",", ".") for c in cells] if n in commas else cells for n, cells in columns.items()}
+
+
 def table(files, name):
     """Column names and columns of name.csv, or None."""
     data = files.get(f"{name}.csv")
@@ -108,20 +185,23 @@ def table(files, name):
         return None
     try:
         text = data.decode("utf-8-sig")
-        rows = [row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row]
-    except (UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError as error:
         raise Refused(str(error)) from None
-    need(rows, "an empty file")
+    sign = separator_of(text)
+    rows = records(text, sign)
+    need(rows, "an empty file, or not CSV")
     head, *body = rows
     need(len(set(head)) == len(head), "a column twice")
     need(all(len(row) == len(head) for row in body), "a row too long or too short")
-    return {column: [row[i] for row in body] for i, column in enumerate(head)}
+    columns = {column: [row[i] for row in body] for i, column in enumerate(head)}
+    return columns if sign == "," else with_points(columns)
 
 
 def ids_of(cells):
     """The kind of an id column: whole numbers or text, nothing empty."""
     if not cells:
         return "whole"
+    cells = without_point_zero(cells)
     need(kind_of(cells) in ("whole", "text"), "not an id")
     need("" not in cells, "an empty id")
     return kind_of(cells)
@@ -130,7 +210,7 @@ def ids_of(cells):
 def index_of(cells, labels, n, *, empty_ok=False):
     """Indices of cells among labels or, without labels, among 0 … n − 1; None where empty."""
     found = []
-    for cell in cells:
+    for cell in without_point_zero(cells) if labels is None else cells:
         if cell == "":
             need(empty_ok, "an empty id")
             found.append(None)
@@ -154,6 +234,11 @@ def settings_of(data):
     except (ValueError, RecursionError):
         raise Refused("not JSON") from None
     need(isinstance(content, dict), "not an object")
+    for key in content:
+        close = key.strip().lower() in ("gamma", "γ", "discount_factor") or difflib.get_close_matches(
+            key.strip().lower(), KEYS, n=1, cutoff=0.6
+        )
+        need(key in KEYS or not close, "a key that is misspelt")
     discount = content.get("discount")
     need(isinstance(discount, int | float) and not isinstance(discount, bool) and 0 < discount <= 1, "discount")
     for key in ("horizon", "n_actions"):
@@ -180,7 +265,7 @@ def read_states(columns):
         labels = columns["state"]
         need(len(set(labels)) == n, "a state twice")
     else:
-        numbers = [int(cell) for cell in columns["state"]]
+        numbers = [int(cell) for cell in without_point_zero(columns["state"])]
         need(sorted(numbers) == list(range(n)), "states are not 0 … n − 1")
         order = sorted(range(n), key=lambda row: numbers[row])
     states = {"n": n, "labels": labels, "names": None, "start": None, "xy": None, "columns": {}}
@@ -190,11 +275,10 @@ def read_states(columns):
     states["features"] = [[values[row] for values in features] for row in order]
     states["terminal"] = [False] * n
     if "terminal" in columns:
-        cells = columns["terminal"]
+        cells = without_point_zero(columns["terminal"])
         need("" not in cells, "terminal is empty")
-        need(kind_of(cells) in ("flag", "whole"), "terminal is not a boolean")
-        need(kind_of(cells) == "flag" or all(cell in ("0", "1") for cell in cells), "terminal is not 0 or 1")
-        states["terminal"] = [cells[row] in ("1", "true", "True", "TRUE") for row in order]
+        need(all(is_yes_or_no(cell) or cell in ("0", "1") for cell in cells), "terminal is not a boolean")
+        states["terminal"] = [cells[row].lower() in ("1", "true", "yes") for row in order]
     if "start" in columns:
         weights = finite_numbers(columns["start"])
         need(all(weight >= 0 for weight in weights), "negative start")
@@ -227,7 +311,7 @@ def read_actions(cells, settings):
     if ids_of(cells) == "text":
         labels = sorted(set(cells))
         return labels, len(labels)
-    numbers = {int(cell) for cell in cells}
+    numbers = {int(cell) for cell in without_point_zero(cells)}
     need(numbers == set(range(len(numbers))), "actions are not 0 … A − 1")
     return None, len(numbers)
 
@@ -252,6 +336,7 @@ def read_edges(columns, states, settings):
         seen.add(move)
         groups.setdefault(move[:2], []).append(row)
     transitions, expected = {}, {}
+    row_of = {(*move[:2], move[2]): row for row, move in enumerate(zip(source, action, target, strict=True))}
     for choice, rows in groups.items():
         total = math.fsum(probability[row] for row in rows)
         need("probability" in columns or len(rows) == 1, "one edge a choice")
@@ -275,6 +360,11 @@ def read_edges(columns, states, settings):
         "transitions": transitions,
         "feature_names": names,
         "features": expected if feature_names else states["features"],
+        "columns": {
+            name: [column_values(cells)[row_of[move]] for move in sorted(transitions)]
+            for name, cells in columns.items()
+            if name not in ("from", "to", "action", "probability", *feature_names)
+        },
     }
 
 
@@ -284,32 +374,41 @@ def read_steps(columns, states, edges):
     visited = index_of(columns["state"], states["labels"], states["n"])
     called = columns["trajectory_id"]
     if ids_of(called) == "whole":
-        called = [int(cell) for cell in called]
+        called = [int(cell) for cell in without_point_zero(called)]
     need(ids_of(columns["step"]) == "whole", "steps are whole numbers")
+    steps = [int(cell) for cell in without_point_zero(columns["step"])]
     taken = None
     if "action" in columns:
         taken = index_of(columns["action"], edges["labels"], edges["n"], empty_ok=True)
+    rows = sorted(range(len(steps)), key=lambda row: (called.index(called[row]), steps[row]))
     found = []
-    for row, (name, step) in enumerate(zip(called, columns["step"], strict=True)):
-        if not found or found[-1]["id"] != name:
-            need(all(other["id"] != name for other in found), "not sorted")
-            found.append({"id": name, "states": [], "actions": None if taken is None else []})
-        need(int(step) == len(found[-1]["states"]), "steps do not count 0, 1, 2, …")
+    for row in rows:
+        if not found or found[-1]["id"] != called[row]:
+            found.append({"id": called[row], "states": [], "actions": None if taken is None else [], "steps": []})
         found[-1]["states"].append(visited[row])
+        found[-1]["steps"].append(steps[row])
         if taken is not None:
             found[-1]["actions"].append(taken[row])
+    first = 1 if found and all(one["steps"][0] == 1 for one in found) else 0
     for one in found:
+        wanted = list(range(first, first + len(one["steps"])))
+        need(one["steps"] == wanted, "steps do not count 0, 1, 2, …")
         if taken is not None:
             need(one["actions"].pop() is None, "an action after the last state")
             need(None not in one["actions"], "an action is missing")
-    return found
+    kept = {name: column_values(cells) for name, cells in columns.items()}
+    used = ("trajectory_id", "step", "state", "action")
+    return found, {name: [values[row] for row in rows] for name, values in kept.items() if name not in used}
 
 
 def read_meta(columns, trajectories, states):
     need("trajectory_id" in columns, "meta without trajectory_id")
     names = [one["id"] for one in trajectories]
     rows = []
-    for cell in columns["trajectory_id"]:
+    cells = columns["trajectory_id"]
+    if names and isinstance(names[0], int):
+        cells = without_point_zero(cells)
+    for cell in cells:
         name = int(cell) if names and isinstance(names[0], int) and is_whole(cell) else cell
         need(name in names and name not in rows, "meta is not one row a trajectory")
         rows.append(name)
@@ -358,7 +457,7 @@ def read(files):
         need(tables[name] is not None, f"no {name}")
     states = read_states(tables["states"])
     edges = read_edges(tables["edges"], states, settings)
-    trajectories = read_steps(tables["trajectories"], states, edges)
+    trajectories, step_columns = read_steps(tables["trajectories"], states, edges)
     meta, goals = {}, None
     if tables["trajectory_meta"] is not None:
         meta, goals = read_meta(tables["trajectory_meta"], trajectories, states)
@@ -381,6 +480,8 @@ def read(files):
         "start": states["start"],
         "xy": states["xy"],
         "state_columns": states["columns"],
+        "edge_columns": edges["columns"],
+        "step_columns": step_columns,
         "trajectory_ids": [one["id"] for one in trajectories],
         "trajectories": [one["states"] for one in trajectories],
         "actions": [one["actions"] for one in trajectories],

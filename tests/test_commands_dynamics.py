@@ -256,7 +256,7 @@ WRONG = {
     "messi": ([*FITTED, "--method", "messi"], "--method messi needs unlabelled trajectories"),
     "filter": (
         [*FITTED, "--expert", "role = king"],
-        "the columns to filter by are trajectory_id, steps, terminated, role",
+        "'role' holds unlabelled (6), expert (4), test (2)",
     ),
     "column": ([*FITTED, "--expert", "king = 1"], "there is no column 'king'"),
     "all taken": ([*FITTED, "--unlabelled", "trajectory_id >= 0"], "take every trajectory"),

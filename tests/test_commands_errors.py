@@ -58,8 +58,14 @@ def wrong(capsys, place, words, code=2):
 EXPERT = ["--expert", "role = expert"]
 WRONG = [
     # words, what is said
-    ([], "arguments are required: COMMAND"),
-    (["dance"], "invalid choice: 'dance'.*fit.*evaluate.*reproduce"),
+    (["fitt"], "'fitt' is no command; did you mean 'fit'. see messirl --help"),
+    (["walk"], "'walk' is no command; the commands are fit, .*evaluate, .*reproduce"),
+    (["--verison"], "unrecognized arguments: --verison; did you mean '--version'"),
+    (
+        ["fit", "@grid", "--lamda0", "3"],
+        "unrecognized arguments: --lamda0 3; did you mean '--lambda0'. see messirl fit",
+    ),
+    (["fit", "@grid", "--lamda0=3"], "did you mean '--lambda0'"),
     (["fit"], "FOLDER"),
     (["fit", "@nowhere"], "nowhere: is not there: give the folder"),
     (["fit", "@notes.txt"], "notes.txt: is a file, not a folder"),
@@ -71,7 +77,7 @@ WRONG = [
     (["fit", "@endless"], "with discount=1 and no horizon a trajectory must end"),
     (
         ["fit", "@grid", "--expert", "role = nobody"],
-        "--expert 'role = nobody' takes no trajectory: the columns to filter by are",
+        r"--expert 'role = nobody' takes no trajectory: 'role' holds unlabelled \(20\), expert \(12\), test \(8\)",
     ),
     (["fit", "@grid", "--expert", "role"], "filter 'role'"),
     (["fit", "@grid", "--expert", "role = 'x"], "close every quote"),
@@ -97,6 +103,12 @@ WRONG = [
     (["fit", "@grid", "--lambda0", "-1"], "--lambda0: '-1' is not a number from 0 on"),
     (["fit", "@grid", "--tol", "nan"], "--tol: 'nan'"),
     (["fit", "@grid", "--features", "f_left"], "no feature 'f_left'; there are f_right, f_up, f_mud"),
+    (["fit", "@grid", "--features", "f_rihgt"], "no feature 'f_rihgt'; .*; did you mean 'f_right'?"),
+    (["fit", "@grid", "--expert", "Role = expert"], "there is no column 'Role': .*; did you mean 'role'?"),
+    (
+        ["select", "@grid", "--unlabelled", "role = unlabelled", "--groups", "rol"],
+        "--groups rol: .* mean 'role'?",
+    ),
     (["fit", "@grid", "--features", ","], "--features names none"),
     (["fit", "@grid", "--features", "f_up,f_up"], "'f_up' twice"),
     (["fit", "@grid", "--entropy", "noncausal"], "needs a horizon"),
@@ -130,6 +142,14 @@ WRONG = [
     (["show", "@grid", "--picture", "@a.gif"], "end its name in .png or .svg"),
     (["convert", "@grid"], "DEST"),
     (["convert", "@nowhere", "@there"], "nowhere: is not there"),
+    (["convert", "@grid", "@grid"], "grid is what is to be converted: give another DEST"),
+    (["convert", "@grid", "@grid/"], "is what is to be converted: give another DEST"),
+    (["convert", "@grid", "@park/../grid", "--force"], "is what is to be converted: give another DEST"),
+    (["convert", "@grid", "@roads"], "roads: holds edges.parquet already: give another folder, or --force"),
+    (
+        ["sample", "@grid-fit", "--length", "3", "--out", "@park/trajectories.csv"],
+        "is there already: give another name",
+    ),
     (["convert", "@grid", "@grid-fit"], "holds fit.json, which is no part of a problem"),
     (["convert", "@grid", "@notes.txt"], "notes.txt: is a file"),
     (["convert", "@grid", "@there", "--format", "xml"], "'xml' .choose from 'parquet', 'csv'"),
@@ -173,7 +193,7 @@ def test_a_package_that_is_missing_is_named_with_how_to_get_it(capsys, place, mo
 def test_the_row_of_a_table_that_is_wrong_is_named(capsys, tmp_path):
     edges = "from,to,action\ngate,pond,east\npond,moon,west\n"
     park(tmp_path / "park", edges__csv=edges)
-    assert "edges.csv, row 1: to 'moon' is not a known state" in wrong(capsys, tmp_path, ["fit", "@park"])
+    assert "edges.csv, row 3: to 'moon' is not a known state" in wrong(capsys, tmp_path, ["fit", "@park"])
 
 
 # ------------------------------------------------------------ faults of ours

@@ -11,6 +11,7 @@ from worlds import ROUNDING, drawn, maze, random_mdp, ring, without_actions
 
 from messirl import MDP, MaxEntIRL, Trajectories, feature_counts
 from messirl.problem import check_trajectories
+from messirl.problem.faults import start_faults, trajectory_faults
 
 
 def loop(mdp, trajectories):
@@ -96,18 +97,18 @@ def test_a_cut_trajectory_without_a_step_has_no_state_action_features_to_count()
 
 @pytest.mark.parametrize("by_step", [False, True])
 def test_sparse_features_count_as_dense_ones(by_step):
-    mdp = random_mdp(4, by_step=by_step, horizon=5, start=np.full(5, 0.2))
+    mdp = random_mdp(4, by_step=by_step, horizon=5, start=np.full(5, 0.2), discount=0.95)
     some = drawn(mdp, [0.0, 1.0, 0.0], 6, seed=4)
     sparse = mdp.replace(features=sp.csr_array(mdp.feature_rows))
     assert_allclose(feature_counts(sparse, some), feature_counts(mdp, some), rtol=ROUNDING)
 
 
 def test_no_trajectories_have_no_counts():
-    assert feature_counts(ring(), Trajectories.from_lists([])).shape == (0, 3)
+    assert feature_counts(ring(discount=0.95), Trajectories.from_lists([])).shape == (0, 3)
 
 
 def test_order_and_company_do_not_matter():
-    mdp = random_mdp(5, horizon=5, start=np.full(5, 0.2))
+    mdp = random_mdp(5, horizon=5, start=np.full(5, 0.2), discount=0.95)
     some = drawn(mdp, [0.0, 1.0, 0.0], 8, seed=5)
     order = generator(0).permutation(8)
     assert_array_equal(feature_counts(mdp, some[order]), feature_counts(mdp, some)[order])
@@ -149,7 +150,7 @@ def test_the_ambiguous_step_is_named_and_not_the_first_one():
     transitions = np.zeros((3, 2, 3))
     transitions[0, 0, 1] = transitions[0, 1, 2] = transitions[1, :, 2] = transitions[2, :, 2] = 1.0
     features = np.array([[[0.0], [1.0]], [[2.0], [3.0]], [[4.0], [4.0]]])
-    mdp = MDP(transitions, features, horizon=3)
+    mdp = MDP(transitions, features, horizon=3, discount=0.95)
     with pytest.raises(ValueError, match=r"trajectory 1, step 1: several actions .* from state 1 to the next one"):
         feature_counts(mdp, Trajectories.from_lists([[0, 2, 2], [0, 1, 2]]))
 
@@ -160,54 +161,54 @@ def test_the_ambiguous_step_is_named_and_not_the_first_one():
 @pytest.mark.parametrize("state", [4, -1])
 def test_a_state_out_of_range_is_named_with_trajectory_and_step(state):
     with pytest.raises(ValueError, match=f"trajectory 1, step 2: state {state} is not one of 0 … 3"):
-        feature_counts(ring(), Trajectories.from_lists([[0, 1], [0, 1, state]]))
+        feature_counts(ring(discount=0.95), Trajectories.from_lists([[0, 1], [0, 1, state]]))
 
 
 @pytest.mark.parametrize("action", [2, -1])
 def test_an_action_out_of_range_is_named_with_trajectory_and_step(action):
     with pytest.raises(ValueError, match=f"trajectory 1, step 1: action {action} is not one of 0 … 1"):
-        feature_counts(ring(), Trajectories.from_lists([[0, 1], [0, 1, 2]], actions=[[1], [1, action]]))
+        feature_counts(ring(discount=0.95), Trajectories.from_lists([[0, 1], [0, 1, 2]], actions=[[1], [1, action]]))
 
 
 def test_a_move_of_probability_zero_is_named():
     with pytest.raises(
         ValueError, match="trajectory 1, step 1: the move from state 1 to 3 has probability 0 in the MDP"
     ):
-        feature_counts(ring(), Trajectories.from_lists([[0, 1], [0, 1, 3]]))
+        feature_counts(ring(discount=0.95), Trajectories.from_lists([[0, 1], [0, 1, 3]]))
 
 
 def test_a_move_that_another_action_makes_is_named():
     with pytest.raises(
         ValueError, match="trajectory 0, step 1: the move from state 1 to 1 by action 1 has probability 0 in the MDP"
     ):
-        feature_counts(ring(), Trajectories.from_lists([[0, 1, 1]], actions=[[1, 1]]))
+        feature_counts(ring(discount=0.95), Trajectories.from_lists([[0, 1, 1]], actions=[[1, 1]]))
 
 
 def test_going_on_after_a_terminal_state_is_named():
-    mdp = ring(terminal=np.arange(4) == 2)
+    mdp = ring(terminal=np.arange(4) == 2, discount=0.95)
     with pytest.raises(ValueError, match="trajectory 1, step 1: it goes on after terminal state 2: cut it there"):
         feature_counts(mdp, Trajectories.from_lists([[0, 1, 2], [1, 2, 2]]))
 
 
 def test_going_on_after_the_goal_is_named():
     with pytest.raises(ValueError, match="trajectory 0, step 1: it goes on after its goal 1: cut it there"):
-        feature_counts(maze(), Trajectories.from_lists([[0, 1, 2, 1]], goals=[1]))
+        feature_counts(maze(discount=0.95), Trajectories.from_lists([[0, 1, 2, 1]], goals=[1]))
 
 
 def test_a_last_state_that_is_not_the_goal_is_named():
     with pytest.raises(ValueError, match="trajectory 1 ends in state 2, not in its goal 5"):
-        feature_counts(maze(), Trajectories.from_lists([[0, 1], [1, 2]], goals=[1, 5]))
+        feature_counts(maze(discount=0.95), Trajectories.from_lists([[0, 1], [1, 2]], goals=[1, 5]))
 
 
 def test_goals_and_a_horizon_contradict():
     with pytest.raises(ValueError, match="have goals, but the MDP has horizon=2"):
-        feature_counts(maze(horizon=2), Trajectories.from_lists([[0, 1]], goals=[1]))
+        feature_counts(maze(horizon=2, discount=0.95), Trajectories.from_lists([[0, 1]], goals=[1]))
 
 
 def test_a_dead_end_is_named():
     transitions = np.zeros((2, 1, 2))
     transitions[0, 0, 1] = 1.0
-    mdp = MDP(transitions, np.eye(2), horizon=2)
+    mdp = MDP(transitions, np.eye(2), horizon=2, discount=0.95)
     with pytest.raises(ValueError, match="trajectory 0, step 1: state 1 has no allowed action and is not terminal"):
         feature_counts(mdp, Trajectories.from_lists([[0, 1]]))
 
@@ -215,11 +216,11 @@ def test_a_dead_end_is_named():
 @pytest.mark.parametrize("states", [[0, 1], [0, 1, 1, 1]], ids=["short", "long"])
 def test_a_length_that_contradicts_the_horizon_is_named(states):
     with pytest.raises(ValueError, match=f"trajectory 1 has {len(states)} states, but horizon=3: a trajectory has"):
-        feature_counts(ring(horizon=3), Trajectories.from_lists([[0, 1, 2], states]))
+        feature_counts(ring(horizon=3, discount=0.95), Trajectories.from_lists([[0, 1, 2], states]))
 
 
 def test_a_trajectory_may_end_before_the_horizon_in_a_terminal_state():
-    mdp = ring(horizon=4, terminal=np.arange(4) == 2)
+    mdp = ring(horizon=4, terminal=np.arange(4) == 2, discount=0.95)
     assert feature_counts(mdp, Trajectories.from_lists([[0, 1, 2], [0, 0, 0, 0]])).shape == (2, 3)
 
 
@@ -233,19 +234,58 @@ def test_other_types_are_refused():
     with pytest.raises(TypeError, match="expected an MDP, not ndarray"):
         feature_counts(np.eye(3), Trajectories.from_lists([[0]]))
     with pytest.raises(TypeError, match=r"must be Trajectories, not list: use Trajectories\.from_lists"):
-        feature_counts(ring(), [[0, 1]])
+        feature_counts(ring(discount=0.95), [[0, 1]])
 
 
 def test_errors_name_the_set():
     with pytest.raises(ValueError, match="unlabelled: trajectory 0, step 0: state 9"):
-        check_trajectories(ring(), Trajectories.from_lists([[9]]), "unlabelled")
+        check_trajectories(ring(discount=0.95), Trajectories.from_lists([[9]]), "unlabelled")
     good = Trajectories.from_lists([[0, 1, 2]])
     with pytest.raises(ValueError, match="unlabelled: trajectory 1 has 2 states, but horizon=3"):
-        MaxEntIRL().fit(ring(horizon=3), good, Trajectories.from_lists([[0, 1, 2], [0, 1]]))
+        MaxEntIRL().fit(ring(horizon=3, discount=0.95), good, Trajectories.from_lists([[0, 1, 2], [0, 1]]))
 
 
 def test_an_mdp_without_any_move_refuses_every_step():
-    mdp = MDP(np.zeros((2, 1, 2)), np.eye(2), terminal=[True, True])
+    mdp = MDP(np.zeros((2, 1, 2)), np.eye(2), terminal=[True, True], discount=0.95)
     with pytest.raises(ValueError, match="it goes on after terminal state 0"):
         feature_counts(mdp, Trajectories.from_lists([[0, 1]]))
     assert_array_equal(feature_counts(mdp, Trajectories.from_lists([[1]])), [[0.0, 1.0]])
+
+
+def test_every_fault_is_found_and_not_only_the_first():
+    transitions = np.zeros((5, 2, 5))
+    transitions[0, 0, 1] = transitions[0, 1, 2] = transitions[1, 0, 0] = transitions[2, 0, 3] = 1.0
+    mdp = MDP(transitions, np.eye(5), terminal=np.arange(5) == 3, discount=0.95)  # state 4 is a dead end
+    some = Trajectories.from_lists(
+        [[0, 1, 0], [0, 3, 0], [1, 0, 1], [4], [0, 2, 1]], actions=[[0, 0], [0, 1], [1, 0], [], [0, 0]]
+    )
+    found = [(fault.kind, fault.trajectory, fault.step) for fault in trajectory_faults(mdp, some)]
+    assert found == [
+        ("terminal", 1, 1),
+        ("dead end", 3, 0),
+        ("move", 1, 0),
+        ("not allowed", 2, 0),
+        ("move", 4, 0),
+        ("move", 4, 1),
+    ]
+    says = [fault.what("ABCDE".__getitem__, "xy".__getitem__) for fault in trajectory_faults(mdp, some)]
+    assert says[3] == (
+        "the move from state B to A by action y has probability 0 in the MDP, which does not allow that action there"
+    )
+
+
+def test_a_goal_that_was_passed_is_one_fault_and_one_that_was_never_reached_another():
+    some = Trajectories.from_lists([[0, 1, 2], [0, 1], [3, 4]], goals=[1, 5, 4])
+    found = [(fault.kind, fault.trajectory, fault.step) for fault in trajectory_faults(maze(discount=0.95), some)]
+    assert found == [("goal", 1, None), ("after goal", 0, 1)]
+
+
+def test_a_start_where_none_begins_is_a_fault_of_its_own():
+    mdp = ring(start=[1.0, 0.0, 0.0, 0.0], discount=0.95)
+    some = Trajectories.from_lists([[0, 1], [2, 3], [1, 2]])
+    assert [(fault.trajectory, fault.what()) for fault in start_faults(mdp, some)] == [
+        (1, "it begins in state 2, where start is 0"),
+        (2, "it begins in state 1, where start is 0"),
+    ]
+    check_trajectories(mdp, some)
+    assert not list(start_faults(ring(discount=0.95), some))

@@ -65,7 +65,7 @@ def test_fits_on_it_agree_with_fits_on_the_true_mdp():
 
 def test_sets_are_joined_and_their_moves_added():
     one, two = walk([0, 1, 0], actions=[[0, 1]]), walk([0, 2], [0, 1], actions=[[0], [0]])
-    found = estimate_mdp(one + two, np.eye(3))
+    found = estimate_mdp(one + two, np.eye(3), discount=0.95)
     np.testing.assert_array_equal(found.counts.toarray()[0], [0, 2, 1])
     np.testing.assert_allclose(table(found.mdp)[0, 0], [0, 2 / 3, 1 / 3])
 
@@ -74,7 +74,7 @@ def test_sets_are_joined_and_their_moves_added():
 
 
 def test_without_actions_each_move_is_an_action_of_its_own():
-    found = estimate_mdp(walk([0, 3, 0, 1, 0, 3], [3, 2, 3]), np.eye(4))
+    found = estimate_mdp(walk([0, 3, 0, 1, 0, 3], [3, 2, 3]), np.eye(4), discount=0.95)
     p = table(found.mdp)
     assert found.mdp.n_actions == 2
     assert found.mdp.deterministic
@@ -101,7 +101,7 @@ def test_without_actions_the_moves_of_a_maze_are_found_again():
 def test_without_actions_a_graph_gives_the_actions_that_nobody_took():
     graph = sp.csr_array(np.array([[0, 1, 1], [1, 0, 1], [0, 0, 1]], dtype=bool))
     path = walk([0, 2, 2])
-    kept, bare = (estimate_mdp(path, np.eye(3), graph=graph, prior=prior) for prior in (1.0, 0.0))
+    kept, bare = (estimate_mdp(path, np.eye(3), graph=graph, prior=prior, discount=0.95) for prior in (1.0, 0.0))
     np.testing.assert_array_equal(kept.mdp.allowed, [[True, True], [True, True], [True, False]])
     assert kept.mdp.deterministic
     assert np.argmax(table(kept.mdp)[0, 1]) == 2
@@ -118,18 +118,18 @@ def test_without_actions_a_graph_by_action_says_which_it_was():
 
 def test_moves_that_are_not_deterministic_need_actions():
     with pytest.raises(ValueError, match="the action of a move cannot be told: record the actions"):
-        estimate_mdp(walk([0, 1, 0]), np.eye(2), deterministic=False)
+        estimate_mdp(walk([0, 1, 0]), np.eye(2), deterministic=False, discount=0.95)
     with pytest.raises(ValueError, match="in the graph action 1 of state 0 may lead to several states"):
-        estimate_mdp(walk([0, 1, 0]), np.eye(2), graph=[[0, 1], [1, 1], [1, 0], [0, 1]])
+        estimate_mdp(walk([0, 1, 0]), np.eye(2), graph=[[0, 1], [1, 1], [1, 0], [0, 1]], discount=0.95)
     with pytest.raises(ValueError, match="state 0 has 2 next states, each an action of its own, but there are only 1"):
-        estimate_mdp(walk([0, 1, 0, 0]), np.eye(2), n_actions=1)
+        estimate_mdp(walk([0, 1, 0, 0]), np.eye(2), n_actions=1, discount=0.95)
 
 
 # ------------------------------------------------------------ smoothing
 
 
 def test_the_prior_is_spread_over_next_states_seen_under_any_action():
-    found = estimate_mdp(walk([0, 1, 0, 2, 0], actions=[[0, 0, 1, 0]]), np.eye(4), prior=3.0)
+    found = estimate_mdp(walk([0, 1, 0, 2, 0], actions=[[0, 0, 1, 0]]), np.eye(4), prior=3.0, discount=0.95)
     p = table(found.mdp)
     np.testing.assert_allclose(p[0, 0], [0, 2.5 / 4, 1.5 / 4, 0])
     np.testing.assert_allclose(p[0, 1], [0, 1.5 / 4, 2.5 / 4, 0])
@@ -145,7 +145,9 @@ def test_with_a_graph_the_prior_covers_it_and_pairs_never_seen_get_its_mean(by_a
         graph = np.repeat(graph, 2, axis=0)
         graph[3] = False  # state 1, action 1
     n = None if by_action else 2  # the graph's rows say it, or nothing does
-    found = estimate_mdp(walk([0, 1, 0, 0], actions=[[0, 0, 0]]), np.eye(4), prior=3.0, graph=graph, n_actions=n)
+    found = estimate_mdp(
+        walk([0, 1, 0, 0], actions=[[0, 0, 0]]), np.eye(4), prior=3.0, graph=graph, n_actions=n, discount=0.95
+    )
     p = table(found.mdp)
     np.testing.assert_allclose(p[0, 0], [2 / 5, 2 / 5, 1 / 5, 0])
     np.testing.assert_allclose(p[0, 1], [1 / 3, 1 / 3, 1 / 3, 0])
@@ -160,7 +162,7 @@ def test_with_a_graph_the_prior_covers_it_and_pairs_never_seen_get_its_mean(by_a
 
 def test_a_terminal_state_is_not_left_whatever_the_graph_says():
     path, end = walk([0, 1, 2], actions=[[0, 0]]), np.arange(3) == 2
-    found = estimate_mdp(path, np.eye(3), graph=np.ones((3, 3)), prior=1.0, terminal=end)
+    found = estimate_mdp(path, np.eye(3), graph=np.ones((3, 3)), prior=1.0, terminal=end, discount=0.95)
     assert found.posterior[[2]].nnz == 0
     assert found.report.never_seen.size == 0
     assert not found.mdp.allowed[2].any()
@@ -168,7 +170,10 @@ def test_a_terminal_state_is_not_left_whatever_the_graph_says():
 
 def test_without_a_prior_the_graph_only_forbids():
     path = walk([0, 1, 0, 0], actions=[[0, 0, 0]])
-    bare, checked = estimate_mdp(path, np.eye(2)), estimate_mdp(path, np.eye(2), graph=np.ones((2, 2)))
+    bare, checked = (
+        estimate_mdp(path, np.eye(2), discount=0.95),
+        estimate_mdp(path, np.eye(2), graph=np.ones((2, 2)), discount=0.95),
+    )
     np.testing.assert_array_equal(table(bare.mdp), table(checked.mdp))
 
 
@@ -176,9 +181,9 @@ def test_a_move_that_the_graph_forbids_is_named():
     graph = np.array([[0, 1], [0, 1]])
     wrong = [[0, 1, 1], [0, 1, 0]]
     with pytest.raises(ValueError, match="trajectory 1, step 1: the move from state 1 to 0 is not in the graph"):
-        estimate_mdp(walk(*wrong), np.eye(2), graph=graph)
+        estimate_mdp(walk(*wrong), np.eye(2), graph=graph, discount=0.95)
     with pytest.raises(ValueError, match="trajectory 1, step 1: the move from state 1 to 0 by action 1 is not in"):
-        estimate_mdp(walk(*wrong, actions=[[0, 0], [0, 1]]), np.eye(2), graph=graph)
+        estimate_mdp(walk(*wrong, actions=[[0, 0], [0, 1]]), np.eye(2), graph=graph, discount=0.95)
 
 
 # ------------------------------------------------------------ what was not seen
@@ -186,7 +191,7 @@ def test_a_move_that_the_graph_forbids_is_named():
 
 def test_states_never_left_are_reported_and_become_what_the_user_says():
     path = walk([0, 1, 2], [1, 0, 2], actions=[[0, 1], [0, 0]])
-    ended, stays = (estimate_mdp(path, np.eye(4), unseen=unseen) for unseen in ("terminal", "self"))
+    ended, stays = (estimate_mdp(path, np.eye(4), unseen=unseen, discount=0.95) for unseen in ("terminal", "self"))
     assert ended.report.never_left.tolist() == [2]
     assert ended.report.never_visited.tolist() == [3]
     assert ended.mdp.terminal.tolist() == [False, False, True, True]
@@ -194,8 +199,8 @@ def test_states_never_left_are_reported_and_become_what_the_user_says():
     np.testing.assert_array_equal(table(stays.mdp)[2:], [[[0, 0, 1, 0], [0] * 4], [[0, 0, 0, 1], [0] * 4]])
     assert stays.counts.sum() == 4
     with pytest.raises(ValueError, match="state 2 is never left and is not terminal: mark it terminal"):
-        estimate_mdp(path, np.eye(4), unseen="error")
-    marked = estimate_mdp(path, np.eye(4), unseen="error", terminal=np.arange(4) == 2)
+        estimate_mdp(path, np.eye(4), unseen="error", discount=0.95)
+    marked = estimate_mdp(path, np.eye(4), unseen="error", terminal=np.arange(4) == 2, discount=0.95)
     assert marked.report.never_left.size == 0
     assert marked.mdp.terminal.tolist() == [False, False, True, False]
 
@@ -203,11 +208,11 @@ def test_states_never_left_are_reported_and_become_what_the_user_says():
 def test_a_state_that_only_the_graph_enters_is_an_error_too_where_asked_for():
     graph = [[0, 1, 1], [1, 0, 0], [0, 0, 0]]
     with pytest.raises(ValueError, match="state 2 is never left"):
-        estimate_mdp(walk([0, 1, 0]), np.eye(3), graph=graph, prior=1.0, unseen="error")
+        estimate_mdp(walk([0, 1, 0]), np.eye(3), graph=graph, prior=1.0, unseen="error", discount=0.95)
 
 
 def test_the_report_reads_well():
-    found = estimate_mdp(walk([0, 1, 0, 1, 2], actions=[[0, 1, 0, 0]]), np.eye(4), thin=2)
+    found = estimate_mdp(walk([0, 1, 0, 1, 2], actions=[[0, 1, 0, 0]]), np.eye(4), thin=2, discount=0.95)
     assert str(found.report) == "\n".join(
         [
             "4 transitions of 3 state-action pairs",
@@ -218,7 +223,7 @@ def test_the_report_reads_well():
             "2 state-action pairs seen fewer than 2 times: (1, 0), (1, 1)",
         ]
     )
-    many = estimate_mdp(walk(list(range(15)), actions=[[0] * 14]), np.eye(15))
+    many = estimate_mdp(walk(list(range(15)), actions=[[0] * 14]), np.eye(15), discount=0.95)
     assert "14 state-action pairs seen fewer than 5 times: (0, 0), (1, 0)" in str(many.report)
     assert str(many.report).endswith("(9, 0) and 4 more")
 
@@ -229,12 +234,12 @@ def test_the_report_reads_well():
 def test_features_of_steps_say_how_many_actions_there_are():
     path, rng = walk([0, 1, 0], actions=[[0, 0]]), generator(0)
     dense = rng.random((2, 3, 2))
-    assert estimate_mdp(path, dense).mdp.n_actions == 3
-    sparse = estimate_mdp(path, sp.csr_array(dense.reshape(6, 2)), n_states=2)
+    assert estimate_mdp(path, dense, discount=0.95).mdp.n_actions == 3
+    sparse = estimate_mdp(path, sp.csr_array(dense.reshape(6, 2)), n_states=2, discount=0.95)
     assert sparse.mdp.n_actions == 3
     assert sparse.mdp.state_action
-    assert estimate_mdp(path, np.eye(2)).mdp.n_actions == 1
-    assert estimate_mdp(path, np.eye(2), action_names=["go"]).mdp.action_names == ("go",)
+    assert estimate_mdp(path, np.eye(2), discount=0.95).mdp.n_actions == 1
+    assert estimate_mdp(path, np.eye(2), action_names=["go"], discount=0.95).mdp.action_names == ("go",)
 
 
 # ------------------------------------------------------------ the posterior
@@ -257,14 +262,14 @@ def test_draws_have_the_support_of_the_estimate_and_its_mean():
 
 def test_a_weak_prior_does_not_make_draws_lose_moves():
     graph = np.ones((3, 3))
-    found = estimate_mdp(walk([0, 1, 0, 1], actions=[[0] * 3]), np.eye(3), prior=1e-4, graph=graph)
+    found = estimate_mdp(walk([0, 1, 0, 1], actions=[[0] * 3]), np.eye(3), prior=1e-4, graph=graph, discount=0.95)
     for mdp in found.draws(20, random_state=shifted(1)):
         assert mdp.transitions.nnz == 9
         np.testing.assert_allclose(mdp.transitions.sum(axis=1), 1.0)
 
 
 def test_draws_of_deterministic_moves_are_the_estimate():
-    found = estimate_mdp(walk([0, 1, 0, 0]), np.eye(2), unseen="error", prior=2.0)
+    found = estimate_mdp(walk([0, 1, 0, 0]), np.eye(2), unseen="error", prior=2.0, discount=0.95)
     for mdp in found.draws(3, random_state=shifted(0)):
         assert mdp.deterministic
         np.testing.assert_array_equal(table(mdp), table(found.mdp))
@@ -356,15 +361,15 @@ def test_with_goals_only_theta_has_a_spread():
 )
 def test_bad_input_is_named(trajectories, arguments, message):
     with pytest.raises(ValueError, match=message):
-        estimate_mdp(trajectories, np.eye(2), **arguments)
+        estimate_mdp(trajectories, np.eye(2), **{"discount": 0.95, **arguments})
 
 
 def test_other_bad_arguments_are_named():
     with pytest.raises(TypeError, match="trajectories must be Trajectories, not list"):
-        estimate_mdp([[0, 1]], np.eye(2))
+        estimate_mdp([[0, 1]], np.eye(2), discount=0.95)
     with pytest.raises(ValueError, match=r"features have shape \(2,\): give \(S, d\)"):
-        estimate_mdp(walk([0, 1]), np.ones(2))
-    found = estimate_mdp(walk([0, 1, 0]), np.eye(2))
+        estimate_mdp(walk([0, 1]), np.ones(2), discount=0.95)
+    found = estimate_mdp(walk([0, 1, 0]), np.eye(2), discount=0.95)
     with pytest.raises(ValueError, match="n=0: it must be a whole number"):
         found.draws(0)
     with pytest.raises(ValueError, match="a spread needs at least 2 draws"):

@@ -290,7 +290,7 @@ def test_a_tree_on_even_coordinates_is_a_graph_and_not_a_grid():
     places = np.array([[0, 0], [2, 0], [0, 2], [2, 2], [1, 1], [1, 0]])
     assert plot.on_grid(places)
     assert not figures.tiled(mdp, places), "moves jump over cells, and cells are empty"
-    assert figures.tiled(maze(), plot.grid(3, 3))
+    assert figures.tiled(maze(discount=0.95), plot.grid(3, 3))
 
 
 def test_states_never_met_and_numbers_that_are_none_are_grey_and_said(tmp_path):
@@ -366,10 +366,10 @@ def test_arrows_are_thinned_to_the_most_visited_state_of_each_part():
 
 
 def test_lines_join_the_states_that_a_move_joins():
-    pairs = plot.joined(maze())
+    pairs = plot.joined(maze(discount=0.95))
     assert len(pairs) == 12
     assert (pairs[:, 0] < pairs[:, 1]).all()
-    lines = plot.moves(maze(), plot.grid(3, 3)).collections[0]
+    lines = plot.moves(maze(discount=0.95), plot.grid(3, 3)).collections[0]
     assert_array_equal([segment.tolist() for segment in lines.get_segments()], plot.grid(3, 3)[pairs])
 
 

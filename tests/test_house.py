@@ -17,6 +17,7 @@ import messirl
 
 HOUSE = Path(messirl.__file__).parent
 ROOMS = [  # a file imports only from rooms above its own, and from its own
+    ["_defaults", "_words", "_numbers"],
     ["problem"],
     ["planning"],
     ["similarity"],
@@ -278,7 +279,7 @@ def exercise(transitions, reward, start=start, **arguments):
 for transitions in (slippery, steady):
     for reward in (by_state, by_step):
         finite = exercise(transitions, reward, horizon=4, discount=0.9)
-        exercise(transitions, reward, horizon=4, terminal=end)
+        exercise(transitions, reward, horizon=4, discount=0.95, terminal=end)
         exercise(transitions, reward, discount=0.9)
         exercise(transitions, reward, discount=1.0, terminal=end)
         for tilted in (True, False):
@@ -287,7 +288,7 @@ for transitions in (slippery, steady):
         aimed = MDP(transitions, np.ones((*reward.shape, 1)), discount=1.0)
         sample(aimed, soft_policy(aimed, reward, goal=2), 3, random_state=0, goal=2, start=start)
         Planner.for_trips(aimed, "causal", np.array([0, 1]), np.array([2, 2]), np.full(2, 0.5))(reward)
-exercise(stuck, by_state, start=last, horizon=4)
+exercise(stuck, by_state, start=last, horizon=4, discount=0.95)
 exercise(stuck, by_state, start=last, discount=0.9)
 exercise(sp.csr_array(slippery.reshape(S * A, S)), by_state, discount=0.9)
 

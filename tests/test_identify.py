@@ -102,7 +102,7 @@ def test_a_feature_of_states_that_cannot_be_reached_is_named():
     # From 0 on, two states are visited; state 3 is not among them.
     transitions = np.zeros((4, 2, 4))
     transitions[:3, 0, 1] = transitions[:3, 1, 2] = transitions[3, :, 3] = 1.0
-    mdp = MDP(transitions, np.eye(4)[:, [1, 3]], horizon=3, feature_names=["near", "far"])
+    mdp = MDP(transitions, np.eye(4)[:, [1, 3]], horizon=3, feature_names=["near", "far"], discount=0.95)
     with pytest.warns(IdentifiabilityWarning, match="among the features 'far'"):
         fit(mdp, Trajectories.from_lists([[0, 1, 2]]))
 

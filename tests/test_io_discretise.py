@@ -36,7 +36,7 @@ def test_the_last_dimension_counts_fastest_and_every_centre_lies_in_its_box():
 
 def test_points_outside_are_clipped_or_refused_as_asked():
     assert Grid([[0, 1, 2]]).transform([-9.0, 9.0]).tolist() == [0, 1]
-    with pytest.raises(InputError, match=r"observations, row 1: 9 lies outside \[0, 2\] in dimension 0"):
+    with pytest.raises(InputError, match=r"observations\[1\]: 9 lies outside \[0, 2\] in dimension 0"):
         Grid([[0, 1, 2]], outside="error").transform([2.0, 9.0])
 
 
@@ -111,8 +111,8 @@ def test_continuous_actions_are_numbered_by_a_mapping_of_their_own():
 @pytest.mark.parametrize(
     ("points", "error", "message"),
     [
-        ([[0, 1], [np.nan, 1]], InputError, r"observations, row 1: \[nan +1\.\] is not finite: fill the gap"),
-        ([[0, np.inf]], InputError, r"observations, row 0: \[ 0\. inf\] is not finite"),
+        ([[0, 1], [np.nan, 1]], InputError, r"observations\[1\]: \[nan +1\.\] is not finite: fill the gap"),
+        ([[0, np.inf]], InputError, r"observations\[0\]: \[ 0\. inf\] is not finite"),
         ([[0, 1, 2]], InputError, r"observations: of shape \(1, 3\): give points \(N, 2\)"),
         ([["a", "b"]], TypeError, "observations must be numbers, not <U1"),
     ],

@@ -138,7 +138,7 @@ def test_goals_come_from_the_meta_table_in_the_order_of_the_trajectories(folder)
     (folder / "trajectory_meta.csv").write_text("goal,trajectory_id\n2,8\n2,5\n")
     assert read_problem(folder).trajectories.goals.tolist() == [2, 2]
     (folder / "trajectory_meta.csv").write_text("trajectory_id,goal\n5,2\n8,\n")
-    assert "trajectory_meta.csv, row 1: goal is empty, but other trajectories have one: give every" in refusal(folder)
+    assert "trajectory_meta.csv, row 3: goal is empty, but other trajectories have one: give every" in refusal(folder)
     (folder / "trajectory_meta.csv").write_text("trajectory_id,goal\n5,\n8,\n")
     assert read_problem(folder).trajectories.goals is None
 
@@ -184,8 +184,9 @@ def test_real_folders_are_read_and_written_unchanged(name, tmp_path):
 def test_trips_without_an_end_are_read_but_found_when_checked(folder):
     (folder / "problem.json").write_text('{"discount": 1}')
     assert len(read_problem(folder).trajectories) == 2
-    (fault,) = check_problem(folder)
-    assert "trajectories.csv, row 2: trajectory 0 ends in state 2, which is not terminal" in str(fault)
+    fault, other = check_problem(folder)
+    assert "trajectory 8" in str(other)
+    assert "trajectories.csv, row 4: trajectory 5 ends in state 2, which is not terminal" in str(fault)
 
 
 # ------------------------------------------------------------ tables in memory
@@ -234,11 +235,11 @@ def test_text_that_is_not_a_table_is_refused():
         ({"state": [0, 1], "f_a": [1]}, "states: has columns of 1 and of 2 rows"),
         ({"state": [0, 1], 5: [1, 2]}, "states: has a column named 5"),
         ({"state": [0, 1], "f_a": [[1], [2]]}, "states: column 'f_a' holds list<item: int64>"),
-        ({"state": [True, False], "f_a": [1, 2]}, "states, row 0: column 'state' holds booleans"),
-        ({"state": [0.0, 1.0], "f_a": [1, 2]}, "states, row 0: column 'state' holds decimal numbers"),
+        ({"state": [True, False], "f_a": [1, 2]}, "states, row 2: column 'state' holds booleans"),
+        ({"state": [0.0, 1.0], "f_a": [1, 2]}, "states, row 2: column 'state' holds decimal numbers"),
         (
             {"state": ["0", "1"], "f_a": [1, 2]},
-            "edges, row 0: column 'from' holds whole numbers, not text: write",
+            "edges, row 2: column 'from' holds whole numbers, not text: write",
         ),
     ):
         with pytest.raises(InputError, match=message):
@@ -258,9 +259,9 @@ def test_trajectories_alone_are_read(folder, tmp_path):
     named = problem.mdp.replace(state_names=["a", "b", "c"])
     table = {"trajectory_id": ["t", "t"], "step": [0, 1], "state": ["a", "b"]}
     assert read_trajectories(table, named)[0].states.tolist() == [0, 1]
-    with pytest.raises(InputError, match="trajectories, row 0: column 'state' holds text, not whole numbers: write"):
+    with pytest.raises(InputError, match="trajectories, row 2: column 'state' holds text, not whole numbers: write"):
         read_trajectories(table)
-    with pytest.raises(InputError, match="trajectories, row 0: trajectory 0, step 0: the move from state 1 to 0"):
+    with pytest.raises(InputError, match="trajectories, row 2: trajectory 0, step 0: the move from state 1 to 0"):
         read_trajectories({"trajectory_id": [0, 0], "step": [0, 1], "state": [1, 0]}, problem)
     with pytest.raises(InputError, match=r"steps.txt: has the suffix '.txt': name it .csv or .parquet"):
         read_trajectories(tmp_path / "steps.txt")
@@ -273,71 +274,100 @@ def test_trajectories_alone_are_read(folder, tmp_path):
 TABLE_FAULTS = [
     ("states", "", "states.csv: is empty: write the table again"),
     ("states", "\n\n", "states.csv: is empty: write the table again"),
-    ("states", "state,f_a\n", "states.csv: has no row: give one row a state"),
+    ("states", "state,f_a\n", "states.csv: has no row: give one row per state"),
     ("states", "id,f_a\n0,1\n", "states.csv: column 'state' is missing (there are 'id', 'f_a'): add it, or rename one"),
     ("states", "state,state\n0,1\n", "states.csv: has two columns named 'state': keep one of them"),
-    ("states", "state,f_a\n0,1\n1\n2,1\n", "states.csv, row 1: has 1 cells, but there are 2 columns: put quotes"),
-    ("states", 'state,f_a\n0,1\n"1,1\n', "states.csv, row 1: is not CSV (unexpected end of data): close every quote"),
-    ("states", "state,f_a\n0,1\n0,1\n1,1\n", "states.csv, row 1: state 0 occurs twice: give one row a state"),
-    ("states", "state,f_a\n0,1\n1,1\n7,1\n", "states.csv, row 2: state 7 is not one of 0 … 2: number the 3 states"),
-    ("states", "state,f_a\n0,1\n-1,1\n2,1\n", "states.csv, row 1: state -1 is not one of 0 … 2"),
-    ("states", "state,f_a\n0,1\n,1\n2,1\n", "states.csv, row 1: state is empty: fill it in, or drop the row"),
+    ("states", "state,f_a\n0,1\n1\n2,1\n", "states.csv, row 3: has 1 cells, but there are 2 columns: put quotes"),
+    ("states", 'state,f_a\n0,1\n"1,1\n', "states.csv, row 3: is not CSV (unexpected end of data): close every quote"),
+    ("states", "state,f_a\n0,1\n0,1\n1,1\n", "states.csv, row 3: state 0 occurs twice: give one row per state"),
+    ("states", "state,f_a\n0,1\n1,1\n7,1\n", "states.csv, row 4: state 7 is not one of 0 … 2: number the 3 states"),
+    ("states", "state,f_a\n0,1\n-1,1\n2,1\n", "states.csv, row 3: state -1 is not one of 0 … 2"),
+    ("states", "state,f_a\n0,1\n,1\n2,1\n", "states.csv, row 3: state is empty: fill it in, or drop the row"),
     (
         "states",
-        "state,f_a\n0.0,1\n1.0,1\n2.0,1\n",
-        "states.csv, row 0: column 'state' holds decimal numbers: write whole",
+        "state,f_a\n0.0,1\n1.5,1\n2.0,1\n",
+        "states.csv, row 2: column 'state' holds decimal numbers: write whole",
     ),
-    ("states", "state,f_a\ntrue,1\nfalse,1\n", "states.csv, row 0: column 'state' holds booleans"),
-    ("states", f"state,f_a\n0,1\n{9**30},1\n", "states.csv, row 0: column 'state' holds whole numbers too large"),
-    ("states", "state,f_a\n0,1\n1,x\n2,1\n", "states.csv, row 1: f_a holds 'x', not a number: write a number there"),
-    ("states", "state,f_a\n0,1\n1,nan\n2,1\n", "states.csv, row 1: f_a is empty or not a number: fill it in"),
-    ("states", "state,f_a\n0,1\n1,1e999\n2,1\n", "states.csv, row 1: f_a is inf: write a finite number"),
-    ("states", "state,f_a\n0,1\n1,\n2,1\n", "states.csv, row 1: f_a is empty or not a number: fill it in"),
+    ("states", "state,f_a\ntrue,1\nfalse,1\n", "states.csv, row 2: column 'state' holds booleans"),
+    ("states", f"state,f_a\n0,1\n{9**30},1\n", "states.csv, row 2: column 'state' holds whole numbers too large"),
+    ("states", "state,f_a\n0,1\n1,x\n2,1\n", "states.csv, row 3: f_a holds 'x', not a number: write a number there"),
+    ("states", "state,f_a\n0,1\n1,nan\n2,1\n", "states.csv, row 3: f_a is empty or not a number: fill it in"),
+    ("states", "state,f_a\n0,1\n1,1e999\n2,1\n", "states.csv, row 3: f_a is inf: write a finite number"),
+    ("states", "state,f_a\n0,1\n1,\n2,1\n", "states.csv, row 3: f_a is empty or not a number: fill it in"),
     ("states", "state\n0\n1\n2\n", "states.csv, edges.csv: have no feature: add a column f_… to the states"),
-    ("states", "state,f_a,terminal\n0,1,2\n1,1,0\n2,1,1\n", "states.csv, row 0: terminal holds 2, not a boolean"),
-    ("states", "state,f_a,terminal\n0,1,no\n1,1,no\n2,1,no\n", "states.csv, row 0: terminal holds 'no', not a boolean"),
+    ("states", "state,f_a,terminal\n0,1,2\n1,1,0\n2,1,1\n", "states.csv, row 2: terminal holds 2, not a boolean"),
+    (
+        "states",
+        "state,f_a,terminal\n0,1,no\n1,1,nay\n2,1,no\n",
+        "row 3: terminal holds 'nay', not a boolean",
+    ),
     (
         "states",
         "state,f_a,start\n0,1,-1\n1,1,0\n2,1,1\n",
-        "states.csv, row 0: start is -1: write weights of at least 0",
+        "states.csv, row 2: start is -1: write weights of at least 0",
     ),
     ("states", "state,f_a,start\n0,1,0\n1,1,0\n2,1,0\n", "states.csv: the weights in start sum to 0: give some state"),
-    ("states", "state,f_a,name\n0,1,a\n1,1,b\n2,1,a\n", "states.csv, row 2: name 'a' occurs twice: make names differ"),
-    ("edges", "from,to,action\n", "edges.csv: has no row: give one row a move"),
+    ("states", "state,f_a,name\n0,1,a\n1,1,b\n2,1,a\n", "states.csv, row 4: name 'a' occurs twice: make names differ"),
+    ("edges", "from,to,action\n", "edges.csv: has no row: give one row per move"),
     ("edges", "from,to\n0,1\n", "edges.csv: column 'action' is missing"),
-    ("edges", EDGES + "0,1,0\n", "edges.csv, row 4: the same from, action and to occur before: drop the row"),
+    ("edges", EDGES + "0,1,0\n", "edges.csv, row 6: the same from, action and to occur before: drop the row"),
     (
         "edges",
         EDGES + "0,2,0\n",
-        "edges.csv, row 4: the same from and action lead elsewhere before: give a column prob",
+        "edges.csv, row 6: the same from and action lead elsewhere before: give a column prob",
     ),
-    ("edges", EDGES + "0,9,0\n", "edges.csv, row 4: to 9 is not one of 0 … 2: correct it, or add the state"),
-    ("edges", EDGES + "0,b,0\n", "edges.csv, row 4: to 'b' is not one of 0 … 2"),
-    ("edges", EDGES + "1,0,3\n", "edges.csv, row 4: action 3 occurs, but 2 does not: number actions 0, 1, 2, …"),
-    ("edges", EDGES + "1,0,-1\n", "edges.csv, row 4: action -1 occurs, but no action below 0 may"),
+    ("edges", EDGES + "0,9,0\n", "edges.csv, row 6: to 9 is not one of 0 … 2: correct it, or add the state"),
+    ("edges", EDGES + "0,b,0\n", "edges.csv, row 6: to 'b' is not one of 0 … 2"),
+    ("edges", EDGES + "1,0,3\n", "edges.csv, row 6: action 3 occurs, but 2 does not: number actions 0, 1, 2, …"),
+    ("edges", EDGES + "1,0,-1\n", "edges.csv, row 6: action -1 occurs, but no action below 0 may"),
     (
         "edges",
         "from,to,action,probability\n0,1,0,0.5\n0,2,0,0.4\n1,2,0,1\n2,0,0,1\n",
-        "edges.csv, row 0: the probabilities of this from and action sum to 0.9000, not 1: divide them by their sum",
+        "edges.csv, row 2: the probabilities of this from and action sum to 0.9000, not 1: divide them by their sum",
     ),
-    ("edges", "from,to,action,probability\n0,1,0,-0.5\n", "edges.csv, row 0: probability is -0.5: it lies in [0, 1]"),
+    ("edges", "from,to,action,probability\n0,1,0,-0.5\n", "edges.csv, row 2: probability is -0.5: it lies in [0, 1]"),
     ("trajectories", "trajectory_id,step\n0,0\n", "trajectories.csv: column 'state' is missing"),
-    ("trajectories", STEPS + "9,1,0,\n", "trajectories.csv, row 5: trajectory 9 begins with step 1: count the steps"),
-    ("trajectories", STEPS + "5,0,0,\n", "trajectories.csv, row 5: trajectory 5 has rows further up: sort the rows"),
-    ("trajectories", STEPS.replace("5,2,2", "5,3,2"), "trajectories.csv, row 2: step 3 follows step 1: sort the rows"),
-    ("trajectories", STEPS.replace("5,2,2", "5,1,2"), "trajectories.csv, row 2: step 1 follows step 1"),
-    ("trajectories", STEPS + "9,x,0,\n", "trajectories.csv, row 0: column 'step' holds text: write whole numbers"),
-    ("trajectories", STEPS + "9,0,4,\n", "trajectories.csv, row 5: state 4 is not one of 0 … 2: correct it, or add"),
-    ("trajectories", STEPS.replace("5,2,2,", "5,2,2,-1"), "trajectories.csv, row 2: action -1 is not one of 0 … 1"),
-    ("trajectories", STEPS.replace("5,2,2,", "5,2,2,nan"), "trajectories.csv, row 2: action nan is not one of 0 … 1"),
-    ("trajectories", STEPS.replace("5,2,2,", "5,2,2,1"), "trajectories.csv, row 2: action 1 follows the last state"),
-    ("trajectories", STEPS.replace("5,1,1,0", "5,1,1,"), "trajectories.csv, row 1: action is empty: give one action"),
-    ("trajectories", STEPS.replace("8,1,2", "8,1,1"), "trajectories.csv, row 3: trajectory 1, step 0: the move from"),
-    ("trajectory_meta", "trajectory_id,a\n5,1\n", "trajectory_meta.csv: trajectory 8 has no row: give one row a traj"),
-    ("trajectory_meta", META + "9,x\n", "trajectory_meta.csv, row 2: trajectory_id 9 is not a known trajectory"),
-    ("trajectory_meta", META + "5,x\n", "trajectory_meta.csv, row 2: trajectory 5 occurs twice: give one row a traj"),
+    ("trajectories", STEPS + "9,1,0,\n", "trajectories.csv, row 7: trajectory 9 begins with step 1: count the steps"),
+    (
+        "trajectories",
+        STEPS + "5,0,0,\n",
+        "row 7: trajectory 5 has step 0 twice: keep one row per step",
+    ),
+    (
+        "trajectories",
+        STEPS.replace("5,2,2", "5,3,2"),
+        "row 4: step 3 of trajectory 5 follows step 1",
+    ),
+    ("trajectories", STEPS.replace("5,2,2", "5,1,2"), "trajectories.csv, row 4: trajectory 5 has step 1 twice"),
+    ("trajectories", STEPS + "9,x,0,\n", "trajectories.csv, row 2: column 'step' holds text: write whole numbers"),
+    ("trajectories", STEPS + "9,0,4,\n", "trajectories.csv, row 7: state 4 is not one of 0 … 2: correct it, or add"),
+    ("trajectories", STEPS.replace("5,2,2,", "5,2,2,-1"), "trajectories.csv, row 4: action -1 is not one of 0 … 1"),
+    ("trajectories", STEPS.replace("5,2,2,", "5,2,2,nan"), "trajectories.csv, row 4: action nan is not one of 0 … 1"),
+    ("trajectories", STEPS.replace("5,2,2,", "5,2,2,1"), "trajectories.csv, row 4: action 1 follows the last state"),
+    ("trajectories", STEPS.replace("5,1,1,0", "5,1,1,"), "trajectories.csv, row 3: action is empty: give one action"),
+    (
+        "trajectories",
+        STEPS.replace("8,1,2", "8,1,1"),
+        "row 5: trajectory 8, step 0: the move from state 0 to",
+    ),
+    (
+        "trajectory_meta",
+        "trajectory_id,a\n5,1\n",
+        "trajectory_meta.csv: trajectory 8 has no row: give one row per",
+    ),
+    ("trajectory_meta", META + "9,x\n", "trajectory_meta.csv, row 4: trajectory_id 9 is not a known trajectory"),
+    ("trajectory_meta", META + "5,x\n", "trajectory_meta.csv, row 4: trajectory 5 occurs twice: give one row per traj"),
     ("trajectory_meta", "a\n5\n", "trajectory_meta.csv: column 'trajectory_id' is missing"),
-    ("trajectory_meta", "trajectory_id,goal\n5,1\n8,2\n", "trajectories.csv, row 2: trajectory 0 ends in state 2, not"),
+    (
+        "trajectory_meta",
+        "trajectory_id,goal\n5,1\n8,2\n",
+        "row 3: trajectory 5, step 1: it goes on after its goal 1",
+    ),
+    (
+        "trajectory_meta",
+        "trajectory_id,goal\n5,2\n8,1\n",
+        "row 6: trajectory 8 ends in state 2, not in its goal 1",
+    ),
 ]
 
 
@@ -361,11 +391,11 @@ def test_a_faulty_table_is_refused_with_file_row_and_remedy(table, text, message
         ('{"discount": 0}', "problem.json: discount is 0: give a number in (0, 1]"),
         ('{"discount": 0.9, "discount": 0.8}', "problem.json: is not JSON (a key occurs twice)"),
         ('{"discount": 0.9, "horizon": 2.5}', "problem.json: horizon is 2.5: give a whole number"),
-        ('{"discount": 0.9, "horizon": 2}', "trajectories.csv, row 2: trajectory 0 has 3 states, but horizon=2"),
+        ('{"discount": 0.9, "horizon": 2}', "trajectories.csv, row 4: trajectory 5 has 3 states, but horizon=2"),
         ('{"discount": 0.9, "state_names": ["a"]}', "problem.json: state_names has 1 names for 3"),
         ('{"discount": 0.9, "action_names": "ab"}', "problem.json: action_names is not a list of text"),
         ('{"discount": 0.9, "action_names": ["a", "a"]}', "problem.json: action_names holds a name twice"),
-        ('{"discount": 0.9, "action_names": ["a"]}', "edges.csv, row 3: action 1 is not one of 0 … 0"),
+        ('{"discount": 0.9, "action_names": ["a"]}', "edges.csv, row 5: action 1 is not one of 0 … 0"),
         ('{"discount": 0.9, "n_actions": 3, "action_names": ["a"]}', "problem.json: n_actions is 3, but there are 1"),
         ('{"discount": 0.9, "n_actions": 20000000}', "edges.csv: names 20000000 actions for 3 states"),
     ],
@@ -390,7 +420,7 @@ def test_a_folder_that_is_none_is_refused(folder, tmp_path):
 
 def test_text_that_is_not_utf8_is_refused_with_its_row(folder):
     (folder / "states.csv").write_bytes(b"state,f_a\n0,1\n1,\xff\n2,1\n")
-    assert "states.csv, row 1: is not UTF-8 text: save it with the encoding UTF-8" in refusal(folder)
+    assert "states.csv, row 3: is not UTF-8 text: save it with the encoding UTF-8" in refusal(folder)
 
 
 def test_damaged_parquet_is_refused(folder):
@@ -414,13 +444,13 @@ def test_checking_finds_every_fault_at_once(folder):
     (folder / "problem.json").write_text("{}")
     found = [str(fault) for fault in check_problem(folder)]
     for message in (
-        "states.csv, row 0: f_a holds 'x'",
-        "states.csv, row 2: f_a is inf",
-        "states.csv, row 1: start is -1",
-        "edges.csv, row 4: to 7 is not",
-        "trajectories.csv, row 5: state 3 is not",
-        "trajectories.csv, row 5: trajectory 9 begins with step 3",
-        "trajectory_meta.csv, row 2: trajectory_id 4 is not",
+        "states.csv, row 2: f_a holds 'x'",
+        "states.csv, row 4: f_a is inf",
+        "states.csv, row 3: start is -1",
+        "edges.csv, row 6: to 7 is not",
+        "trajectories.csv, row 7: state 3 is not",
+        "trajectories.csv, row 7: trajectory 9 begins with step 3",
+        "trajectory_meta.csv, row 4: trajectory_id 4 is not",
         "problem.json: has no discount",
     ):
         assert any(message in fault for fault in found), message

@@ -38,14 +38,14 @@ def test_every_order_puts_the_axes_where_its_name_says():
 
 
 def test_orders_are_written_from_an_mdp_and_from_its_sparse_rows():
-    mdp = random_mdp()
+    mdp = random_mdp(discount=0.95)
     for there in (to_sas, to_ssa, to_ass):
         np.testing.assert_array_equal(there(mdp), there(mdp.transitions))
     np.testing.assert_array_equal(to_sas(mdp).reshape(-1, mdp.n_states), mdp.transitions.toarray())
 
 
 def test_sparse_matrices_one_an_action_stay_sparse():
-    mdp = random_mdp()
+    mdp = random_mdp(discount=0.95)
     matrices = [sp.csr_matrix(one) for one in to_ass(mdp)]
     rows = from_ass(matrices)
     assert sp.issparse(rows)
@@ -55,7 +55,7 @@ def test_sparse_matrices_one_an_action_stay_sparse():
 def test_an_action_that_is_not_allowed_is_a_row_of_zeros_in_any_order():
     mdp = maze(2, 2, discount=0.9)
     np.testing.assert_array_equal(from_ssa(to_ssa(mdp)), to_sas(mdp))
-    np.testing.assert_array_equal(MDP(from_ass(to_ass(mdp)), mdp.features).allowed, mdp.allowed)
+    np.testing.assert_array_equal(MDP(from_ass(to_ass(mdp)), mdp.features, discount=0.95).allowed, mdp.allowed)
 
 
 @pytest.mark.parametrize(
@@ -168,10 +168,14 @@ def test_a_program_that_contradicts_itself_is_refused(changes, error, message):
 @pytest.mark.parametrize(
     ("mdp", "reward", "message"),
     [
-        (random_mdp(), np.zeros(4), r"reward: of shape \(4,\): give \(5,\) or \(5, 3\)"),
-        (random_mdp(horizon=4), np.zeros(5), "mdp: discount 0.95, horizon 4: the form needs beta < 1"),
+        (random_mdp(discount=0.95), np.zeros(4), r"reward: of shape \(4,\): give \(5,\) or \(5, 3\)"),
+        (random_mdp(horizon=4, discount=0.95), np.zeros(5), "mdp: discount 0.95, horizon 4: the form needs beta < 1"),
         (maze(discount=1.0), np.zeros(9), "mdp: discount 1, horizon None: the form needs beta < 1"),
-        (MDP(np.array([[[0, 1.0]], [[0, 0]]]), np.eye(2)), np.zeros(2), "mdp: state 1 has no action: make it terminal"),
+        (
+            MDP(np.array([[[0, 1.0]], [[0, 0]]]), np.eye(2), discount=0.95),
+            np.zeros(2),
+            "mdp: state 1 has no action: make it terminal",
+        ),
     ],
 )
 def test_what_the_form_cannot_hold_is_refused(mdp, reward, message):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as csv
@@ -388,6 +390,24 @@ def test_tables_are_cut_into_recordings(tmp_path, ending):
     assert_same(recordings_from_table(written(tmp_path, ending)), expected)
 
 
+def test_a_table_of_recordings_is_read_as_people_write_it(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(
+        "trajectory_id;step;o_x;o_y;action;reward;terminated\n"
+        "b;3;8,25;9,25;;;no\nb;2;6,25;7,25;9.0;2,5;no\na;1;0,25;1,25;7.0;0,5;no\n"
+        "a;2;2,25;3,25;;;yes\nb;1;4,25;5,25;8.0;1,5;no\n"
+    )
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        found = recordings_from_table(path)
+    assert [one.id for one in found] == ["b", "a"]
+    expected = recordings_from_table(written(tmp_path, ".parquet"))
+    assert_same(found[::-1], expected)
+    said = " ".join(str(warning.message) for warning in heard)
+    for part in ("separated by semicolons", "decimal commas", "not sorted", "steps count from 1"):
+        assert part in said
+
+
 def test_a_table_may_hold_continuous_actions_and_no_rewards(tmp_path):
     moves = {"a_x": [0.1, None, 0.2, 0.3, None], "a_y": [1.0, None, 2.0, 3.0, None]}
     path = written(tmp_path, ".parquet", action=None, reward=None, terminated=None, **moves)
@@ -403,14 +423,14 @@ def test_a_table_may_hold_continuous_actions_and_no_rewards(tmp_path):
         ({"step": None}, "there is no column step: it has trajectory_id, o_x"),
         ({"action": None}, "there is no column action"),
         ({"o_x": None, "o_y": None}, r"there is no column o_\*"),
-        ({"step": [0, 1, 0, 2, 1]}, "row 3: step is 2, not 1: sort the rows, count steps from 0"),
+        ({"step": [0, 1, 0, 1, 3]}, "row 6: step 3 of trajectory 'b' follows step 1: count steps 0, 1, 2, …"),
         (
             {"trajectory_id": ["a", "a", "b", "b", "a"], "step": [0, 1, 0, 1, 0], "action": [7, None, 8, None, None]},
-            "the rows of a trajectory_id do not lie together: sort the rows",
+            "row 6: trajectory 'a' has step 0 twice: keep one row per step",
         ),
-        ({"action": [7, None, None, 9, None]}, "row 2: action is empty: fill it in"),
-        ({"action": [7, 7, 8, 9, None]}, "row 1: action is given where its trajectory ends: leave it empty there"),
-        ({"o_y": [1.0, None, 5.0, 7.0, 9.0]}, "row 1: o_y is empty: fill it in"),
+        ({"action": [7, None, None, 9, None]}, "row 4: action is empty: fill it in"),
+        ({"action": [7, 7, 8, 9, None]}, "row 3: action is given where its trajectory ends: leave it empty there"),
+        ({"o_y": [1.0, None, 5.0, 7.0, 9.0]}, "row 3: o_y is empty: fill it in"),
         ({"terminated": [0, 1, 0, 0, 0]}, r"terminated is int64 of shape \(2,\): give 2 bools"),
         ({name: column[:0] for name, column in TABLE.items()}, "it has no rows: give at least one observation"),
     ],
@@ -426,5 +446,5 @@ def test_files_that_are_no_tables_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"x\.csv: there is no such file"):
         recordings_from_table(tmp_path / "x.csv")
     (tmp_path / "x.parquet").write_text("text")
-    with pytest.raises(InputError, match=r"x\.parquet: it cannot be read"):
+    with pytest.raises(InputError, match=r"x\.parquet: is not a readable Parquet file"):
         recordings_from_table(tmp_path / "x.parquet")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
 
 import fuzz_readers
 import numpy as np
@@ -88,41 +91,162 @@ def test_times_are_kept_in_parquet_and_refused_in_csv(tmp_path):
         write_problem(problem, tmp_path / "b", format="csv")
 
 
-def test_writing_replaces_a_problem_and_nothing_else(rich, tmp_path):
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_writing_refuses_a_folder_that_holds_a_problem_unless_told(rich, tmp_path):
     folder = tmp_path / "problem"
     rich.state_columns.pop("")
     write_problem(rich, folder, format="csv")
-    write_problem(rich, folder)
-    assert sorted(path.name for path in folder.iterdir()) == [
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for form in ("csv", "parquet"):
+        with pytest.raises(InputError, match=r"holds edges.csv already: give another folder, or --force"):
+            write_problem(rich, folder, format=form)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    (folder / "thesis.tex").write_text("precious")
+    (folder / "sub").mkdir()
+    write_problem(rich, folder, overwrite=True)
+    assert names(folder) == [
         "edges.parquet",
         "problem.json",
         "states.parquet",
+        "sub",
+        "thesis.tex",
         "trajectories.parquet",
         "trajectory_meta.parquet",
     ]
-    (folder / "thesis.tex").write_text("precious")
+    assert (folder / "thesis.tex").read_text() == "precious"
+
+
+def test_writing_refuses_a_folder_of_other_things(rich, tmp_path):
+    (tmp_path / "thesis.tex").write_text("precious")
     with pytest.raises(InputError, match=r"holds thesis.tex, which is no part of a problem: give another folder"):
-        write_problem(rich, folder)
+        write_problem(rich, tmp_path)
     with pytest.raises(InputError, match="is a file: give another folder"):
-        write_problem(rich, folder / "thesis.tex")
+        write_problem(rich, tmp_path / "thesis.tex", overwrite=True)
     with pytest.raises(ValueError, match="format is 'xlsx': choose parquet or csv"):
         write_problem(rich, tmp_path / "new", format="xlsx")
+    (tmp_path / "other" / "states.csv").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"holds a folder named states.csv: give another folder"):
+        write_problem(rich, tmp_path / "other", overwrite=True)
 
 
-def test_an_interrupted_write_leaves_the_old_file(rich, tmp_path, monkeypatch):
+def test_an_interrupted_write_leaves_the_old_files(rich, tmp_path, monkeypatch):
     folder = tmp_path / "problem"
     rich.state_columns.pop("")
     write_problem(rich, folder, format="csv")
-    before = (folder / "states.csv").read_bytes()
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
 
     def fail(*_):
         raise OSError("no space left")
 
     monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="no space left"):
-        write_problem(rich, folder, format="parquet")
-    assert (folder / "states.csv").read_bytes() == before
-    assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+        write_problem(rich, folder, format="parquet", overwrite=True)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    with pytest.raises(OSError, match="no space left"):
+        write_problem(rich, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+class Killed(BaseException):
+    """Stands for a kill -9: nothing after it is run."""
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_write_that_is_killed_at_any_moment_leaves_the_old_problem_or_the_new_one(rich, tmp_path, monkeypatch, form):
+    """Every call that changes a file is the last one, once: what is read then is the old problem or the new one."""
+    rich.state_columns.pop("")
+    new = rich.select([2, 0])
+    contents = [fuzz_readers.content(problem) for problem in (rich, new)]
+    calls = [(os, "replace"), (os, "link"), (Path, "write_bytes"), (Path, "mkdir"), (Path, "unlink"), (os, "rmdir")]
+    seen, moment, done = set(), 0, False
+    while not done:
+        folder = tmp_path / str(moment)
+        write_problem(rich, folder, format="csv")
+        (folder / "mine.txt").write_text("mine")
+        left = moment
+        with monkeypatch.context() as patch:
+
+            def counted(call):
+                def run(*arguments, **options):
+                    nonlocal left
+                    if left == 0:
+                        raise Killed
+                    left -= 1
+                    return call(*arguments, **options)
+
+                return run
+
+            for owner, name in calls:
+                patch.setattr(owner, name, counted(getattr(owner, name)))
+            patch.setattr(shutil, "rmtree", lambda *_, **__: None)  # who is killed tidies nothing up
+            try:
+                write_problem(new, folder, format=form, overwrite=True)
+                done = True
+            except Killed:
+                pass
+        read = fuzz_readers.content(read_problem(folder))
+        which = [k for k in (0, 1) if fuzz_readers.same(read, contents[k])]
+        assert len(which) == 1, f"a mix after {moment} calls"
+        seen.add(which[0])
+        assert (folder / "mine.txt").read_text() == "mine"
+        write_problem(rich, folder, format="csv", overwrite=True)
+        assert not [name for name in names(folder) if name.startswith(".")]
+        assert fuzz_readers.same(fuzz_readers.content(read_problem(folder)), contents[0]), "the next one tidies up"
+        moment += 1
+    assert seen == {0, 1}
+    assert moment > 8
+
+
+def test_an_interrupted_replacement_is_noted_by_whoever_reads(rich, tmp_path):
+    write_problem(rich, tmp_path)
+    hidden = tmp_path / ".messirl-replacing"
+    write_problem(rich.select([0]), tmp_path / "new")
+    (tmp_path / "new").rename(hidden)
+    problem = read_problem(tmp_path)
+    assert len(problem.trajectories) == 1
+    assert "replacing its tables was interrupted" in problem.notes[0]
+    with pytest.raises(InputError, match="already"):
+        write_problem(rich, tmp_path)
+
+
+def with_more_columns(rich):
+    nnz, entries = rich.mdp.transitions.nnz, rich.trajectories.states.size
+    return replace(
+        rich,
+        state_columns={},
+        edge_columns={"road": np.array([f"r{i}" for i in range(nnz)], dtype=object), "lanes": np.arange(nnz)},
+        step_columns={"speed": np.arange(entries) / 8, "seen": np.arange(entries) % 2 == 0},
+    )
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_further_columns_of_edges_and_steps_are_kept(rich, tmp_path, form):
+    problem = with_more_columns(rich)
+    write_problem(problem, tmp_path / "a", format=form)
+    read = read_problem(tmp_path / "a")
+    assert fuzz_readers.same(fuzz_readers.content(problem), fuzz_readers.content(read))
+    assert read.edge_columns["road"].tolist() == ["r0", "r1", "r2"]
+    assert read.step_columns["speed"].tolist() == [0, 0.125, 0.25, 0.375, 0.5, 0.625]
+    assert fuzz_readers.round_trip(tmp_path / "a", tmp_path / "b", "parquet") == "same"
+
+
+def test_further_columns_belong_to_their_moves_and_steps_whatever_the_order_of_rows(tmp_path):
+    (tmp_path / "states.csv").write_text("state,f_a,terminal\na,1,no\nb,2,no\nc,3,yes\n")
+    edges = "from,to,action,probability,road\nc,a,x,1,lost\nb,c,y,1,bc\na,c,x,0.5,ac\na,b,x,0.5,ab\nb,a,x,1,ba\n"
+    (tmp_path / "edges.csv").write_text(edges)
+    steps = "trajectory_id,step,state,speed\nt,2,c,30\nu,0,b,7\nt,0,a,10\nt,1,b,20\nu,1,a,8\n"
+    (tmp_path / "trajectories.csv").write_text(steps)
+    (tmp_path / "problem.json").write_text('{"discount": 0.9}')
+    problem = read_problem(tmp_path)
+    moves = problem.mdp.transitions.tocoo()
+    source = ["abc"[row // problem.mdp.n_actions] for row in moves.row]
+    assert problem.edge_columns["road"].tolist() == [s + "abc"[c] for s, c in zip(source, moves.col, strict=True)]
+    assert problem.step_columns["speed"].tolist() == [10, 20, 30, 7, 8]
+    assert problem.select("trajectory_id = u").step_columns["speed"].tolist() == [7, 8]
+    assert problem.select([1, 0]).step_columns["speed"].tolist() == [7, 8, 10, 20, 30]
 
 
 def test_what_cannot_be_written_is_refused(rich, tmp_path):
@@ -132,6 +256,9 @@ def test_what_cannot_be_written_is_refused(rich, tmp_path):
         ({"meta": {"x": np.array([1, "a", None], dtype=object)}}, "meta column 'x': cannot be written"),
         ({"state_columns": {"f_new": np.arange(3)}}, "state_columns: column 'f_new' means something else: rename it"),
         ({"action_ids": np.array(["p", "q", "r"])}, "action_names: differ from action_ids"),
+        ({"edge_columns": {"g_new": np.arange(3)}}, "edge_columns: column 'g_new' means something else: rename it"),
+        ({"edge_columns": {"road": np.arange(2)}}, "edge_columns: column 'road' has 2 entries, not 3: give one per"),
+        ({"step_columns": {"step": np.arange(6)}}, "step_columns: column 'step' means something else: rename it"),
     ):
         fields = {name: getattr(rich, name) for name in rich.__dataclass_fields__}
         problem = Problem(**{**fields, **change})

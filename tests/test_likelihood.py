@@ -28,6 +28,7 @@ def test_a_choice_of_probability_exp_minus_2000_has_that_log_probability(argumen
 
 
 @pytest.mark.filterwarnings("ignore::messirl.IdentifiabilityWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # nothing holds the weights
 def test_the_score_of_what_a_fit_holds_nearly_impossible_is_finite():
     mdp = two_ways(discount=1.0, terminal=ENDS)
     model = MaxEntIRL(max_iter=1000).fit(mdp, Trajectories.from_lists([[0, 1]]))

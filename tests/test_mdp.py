@@ -32,7 +32,7 @@ def rows(transitions):
 
 
 def test_sizes_are_those_of_the_tables(tables):
-    mdp = MDP(*tables)
+    mdp = MDP(*tables, discount=0.95)
     assert (mdp.n_states, mdp.n_actions, mdp.n_features) == (S, A, D)
     assert not mdp.state_action
     assert not mdp.deterministic
@@ -41,19 +41,19 @@ def test_sizes_are_those_of_the_tables(tables):
 
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array, sp.coo_array, sp.lil_array, sp.csr_matrix])
 def test_sparse_transitions_are_the_dense_ones(tables, kind):
-    dense, sparse = MDP(*tables), MDP(kind(rows(tables[0])), tables[1])
+    dense, sparse = MDP(*tables, discount=0.95), MDP(kind(rows(tables[0])), tables[1], discount=0.95)
     assert_array_equal(dense.transitions.toarray(), sparse.transitions.toarray())
     assert_array_equal(dense.allowed, sparse.allowed)
 
 
 def test_repeated_entries_of_sparse_transitions_add_up():
     halves = sp.coo_array(([0.5, 0.5, 1.0], ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
-    assert_array_equal(MDP(halves, np.eye(2)).transitions.toarray(), [[0, 1], [1, 0]])
+    assert_array_equal(MDP(halves, np.eye(2), discount=0.95).transitions.toarray(), [[0, 1], [1, 0]])
 
 
 @pytest.mark.parametrize("by_step", [False, True])
 def test_sparse_features_give_the_rewards_of_dense_ones(by_step):
-    dense = random_mdp(1, by_step=by_step)
+    dense = random_mdp(1, by_step=by_step, discount=0.95)
     sparse = dense.replace(features=sp.csr_array(dense.feature_rows))
     assert sparse.state_action is by_step
     theta = np.array([0.3, -2.0, 1.0])
@@ -64,15 +64,15 @@ def test_sparse_features_give_the_rewards_of_dense_ones(by_step):
 
 
 def test_whole_numbers_and_single_precision_are_accepted(tables):
-    assert MDP(np.eye(2, dtype=int)[:, None], np.eye(2, dtype=np.float32)).deterministic
-    single = MDP(tables[0].astype(np.float32), tables[1])
+    assert MDP(np.eye(2, dtype=int)[:, None], np.eye(2, dtype=np.float32), discount=0.95).deterministic
+    single = MDP(tables[0].astype(np.float32), tables[1], discount=0.95)
     assert_allclose(np.asarray(single.transitions.sum(axis=1)).ravel(), 1.0, rtol=ROUNDING)
 
 
 def test_an_all_zero_row_is_an_action_that_is_not_allowed(tables):
     transitions, features = tables
     transitions[2, 1] = 0
-    mdp = MDP(transitions, features)
+    mdp = MDP(transitions, features, discount=0.95)
     assert not mdp.allowed[2, 1]
     assert mdp.allowed.sum() == S * A - 1
 
@@ -80,7 +80,7 @@ def test_an_all_zero_row_is_an_action_that_is_not_allowed(tables):
 def test_allowed_takes_actions_away(tables):
     allowed = np.ones((S, A), dtype=bool)
     allowed[1, 0] = False
-    mdp = MDP(*tables, allowed=allowed)
+    mdp = MDP(*tables, allowed=allowed, discount=0.95)
     assert_array_equal(mdp.allowed, allowed)
     assert mdp.transitions[[1 * A]].nnz == 0
 
@@ -88,7 +88,7 @@ def test_allowed_takes_actions_away(tables):
 def test_rows_of_terminal_states_are_ignored(tables):
     transitions, features = tables
     transitions[3] = 7.0
-    mdp = MDP(transitions, features, terminal=np.arange(S) == 3)
+    mdp = MDP(transitions, features, terminal=np.arange(S) == 3, discount=0.95)
     assert not mdp.allowed[3].any()
     assert mdp.transitions[[3 * A, 3 * A + 1]].nnz == 0
 
@@ -96,19 +96,19 @@ def test_rows_of_terminal_states_are_ignored(tables):
 def test_a_state_may_be_a_dead_end(tables):
     transitions, features = tables
     transitions[3] = 0.0
-    assert not MDP(transitions, features).allowed[3].any()
+    assert not MDP(transitions, features, discount=0.95).allowed[3].any()
 
 
 def test_sums_within_rounding_of_single_precision_are_made_exact(tables):
     transitions, features = tables
-    mdp = MDP(transitions * (1 + 5e-7), features)
+    mdp = MDP(transitions * (1 + 5e-7), features, discount=0.95)
     assert_allclose(np.asarray(mdp.transitions.sum(axis=1)).ravel(), 1.0, rtol=ROUNDING)
 
 
 def test_rewards_have_one_number_a_state_or_one_a_state_and_action(tables):
     theta = np.array([1.0, -1.0, 2.0])
-    assert_allclose(MDP(*tables).reward(theta), tables[1] @ theta)
-    by_step = random_mdp(2, S, A, D, by_step=True)
+    assert_allclose(MDP(*tables, discount=0.95).reward(theta), tables[1] @ theta)
+    by_step = random_mdp(2, S, A, D, by_step=True, discount=0.95)
     assert by_step.state_action
     assert_allclose(by_step.reward(theta), np.einsum("sad,d->sa", by_step.features, theta))
 
@@ -122,7 +122,7 @@ def test_a_row_that_does_not_sum_to_one_is_named(tables, sparse):
     transitions[3, 1] *= 0.97
     given = sp.csr_array(rows(transitions)) if sparse else transitions
     with pytest.raises(ValueError, match=re.escape("transitions[3, 1] sums to 0.9700, not 1: renormalise the row")):
-        MDP(given, features)
+        MDP(given, features, discount=0.95)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -134,30 +134,30 @@ def test_a_value_that_is_no_probability_is_named(tables, value, says, sparse):
     transitions[2, 1, 3] = value
     given = sp.csr_array(rows(transitions)) if sparse else transitions
     with pytest.raises(ValueError, match=rf"transitions\[2, 1, 3\] = {value} {says}"):
-        MDP(given, features)
+        MDP(given, features, discount=0.95)
 
 
 def test_a_negative_probability_in_a_row_that_still_sums_to_one_is_named(tables):
     transitions, features = tables
     transitions[0, 0] = [1.5, -0.5, 0.0, 0.0]
     with pytest.raises(ValueError, match=re.escape("transitions[0, 0, 1] = -0.5 is negative")):
-        MDP(transitions, features)
+        MDP(transitions, features, discount=0.95)
 
 
 @pytest.mark.parametrize("shape", [(4, 4), (4, 2, 3), (2, 4, 4, 1), (0, 2, 0), (4, 0, 4)])
 def test_transitions_of_the_wrong_shape_are_refused(shape):
     with pytest.raises(ValueError, match=r"transitions have shape .* \(S, A, S\) in the order state, action, next"):
-        MDP(np.zeros(shape), np.ones((4, 1)))
+        MDP(np.zeros(shape), np.ones((4, 1)), discount=0.95)
 
 
 def test_sparse_transitions_of_the_wrong_shape_are_refused():
     with pytest.raises(ValueError, match=re.escape("sparse transitions have shape (5, 4): they need S*A rows")):
-        MDP(sp.csr_array((5, 4)), np.ones((4, 1)))
+        MDP(sp.csr_array((5, 4)), np.ones((4, 1)), discount=0.95)
 
 
 def test_transitions_that_are_no_numbers_are_refused():
     with pytest.raises(TypeError, match="transitions must be numbers"):
-        MDP([[["a"]]], np.ones((1, 1)))
+        MDP([[["a"]]], np.ones((1, 1)), discount=0.95)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -165,30 +165,30 @@ def test_a_feature_that_is_not_finite_is_named(tables, value):
     transitions, features = tables
     features[1, 2] = value
     with pytest.raises(ValueError, match=re.escape("features[1, 2] is not finite: fill it in or drop the feature")):
-        MDP(transitions, features)
+        MDP(transitions, features, discount=0.95)
     by_step = np.ones((S, A, D))
     by_step[3, 1, 0] = value
     with pytest.raises(ValueError, match=re.escape("features[3, 1, 0] is not finite")):
-        MDP(transitions, by_step)
+        MDP(transitions, by_step, discount=0.95)
     with pytest.raises(ValueError, match=re.escape("features[1, 2] is not finite: fill it in or drop the feature")):
-        MDP(transitions, sp.csr_array(features))
+        MDP(transitions, sp.csr_array(features), discount=0.95)
 
 
 @pytest.mark.parametrize("shape", [(3, 2), (4,), (4, 0), (2, 4, 3), (4, 3, 2), (4, 2, 0), (1, 4, 2, 3)])
 def test_features_of_the_wrong_shape_are_refused(tables, shape):
     with pytest.raises(ValueError, match=re.escape(f"features have shape {shape}: give (4, d), or (4, 2, d)")):
-        MDP(tables[0], np.ones(shape))
+        MDP(tables[0], np.ones(shape), discount=0.95)
 
 
 @pytest.mark.parametrize("shape", [(3, 2), (5, 2), (4, 0)])
 def test_sparse_features_of_the_wrong_shape_are_refused(tables, shape):
     with pytest.raises(ValueError, match=re.escape(f"sparse features have shape {shape}: they need 4 rows")):
-        MDP(tables[0], sp.csr_array(shape))
+        MDP(tables[0], sp.csr_array(shape), discount=0.95)
 
 
 def test_features_that_are_no_numbers_are_refused(tables):
     with pytest.raises(TypeError, match="features must be numbers"):
-        MDP(tables[0], np.full((S, 1), "red"))
+        MDP(tables[0], np.full((S, 1), "red"), discount=0.95)
 
 
 @pytest.mark.parametrize("discount", [0.0, -0.5, 1.0001, np.nan, np.inf])
@@ -206,13 +206,13 @@ def test_a_discount_that_is_no_number_is_refused(tables, discount):
 @pytest.mark.parametrize("horizon", [0, -3])
 def test_a_horizon_without_a_state_is_refused(tables, horizon):
     with pytest.raises(ValueError, match=f"horizon is {horizon}: a trajectory has at least one state"):
-        MDP(*tables, horizon=horizon)
+        MDP(*tables, horizon=horizon, discount=0.95)
 
 
 @pytest.mark.parametrize("horizon", [2.5, "10", True, np.inf])
 def test_a_horizon_that_is_no_whole_number_is_refused(tables, horizon):
     with pytest.raises(TypeError, match="horizon must be a whole number of states or None"):
-        MDP(*tables, horizon=horizon)
+        MDP(*tables, horizon=horizon, discount=0.95)
 
 
 @pytest.mark.parametrize(
@@ -227,39 +227,39 @@ def test_a_horizon_that_is_no_whole_number_is_refused(tables, horizon):
 )
 def test_a_start_that_is_no_distribution_is_refused(tables, start, says):
     with pytest.raises(ValueError, match=says):
-        MDP(*tables, start=start)
+        MDP(*tables, start=start, discount=0.95)
 
 
 def test_terminal_is_an_array_of_bool_and_not_of_states(tables):
     with pytest.raises(TypeError, match=re.escape("terminal must be an array of bool of shape (4,), not of int64")):
-        MDP(*tables, terminal=np.array([0, 3]))
+        MDP(*tables, terminal=np.array([0, 3]), discount=0.95)
     with pytest.raises(ValueError, match=re.escape("terminal has shape (3,), not (4,)")):
-        MDP(*tables, terminal=np.zeros(3, dtype=bool))
+        MDP(*tables, terminal=np.zeros(3, dtype=bool), discount=0.95)
 
 
 def test_allowed_must_fit_the_transitions(tables):
     with pytest.raises(ValueError, match=re.escape("allowed has shape (2, 4), not (4, 2)")):
-        MDP(*tables, allowed=np.ones((A, S), dtype=bool))
+        MDP(*tables, allowed=np.ones((A, S), dtype=bool), discount=0.95)
     with pytest.raises(TypeError, match="allowed must be an array of bool"):
-        MDP(*tables, allowed=np.ones((S, A)))
+        MDP(*tables, allowed=np.ones((S, A)), discount=0.95)
     transitions, features = tables
     transitions[1, 0] = 0.0
     with pytest.raises(ValueError, match=re.escape("allowed[1, 0] is True but transitions[1, 0] is all zero")):
-        MDP(transitions, features, allowed=np.ones((S, A), dtype=bool))
+        MDP(transitions, features, allowed=np.ones((S, A), dtype=bool), discount=0.95)
 
 
 @pytest.mark.parametrize("what", ["state_names", "action_names", "feature_names"])
 def test_names_are_as_many_as_what_they_name_and_differ(tables, what):
     n = {"state_names": S, "action_names": A, "feature_names": D}[what]
-    assert getattr(MDP(*tables, **{what: [f"n{i}" for i in range(n)]}), what)[1] == "n1"
+    assert getattr(MDP(*tables, discount=0.95, **{what: [f"n{i}" for i in range(n)]}), what)[1] == "n1"
     with pytest.raises(ValueError, match=f"{what} has {n + 1} names for {n}"):
-        MDP(*tables, **{what: [f"n{i}" for i in range(n + 1)]})
+        MDP(*tables, discount=0.95, **{what: [f"n{i}" for i in range(n + 1)]})
     with pytest.raises(ValueError, match=f"{what} holds 'a' twice"):
-        MDP(*tables, **{what: ["a"] * n})
+        MDP(*tables, discount=0.95, **{what: ["a"] * n})
     with pytest.raises(TypeError, match=f"{what} must be a sequence of strings"):
-        MDP(*tables, **{what: range(n)})
+        MDP(*tables, discount=0.95, **{what: range(n)})
     with pytest.raises(TypeError, match=f"{what} must be a sequence of strings"):
-        MDP(*tables, **{what: "abcd"[:n]})
+        MDP(*tables, discount=0.95, **{what: "abcd"[:n]})
 
 
 @pytest.mark.parametrize("of", [soft_values, soft_policy, optimal_policy])
@@ -326,7 +326,7 @@ def test_the_arrays_given_stay_the_callers_own(tables):
     transitions, features = tables
     terminal, start = np.arange(S) == 3, np.full(S, 1 / S)
     allowed = np.ones((S, A), dtype=bool)
-    mdp = MDP(transitions, features, terminal=terminal, start=start, allowed=allowed)
+    mdp = MDP(transitions, features, terminal=terminal, start=start, allowed=allowed, discount=0.95)
     before = {name: np.array(array) for name, array in arrays_of(mdp).items()}
     for array in (transitions, features, terminal, start, allowed):
         array[...] = 0
@@ -336,7 +336,7 @@ def test_the_arrays_given_stay_the_callers_own(tables):
 
 def test_the_sparse_matrices_given_stay_the_callers_own(tables):
     transitions, features = sp.csr_array(rows(tables[0])), sp.csr_array(tables[1])
-    mdp = MDP(transitions, features)
+    mdp = MDP(transitions, features, discount=0.95)
     transitions.data[:] = 0.0
     features.data[:] = 0.0
     assert_array_equal(mdp.transitions.toarray(), rows(tables[0]))
@@ -358,7 +358,7 @@ def test_replace_changes_what_is_named_and_nothing_else(full):
 def test_replace_keeps_actions_that_were_taken_away(tables):
     allowed = np.ones((S, A), dtype=bool)
     allowed[0, 1] = False
-    mdp = MDP(*tables, allowed=allowed)
+    mdp = MDP(*tables, allowed=allowed, discount=0.95)
     assert_array_equal(mdp.replace(discount=0.5).allowed, allowed)
     assert_array_equal(mdp.replace(transitions=tables[0]).allowed, allowed)
 
@@ -393,7 +393,9 @@ def test_scaled_works_on_state_action_features():
 @pytest.mark.parametrize("sparse", [False, True])
 def test_scaled_refuses_negative_features_by_name(sparse):
     features = np.array([[1.0, 0.0], [0.0, -2.5], [0.0, 0.0], [3.0, 1.0]])
-    mdp = ring(4).replace(features=sp.csr_array(features) if sparse else features, feature_names=["sun", "rain"])
+    mdp = ring(4, discount=0.95).replace(
+        features=sp.csr_array(features) if sparse else features, feature_names=["sun", "rain"]
+    )
     with pytest.raises(ValueError, match=r"feature 'rain' goes down to -2\.5: scaled\(\) needs features >= 0"):
         mdp.scaled()
 

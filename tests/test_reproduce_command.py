@@ -18,7 +18,6 @@ import pytest
 from messirl import cli
 from messirl.experiments import reproduce as whole
 from messirl.experiments.settings import Setting
-from messirl.report.progress import Progress
 
 COMMAND = [sys.executable, "-m", "messirl.cli", "reproduce"]
 SMALL = ["--quick", "--domain", "pit", "--figure", "em", "--runs", "1", "--jobs", "1"]
@@ -62,7 +61,8 @@ def content(folder):
 
 
 def one_sentence(text):
-    lines = [line for line in text.splitlines() if not re.match(r"(reproduction|sensitivity): \d+ of \d+", line)]
+    progress = r"(reproduction|sensitivity): \d+ of \d+|messirl: stopping"
+    lines = [line for line in text.splitlines() if not re.match(progress, line)]
     assert len(lines) == 1, text
     assert lines[0].startswith("messirl")
     assert "Traceback" not in text
@@ -226,7 +226,9 @@ def test_one_run_gives_valid_json(tiny, tmp_path):
 def test_progress_is_plain_lines_on_standard_error_only(tiny, capsys, tmp_path):
     assert tiny("--runs", 2, "--out", tmp_path) == 0
     written = capsys.readouterr()
-    assert written.err.splitlines() == ["reproduction: 0 of 2", "reproduction: 2 of 2"]
+    begin, end = written.err.splitlines()
+    assert begin == "reproduction: 0 of 2"
+    assert re.fullmatch(r"reproduction: done, 2 of 2 parts, [\d.]+ s", end)
     assert "0 of 2" not in written.out
     assert "\x1b" not in written.err + written.out
 
@@ -281,7 +283,7 @@ def test_the_real_command_makes_a_small_reproduction(tmp_path):
     done = command(*SMALL, "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
     assert "report:" in done.stdout
-    assert all(re.match(r"reproduction: \d+ of \d+", line) for line in done.stderr.splitlines()), done.stderr
+    assert all(re.match(r"reproduction: (done, )?\d+ of \d+", line) for line in done.stderr.splitlines()), done.stderr
     assert (tmp_path / "out" / "results.parquet").exists()
 
 
@@ -292,29 +294,3 @@ def test_help_comes_at_once_and_names_every_option():
     assert done.returncode == 0
     for word in ("--domain", "--figure", "--runs", "--seed", "--jobs", "--quick", "--out"):
         assert word in done.stdout
-
-
-# ------------------------------------------------------------ progress
-
-
-def test_progress_estimates_the_time_left(capsys, monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    with Progress("work", plain=True) as progress:
-        for done in range(11):
-            progress(done, 10)
-            now[0] += 20.0
-    said = capsys.readouterr().err.splitlines()
-    assert said[0] == "work: 0 of 10"
-    assert said[1] == "work: 1 of 10, about 3 min left"
-    assert said[-2] == "work: 9 of 10, about 20 s left"
-    assert said[-1] == "work: 10 of 10"
-
-
-def test_progress_on_a_terminal_is_a_bar_on_standard_error(capsys):
-    with Progress("work", plain=False) as progress:
-        progress(1, 2)
-        progress(2, 2)
-    written = capsys.readouterr()
-    assert written.out == ""
-    assert "2/2" in written.err

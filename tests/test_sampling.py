@@ -57,7 +57,7 @@ def test_frequencies_towards_a_goal_are_the_expected_visits():
 
 
 def test_moves_follow_the_dynamics():
-    mdp = random_mdp(3, horizon=2, start=np.eye(5)[1])
+    mdp = random_mdp(3, horizon=2, start=np.eye(5)[1], discount=0.95)
     always = np.zeros((1, 5, 3))
     always[..., 2] = 1.0
     some = sample(mdp, always, 20_000, random_state=shifted(2))
@@ -117,7 +117,7 @@ def test_length_bounds_the_number_of_states():
     policy = soft_policy(mdp, mdp.reward([-2.0, 0.0]))
     some = sample(mdp, policy, 30, 4, random_state=shifted(0))
     assert_array_equal(some.lengths, 4)
-    finite = random_mdp(1, horizon=6, start=np.full(5, 0.2))
+    finite = random_mdp(1, horizon=6, start=np.full(5, 0.2), discount=0.95)
     table = np.full((5, 5, 3), 1 / 3)
     assert sample(finite, table, 2, 3, random_state=shifted(0)).lengths.max() == 3
     assert sample(finite, table, 2, 60, random_state=shifted(0)).lengths.max() == 6
@@ -130,7 +130,7 @@ def test_none_may_be_drawn():
 
 
 def test_one_state_is_a_horizon():
-    mdp = random_mdp(1, horizon=1, start=np.full(5, 0.2))
+    mdp = random_mdp(1, horizon=1, start=np.full(5, 0.2), discount=0.95)
     assert_array_equal(sample(mdp, np.zeros((0, 5, 3)), 4, random_state=shifted(0)).lengths, 1)
 
 

@@ -26,6 +26,7 @@ from messirl.selection import (
     Candidate,
     Likeness,
     Validation,
+    best_gain,
     bootstrap,
     candidates,
     choose,
@@ -37,6 +38,7 @@ from messirl.selection import (
     stability,
 )
 from messirl.selection.candidates import part_of
+from messirl.selection.choice import verdict
 from messirl.similarity import RBF, Exponential, Precomputed
 
 SIMILARITY = RBF("median", standardise=True)
@@ -352,7 +354,7 @@ def test_unlabelled_trajectories_like_the_expert_s_are_used_lightly_where_that_l
     gains = [ZERO, ZERO, [-0.002, 0.003, -0.003]]
     assert choose(validation(gains, [NONE, WEAK, LIGHT]), GOOD).candidate == LIGHT
     assert "look like the expert's (+0.100" in choose(validation(gains, [NONE, WEAK, LIGHT]), GOOD).reason
-    assert choose(validation(gains, [NONE, WEAK, LIGHT]), BAD).candidate == WEAK
+    assert choose(validation(gains, [NONE, WEAK, LIGHT]), BAD).candidate == NONE, "a tie, and they look otherwise"
     assert choose(validation(gains, [NONE, WEAK, LIGHT]), None).candidate == WEAK
     losing = [ZERO, [0.3, -0.3, 0.0], [-0.02, -0.03, 0.0]]
     assert choose(validation(losing, [NONE, WEAK, LIGHT]), GOOD).candidate == NONE
@@ -475,7 +477,7 @@ def test_a_ridge_chosen_without_unlabelled_trajectories_is_the_ridge_that_was_va
         index = found.candidates.index(wanted)
         return messirl.selection.Choice(index, wanted, "it was asked for")
 
-    monkeypatch.setattr("messirl.selection.estimator.choose_best", only)
+    monkeypatch.setattr("messirl.selection.choice.choose_best", only)
     model = MESSICV(**FEW, aim="prediction", tol=1e-6).fit(mdp, expert)
     bench = Bench(mdp, expert, None, reference=SIMILARITY, tol=1e-6)
     assert_allclose(model.theta_, bench.fit(wanted, bench.begin()), rtol=1e-4)
@@ -694,3 +696,30 @@ def test_a_similarity_that_the_trajectories_do_not_have_is_left_out():
     with pytest.warns(UserWarning, match="is left out: sigma='median' is 0"):
         model = MESSICV(**FEW, aim="prediction").fit(mdp, alike[:3], alike[3:])
     assert all(c.method != "MESSI" for c in model.validation_.candidates)
+
+
+# ------------------------------------------------------------ the verdict on the unlabelled trajectories
+
+
+@pytest.mark.parametrize(
+    ("gains", "like", "said"),
+    [
+        ([ZERO, [0.10, 0.11, 0.12], ZERO], BAD, "help"),
+        ([ZERO, ZERO, ZERO], BAD, "hurt"),
+        ([ZERO, [-0.2, -0.21, -0.2], [0.2, 0.2, 0.21]], GOOD, "hurt"),
+        ([ZERO, [0.3, -0.3, 0.0], [0.2, 0.2, 0.21]], GOOD, "do not matter"),
+        ([ZERO, ZERO, ZERO], None, "help"),
+    ],
+)
+def test_the_verdict_follows_from_the_choice(gains, like, said):
+    found = validation(gains, [NONE, WEAK, RIDGE])
+    assert verdict(found, choose(found, like), like) == said
+
+
+def test_the_gain_of_the_best_messi_is_told():
+    found = validation([ZERO, [0.1, 0.2, 0.3], [0.0, 0.1, 0.2], [0.5, 0.5, 0.5]], [NONE, WEAK, STRONG, RIDGE])
+    candidate, gain, spread = best_gain(found)
+    assert candidate == WEAK
+    assert gain == pytest.approx(0.2)
+    assert spread == pytest.approx(0.1 / np.sqrt(3))
+    assert best_gain(validation([ZERO, ZERO], [NONE, RIDGE])) is None

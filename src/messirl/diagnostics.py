@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scipy.linalg import eigh
 from sklearn.base import clone
 
+from messirl._defaults import AIM, CV, INFLUENTIAL
 from messirl.estimators.base import quietly
 from messirl.estimators.messi import MESSI
 from messirl.objective import Objective
@@ -24,11 +25,12 @@ from messirl.problem.counts import feature_counts
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Ints, Trajectories
 from messirl.selection.candidates import part_of
+from messirl.selection.choice import MARGIN, Choice, best_gain
+from messirl.selection.estimator import MESSICV
 from messirl.selection.likeness import Likeness, likeness
-from messirl.similarity import RBF
+from messirl.similarity import DEFAULT, Precomputed
 
 FLAT = 1e-10  # curvature, relative to the largest, below which the data say nothing
-VERDICTS = ("help", "do not matter", "hurt")
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class Diagnosis:
     directions: list[Direction]
     degrees_of_freedom: float
     identified: int  # directions the experts could decide without the penalty
+    choice: Choice | None = None  # what selection recommends
 
     def rows(self) -> list[dict[str, float]]:
         """One dict an unlabelled trajectory."""
@@ -77,13 +80,17 @@ def diagnose(
     expert: Trajectories,
     unlabelled: Trajectories,
     *,
-    influential: int = 50,
-    cv: int = 5,
+    influential: int = INFLUENTIAL,
+    cv: int = CV,
     groups: npt.ArrayLike | None = None,
+    aim: str = AIM,
     random_state: Any = None,
     progress: Any = None,
 ) -> Diagnosis:
     """Diagnose a fitted model with the trajectories it was fitted to.
+
+    The verdict is that of `MESSICV` with the model's similarity (with the default one where that is a given matrix), as
+    `messirl select` would choose.
 
     influential : for how many trajectories, those with the largest shares, the model is refitted without them
     """
@@ -95,6 +102,17 @@ def diagnose(
     weights = _similarities(model, everyone, counts)
     l = len(expert)
     alike = likeness(mdp, expert, unlabelled, cv=cv, groups=groups, random_state=random_state)
+    given = isinstance(model.similarity, Precomputed)  # for these trajectories, and for no part of them
+    chosen = MESSICV(
+        None if given or model.similarity is None else [model.similarity],
+        aim=aim,
+        cv=cv,
+        theta_max=model._bound,
+        entropy=model.entropy,
+        random_state=random_state,
+    )
+    with quietly():
+        chosen.fit(mdp, expert, unlabelled, groups)
     share = penalty_shares(weights, counts, model.theta_)[l:]
     directions, freedom, identified = penalty_directions(model, expert)
     influence = None
@@ -102,12 +120,9 @@ def diagnose(
         which = np.argsort(-share, kind="stable")[:influential]
         influence = np.full(len(unlabelled), np.nan)
         influence[which] = leave_one_out(model, mdp, expert, unlabelled, which, progress=progress)
-    verdict, evidence = judge(alike)
-    if model.quadratic_ is None:
-        verdict, evidence = "do not matter", [*evidence, "lambda0 is 0: the model does not use them"]
     return Diagnosis(
-        verdict,
-        evidence,
+        chosen.verdict_ or "do not matter",
+        evidence_of(chosen),
         np.asarray(weights[:l, l:].mean(axis=0)).ravel(),
         share,
         alike,
@@ -115,26 +130,32 @@ def diagnose(
         directions,
         freedom,
         identified,
+        chosen.choice_,
     )
 
 
-def judge(alike: Likeness, *, margin: float = 0.005) -> tuple[str, list[str]]:
-    """Help, do not matter or hurt: by whether the unlabelled set, as a whole, behaves as the experts teach.
-
-    This judges behaviour. Whether the penalty improves prediction is measured by `MESSICV`, which may disagree.
-    """
-    n, good = alike.unlabelled.size, int(alike.alike.sum())
-    evidence = [
+def evidence_of(chosen: MESSICV) -> list[str]:
+    """What the verdict of a selection rests on, in sentences."""
+    said = [f"recommended: {chosen.candidate_}: {chosen.reason_}"]
+    best = best_gain(chosen.validation_)
+    if best is not None:
+        candidate, gain, spread = best
+        said.append(
+            f"MESSI at its best (λ0 = {candidate.lambda0:g}) gains {gain:+.4f} ± {spread:.4f} nats a step on held-out "
+            "experts over no penalty"
+        )
+    alike = chosen.likeness_
+    if alike is None:
+        return said
+    said += [
         f"held-out expert trajectories are {alike.expert:+.3f} nats a step better explained by the others than by "
         "chance",
-        f"the unlabelled ones {alike.mean:+.3f} on average; {good} of {n} are above zero",
-        "this judges how they behave; what they change in prediction is measured by selection (messirl select)",
+        f"the unlabelled ones {alike.mean:+.3f} on average; {int(alike.alike.sum())} of {alike.unlabelled.size} are "
+        "above zero",
     ]
-    if alike.expert <= margin:
-        evidence.append("the experts hardly explain each other: too few, or too different, to be sure of this")
-    if abs(alike.mean) <= margin:
-        return "do not matter", evidence
-    return ("help" if alike.mean > 0 else "hurt"), evidence
+    if alike.expert <= MARGIN:
+        said.append("the experts hardly explain each other: too few, or too different, to be sure of this")
+    return said
 
 
 def penalty_shares(weights: Any, counts: Floats, theta: Floats) -> Floats:
@@ -185,7 +206,7 @@ def leave_one_out(
 
 
 def _similarities(model: MESSI, everyone: Trajectories, counts: Floats) -> Any:
-    similarity = RBF(5.0) if model.similarity is None else model.similarity
+    similarity = DEFAULT if model.similarity is None else model.similarity
     return similarity(everyone, counts)
 
 

@@ -23,6 +23,7 @@ from messirl.planning.structure import lifespan, structure
 from messirl.problem.counts import check_trajectories, feature_counts
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Trajectories
+from messirl.problem.units import feature_spread
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ class Objective:
         if expert.goals is not None:
             planner = Planner.for_trips(mdp, entropy, expert.first, expert.goals, weights)
         else:
+            check_start(mdp, expert, "expert")
             start = mdp.start
             if start is None:
                 start = np.bincount(expert.first, weights, mdp.n_states).astype(np.float64)
@@ -84,9 +86,9 @@ class Objective:
         return cls(mdp, planner, weights @ table, q)
 
     @property
-    def scale(self) -> float:
-        """The size of the counts, against which a gradient is small or not."""
-        return max(1.0, float(np.abs(self.target).max()))
+    def unit(self) -> Floats:
+        """The spread of each feature, (d,), in which its weight is measured."""
+        return feature_spread(self.mdp)
 
     def __call__(self, theta: npt.ArrayLike) -> Evaluation:
         """J and its gradient at θ (Eqs. 4 and 6)."""
@@ -111,7 +113,7 @@ class Objective:
         """∇²J(θ), (d, d): exact for causal models without goals, else central differences of the exact gradient."""
         t, start = np.asarray(theta, dtype=np.float64), self.planner.start
         if isinstance(start, Trips) or self.planner.entropy != "causal":
-            table = differences(lambda at: self(at).gradient, t)
+            table = differences(lambda at: self(at).gradient, t, self.unit)
             return np.asarray(0.5 * (table + table.T))
         bend, _ = curvature(self.mdp, policy_where_met(self.mdp, self.mdp.reward(t), start), start)
         return -bend if self.quadratic is None else -bend - self.quadratic
@@ -129,6 +131,22 @@ def checked_weights(sample_weight: npt.ArrayLike | None, n: int) -> Floats:
     if not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() == 0:
         raise ValueError("sample_weight must be finite, not negative and not all zero")
     return np.asarray(weights / weights.sum())
+
+
+def check_start(mdp: MDP, trajectories: Trajectories, name: str) -> None:
+    """Refuse trajectories that begin where the MDP's own start says that none does. With goals there is no start."""
+    if mdp.start is None or trajectories.goals is not None or len(trajectories) == 0:
+        return
+    impossible = mdp.start[trajectories.first] <= 0.0
+    if impossible.any():
+        i = int(np.argmax(impossible))
+        more = int(impossible.sum()) - 1
+        raise ValueError(
+            f"{name}: trajectory {i} begins in state {mdp.state_label(int(trajectories.first[i]))}"
+            + (f", and {more} more begin in such states" if more else "")
+            + ", to which start gives probability 0: correct start, or leave it out, and the trajectories' own "
+            "beginnings are used"
+        )
 
 
 def _check_alive(mdp: MDP, expert: Trajectories) -> None:

@@ -1,25 +1,42 @@
 """Maximising a concave function over the box ‖θ‖∞ ≤ θ_max; nothing here knows of an MDP.
 
-- `lbfgs`: the optimum, by projected L-BFGS with backtracking. Where the function is −inf the step is shortened; the
-  value never falls. It stops when the projected gradient is small, and says so, or says why it stopped otherwise.
+- `lbfgs`: the optimum, by projected L-BFGS and, close to it, Newton steps. Where the function is −inf the step is
+  shortened; the value never falls. It stops when no weight would move by more than `tol`, or says why it stopped
+  otherwise and which weights are not settled.
 - `paper`: Alg. 1. A fixed number of fixed steps, θ rescaled back onto the box where it leaves it.
+
+Both measure weights in units of their own: `unit` (d,) is the spread of each feature, so that θ_j · unit_j has none. A
+feature given in millimetres instead of metres then changes neither the search nor when it stops.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from messirl.problem.mdp import Floats
 
-MEMORY = 20
+MEMORY = 100  # secants kept; with as many as there are weights, the last steps are nearly Newton's
+MEMORY_SIZE = 4_000_000  # numbers that they may take
 ARMIJO = 1e-4
 MAX_TRIALS = 60
-FLAT = 5  # iterations in a row without a rise beyond rounding
+NOISE = 1e-12  # of a value, relative to its size: a change that rounding alone may show
+EDGED = 20  # steps in a row that the edge of the finite made short
+STALE = 5  # steps in which the expected move must halve once the value hardly rises
+NEAR = 1e-2  # an expected move below which Newton's method takes over
+ROUNDS = 5  # of Newton's method
+PROBE = 1e-4  # length, in units, of the differences that give its curvature
+RESOLVED = 1e-8  # curvature, relative to the largest, that such differences can tell from none
+
+SETTLED = "no weight would move by more than tol"
+UNSETTLED = "the objective hardly rises any more, but some weights are not settled"
+EDGE = "the search runs along the edge beyond which the model has no finite value, and some weights are not settled"
 ROUNDING = "no step increases the objective any more: rounding is reached"
+ASKED = "the callback asked to stop"
 HISTORY = np.dtype(
     [
         ("iteration", int),
@@ -30,23 +47,17 @@ HISTORY = np.dtype(
     ]
 )
 
-
-class Point(Protocol):
-    """A function's value and gradient at one θ."""
-
-    @property
-    def value(self) -> float: ...
-    @property
-    def gradient(self) -> Floats: ...
-
-
-Function = Callable[[Floats], Any]
+Function = Callable[[Floats], Any]  # θ → anything with a `value` and a `gradient`
 Callback = Callable[[dict[str, Any]], object]
+Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Result:
-    """Where a solver ended, and why."""
+    """Where a solver ended, and why.
+
+    move : (d,) how far each weight would still move, relative to max(|θ_j|, 1/unit_j), by the curvature known
+    """
 
     theta: Floats
     point: Any
@@ -55,36 +66,273 @@ class Result:
     reason: str
     gradient_norm: float
     stopped: bool  # by the callback
+    move: Floats
 
 
 class _Log:
-    """History of a run; tells the callback of every iteration. A callback that returns True stops the run."""
+    """History of a run; tells the callback of every iteration. A callback that returns True stops the run.
 
-    def __init__(self, bound: float, callback: Callback | None) -> None:
-        self.bound, self.callback = bound, callback
+    rising : whether the value cannot fall but by rounding; such a fall is recorded as none
+    """
+
+    def __init__(self, bound: float, callback: Callback | None, *, rising: bool) -> None:
+        self.bound, self.callback, self.rising = bound, callback, rising
         self.rows: list[tuple[int, float, float, float, int]] = []
 
     def __call__(self, iteration: int, theta: Floats, point: Any, evaluations: int) -> bool:
         norm = projected_norm(theta, point.gradient, self.bound)
         size = float(np.abs(theta).max(initial=0.0))
-        self.rows.append((iteration, point.value, size, norm, evaluations))
+        value = max(point.value, self.rows[-1][1]) if self.rising and self.rows else point.value
+        self.rows.append((iteration, value, size, norm, evaluations))
         if self.callback is None:
             return False
         state = dict(zip(HISTORY.names or (), self.rows[-1], strict=True))
         answer = self.callback({**state, "theta": theta.copy(), "point": point})
         return isinstance(answer, bool | np.bool_) and bool(answer)
 
-    @property
-    def norm(self) -> float:
-        return self.rows[-1][3]
-
-    def history(self) -> np.recarray[Any, Any]:
-        return np.array(self.rows, dtype=HISTORY).view(np.recarray)
+    def result(
+        self, theta: Floats, point: Any, move: Floats, evaluations: int, *, reason: str, converged: bool, stopped: bool
+    ) -> Result:
+        self.rows[-1] = (*self.rows[-1][:-1], evaluations)  # those after the last step count too
+        history = np.array(self.rows, dtype=HISTORY).view(np.recarray)
+        return Result(theta, point, history, converged, reason, self.rows[-1][3], stopped, move)
 
 
 def projected_norm(theta: Floats, gradient: Floats, bound: float) -> float:
     """‖clip(θ + g) − θ‖∞: how far the gradient still leads inside the box. Zero at the optimum."""
     return float(np.abs(np.clip(theta + gradient, -bound, bound) - theta).max(initial=0.0))
+
+
+class Secants:
+    """What the steps taken say about the curvature: pairs of a step s and the fall y of the gradient along it."""
+
+    def __init__(self, d: int) -> None:
+        most = max(20, min(MEMORY, MEMORY_SIZE // max(d, 1)))
+        self._steps, self._falls, self.n = np.empty((most, d)), np.empty((most, d)), 0
+
+    def add(self, step: Floats, fall: Floats) -> None:
+        if float(step @ fall) <= 1e-14 * float(np.sqrt((step @ step) * (fall @ fall))):
+            return
+        if self.n == len(self._steps):
+            for kept in (self._steps, self._falls):
+                kept[:-1] = kept[1:]
+            self.n -= 1
+        self._steps[self.n], self._falls[self.n] = step, fall
+        self.n += 1
+
+    def forget(self) -> None:
+        self.n = 0
+
+    def solve(self, gradient: Floats, free: Flags) -> Floats:
+        """H⁻¹ g on the free coordinates, H the curvature: the two-loop recursion (Nocedal & Wright, Alg. 7.4)."""
+        q = np.where(free, gradient, 0.0)
+        steps, falls = self._steps[: self.n], self._falls[: self.n]
+        if not free.all():
+            steps, falls = steps * free, falls * free
+        curvature, size = (steps * falls).sum(axis=1), (falls * falls).sum(axis=1)
+        good = curvature > 1e-14 * np.sqrt((steps * steps).sum(axis=1) * size)
+        if not good.all():
+            steps, falls, curvature, size = steps[good], falls[good], curvature[good], size[good]
+        if curvature.size == 0:
+            return q
+        alpha = np.empty(curvature.size)
+        for i in range(curvature.size - 1, -1, -1):
+            alpha[i] = steps[i].dot(q) / curvature[i]
+            q -= alpha[i] * falls[i]
+        q *= curvature[-1] / size[-1]
+        for i in range(curvature.size):
+            q += (alpha[i] - falls[i].dot(q) / curvature[i]) * steps[i]
+        return q
+
+
+class _Climb:
+    """A point on the way up, and the ways to go on from it. Directions and gradients are those of θ · unit."""
+
+    def __init__(self, function: Function, theta: Floats, bound: float, unit: Floats | None, log: _Log) -> None:
+        self.function, self.bound, self.log = function, bound, log
+        self.theta: Floats = np.clip(theta, -bound, bound)
+        self.unit = np.ones_like(self.theta) if unit is None else unit
+        self.secants = Secants(self.theta.size)
+        self.iteration, self.evaluations, self.edged = 0, 1, 0
+        self.point = _finite(function(self.theta), "at the start", "begin at a theta with more negative rewards")
+        self.stopped = log(0, self.theta, self.point, 1)
+
+    def _at(self, theta: Floats) -> Any:
+        self.evaluations += 1
+        return self.function(theta)
+
+    @property
+    def free(self) -> Flags:
+        """The weights that the box does not hold."""
+        return np.asarray((np.abs(self.theta) < self.bound) | (self.theta * self.point.gradient < 0))
+
+    def gradient(self, free: Flags) -> Floats:
+        return np.where(free, self.point.gradient / self.unit, 0.0)
+
+    def move(self, direction: Floats) -> Floats:
+        """How far each weight would go, relative to its size or its unit, whichever is larger."""
+        ahead = np.clip(self.theta + direction / self.unit, -self.bound, self.bound)
+        return np.asarray(np.abs(ahead - self.theta) * self.unit / np.maximum(1.0, np.abs(self.theta) * self.unit))
+
+    def along(self, direction: Floats, step: float = 1.0) -> bool:
+        """Backtracking along the projected path clip(θ + α d) until the value has risen enough; whether it has.
+
+        Where the rise is lost in rounding, the slope decides: it must not point back as steeply (Hager & Zhang 2005).
+        """
+        theta, point = self.theta, self.point
+        noise = NOISE * (1.0 + abs(point.value))
+        beyond = lost = False
+        for trial in range(MAX_TRIALS):
+            ahead = np.clip(theta + step * direction / self.unit, -self.bound, self.bound)
+            moved = ahead - theta
+            promised = float(point.gradient @ moved)
+            if not promised > 0.0:
+                return False
+            there = self._at(ahead)
+            rise = there.value - point.value
+            lost = (lost or trial == 0) and max(promised, abs(rise)) <= noise
+            slope = float(there.gradient @ moved)
+            if slope >= -0.9 * promised if lost else rise >= max(ARMIJO * promised, 0.0):
+                self.secants.add(moved * self.unit, (point.gradient - there.gradient) / self.unit)
+                self.theta, self.point = ahead, there
+                self.iteration += 1
+                self.edged = self.edged + 1 if beyond and step < 0.1 else 0
+                self.stopped = self.log(self.iteration, ahead, there, self.evaluations)
+                return True
+            if not np.isfinite(there.value):
+                beyond = True
+                step *= 0.25
+                continue
+            # The parabola through the slope and the trial (its slope, or its value) has its top here.
+            top = promised / max(promised - slope, 1e-300) if lost else 0.5 * promised / max(promised - rise, 1e-300)
+            step *= min(max(top, 0.1), 0.5)
+        return False
+
+    def up(self, direction: Floats, gradient: Floats, *, near: bool) -> bool:
+        """One step of L-BFGS or, if that leads nowhere and the top is not `near`, along the gradient."""
+        if self.secants.n:
+            if self.along(direction):
+                return True
+            if near:
+                return False
+            self.secants.forget()
+        return self.along(gradient, min(1.0, 1.0 / float(np.abs(gradient).sum())))
+
+    def newton(self, gradient: Floats, free: Flags) -> Floats | None:
+        """Newton's step H⁻¹ g by conjugate gradients, H from differences of gradients; None where there is none.
+
+        A direction too flat for such differences is left out if the gradient along it is no more than rounding. If it
+        is more, the step goes one unit along it: where it would end is not known, but it would not stay.
+        """
+        noise = NOISE * (1.0 + abs(self.point.value))
+        step, rest = np.zeros_like(gradient), gradient.copy()
+        way = self.secants.solve(rest, free)
+        first = left = float(rest @ way)
+        if not first > 0.0:
+            return None
+        steepest = 0.0
+        for _ in range(2 * int(free.sum()) + 2):
+            unit = way / float(np.abs(way).max())
+            bent = self._bend(unit, free)
+            if bent is None:
+                return None
+            curvature, size, slope = float(unit @ bent), float(unit @ unit), float(rest @ unit)
+            steepest = max(steepest, curvature / size)
+            if not curvature > RESOLVED * steepest * size:
+                return step + unit if slope > noise else step
+            step, rest = step + slope / curvature * unit, rest - slope / curvature * bent
+            lead = self.secants.solve(rest, free)
+            left, before = float(rest @ lead), left
+            if not left > 1e-4 * first:
+                break
+            way = lead + left / before * way
+        return step
+
+    def _bend(self, direction: Floats, free: Flags) -> Floats | None:
+        """H v: how fast the gradient falls along a direction; None where the function is not finite close by."""
+        for length in (PROBE, -PROBE):
+            there = self._at(self.theta + length * direction / self.unit)
+            if np.isfinite(there.value):
+                return np.where(free, (self.point.gradient - there.gradient) / self.unit, 0.0) / length
+        return None
+
+
+def lbfgs(
+    function: Function,
+    theta: Floats,
+    *,
+    bound: float,
+    max_iter: int,
+    tol: float,
+    unit: Floats | None = None,
+    callback: Callback | None = None,
+) -> Result:
+    """The maximum over the box.
+
+    tol : it counts as found when no weight would move by more than `tol` · max(|θ_j|, 1/unit_j) to reach it
+    unit : (d,) the spread of each feature; None is 1 for all
+    """
+    log = _Log(bound, callback, rising=True)
+    climb = _Climb(function, theta, bound, unit, log)
+    expected: list[float] = []  # the largest move, step by step, since the value hardly rises
+    rounds = 0
+    converged, reason = False, f"max_iter={max_iter} iterations were done"
+    while True:
+        free = climb.free
+        gradient = climb.gradient(free)
+        direction = climb.secants.solve(gradient, free)
+        move = climb.move(direction)
+        if climb.stopped:
+            reason = ASKED
+            break
+        if not gradient.any():
+            converged, reason = True, SETTLED
+            break
+        largest, gain = float(move.max()), float(gradient @ direction)
+        known, near = climb.secants.n > 0, largest <= max(NEAR, tol)
+        expected = [*expected, largest] if known and gain <= 1e-3 * tol * (1.0 + abs(climb.point.value)) else []
+        stale = len(expected) >= 2 * STALE and min(expected[-STALE:]) > 0.5 * min(expected[:-STALE])
+        if not (stale or (known and largest <= tol)):
+            if climb.iteration >= max_iter:
+                break
+            if climb.edged >= EDGED:
+                reason = EDGE
+                break
+            if climb.up(direction, gradient, near=near):
+                continue
+            reason = ROUNDING
+        elif stale:
+            reason = UNSETTLED
+        if not (known and near):
+            break
+        step = climb.newton(gradient, free)
+        if step is None:
+            reason = EDGE
+            break
+        move = climb.move(step)
+        if move.max() <= tol:
+            converged, reason = True, SETTLED
+            break
+        if climb.iteration >= max_iter:
+            reason = f"max_iter={max_iter} iterations were done"
+            break
+        rounds += 1
+        if rounds > ROUNDS:
+            reason = UNSETTLED
+            break
+        if not climb.along(step):
+            reason = ROUNDING
+            break
+        expected = []
+    return log.result(
+        climb.theta,
+        climb.point,
+        move,
+        climb.evaluations,
+        reason=reason,
+        converged=converged,
+        stopped=climb.stopped,
+    )
 
 
 def paper(
@@ -95,22 +343,38 @@ def paper(
     max_iter: int,
     step_size: float,
     tol: float,
+    unit: Floats | None = None,
     callback: Callback | None = None,
 ) -> Result:
-    """Alg. 1, with the update of Eq. 7 put right: θ ← θ + step · ∇J(θ), then θ ← θ · θ_max/‖θ‖∞ where ‖θ‖∞ > θ_max."""
-    log = _Log(bound, callback)
+    """Alg. 1, with the update of Eq. 7 put right: θ ← θ + step · ∇J(θ), then θ ← θ · θ_max/‖θ‖∞ where ‖θ‖∞ > θ_max.
+
+    `tol` and `unit` only say whether the weights would still move, judged by the curvature along the steps taken.
+    """
+    log = _Log(bound, callback, rising=False)
     theta = rescaled(theta, bound)
-    point = _finite(function(theta), "at the start")
+    units = np.ones_like(theta) if unit is None else unit
+    secants = Secants(theta.size)
+    point = _finite(function(theta), "at the start", "begin at a theta with more negative rewards")
     stopped = log(0, theta, point, 1)
-    for t in range(1, max_iter + 1):
-        if stopped:
-            break
-        theta = rescaled(theta + step_size * point.gradient, bound)
-        point = _finite(function(theta), f"after {t} steps of size {step_size:g}")
-        stopped = log(t, theta, point, t + 1)
-    converged = log.norm <= tol
-    reason = "the callback asked to stop" if stopped else f"all {max_iter} fixed steps were taken"
-    return Result(theta, point, log.history(), converged, reason, log.norm, stopped)
+    done = 0
+    while done < max_iter and not stopped:
+        done += 1
+        ahead = rescaled(theta + step_size * point.gradient, bound)
+        there = _finite(
+            function(ahead),
+            f"after {done} steps of size {step_size:g}",
+            "take smaller steps, or use solver='lbfgs', which backs off",
+        )
+        secants.add((ahead - theta) * units, (point.gradient - there.gradient) / units)
+        theta, point = ahead, there
+        stopped = log(done, theta, point, done + 1)
+    free = (np.abs(theta) < bound) | (theta * point.gradient < 0)
+    expected = secants.solve(point.gradient / units, free)
+    ahead = np.clip(theta + expected / units, -bound, bound)
+    move = np.abs(ahead - theta) * units / np.maximum(1.0, np.abs(theta) * units)
+    converged = bool(move.max(initial=0.0) <= tol) and (secants.n > 0 or not point.gradient[free].any())
+    reason = ASKED if stopped else f"all {max_iter} fixed steps were taken"
+    return log.result(theta, point, move, done + 1, reason=reason, converged=converged, stopped=stopped)
 
 
 def rescaled(theta: Floats, bound: float) -> Floats:
@@ -119,123 +383,7 @@ def rescaled(theta: Floats, bound: float) -> Floats:
     return theta * (bound / size) if size > bound else theta
 
 
-def lbfgs(
-    function: Function,
-    theta: Floats,
-    *,
-    bound: float,
-    max_iter: int,
-    tol: float,
-    callback: Callback | None = None,
-) -> Result:
-    """The maximum over the box; `tol` bounds the projected gradient at which it counts as found."""
-    log = _Log(bound, callback)
-    theta = np.clip(theta, -bound, bound)
-    point = _finite(function(theta), "at the start")
-    evaluations = 1
-    stopped = log(0, theta, point, evaluations)
-    pairs: list[tuple[Floats, Floats]] = []
-    flat = 0
-    reason = f"max_iter={max_iter} iterations were done"
-    for t in range(1, max_iter + 1):
-        if stopped:
-            break
-        if log.norm <= tol:
-            break
-        free = (np.abs(theta) < bound) | (theta * point.gradient < 0)
-        direction = _direction(point.gradient, free, pairs)
-        found, trials = _search(function, theta, point, direction, bound, first=not pairs)
-        evaluations += trials
-        if found is None and pairs:  # the model of the curvature may be stale: once more along the gradient
-            pairs.clear()
-            direction = np.where(free, point.gradient, 0.0)
-            found, trials = _search(function, theta, point, direction, bound, first=True)
-            evaluations += trials
-        if found is None:
-            reason = ROUNDING
-            break
-        ahead, next_point = found
-        flat = flat + 1 if next_point.value - point.value <= _noise(point.value) else 0
-        change, bend = ahead - theta, point.gradient - next_point.gradient
-        if change @ bend > 1e-14 * float(np.linalg.norm(change) * np.linalg.norm(bend)):
-            pairs.append((change, bend))
-            del pairs[:-MEMORY]
-        theta, point = ahead, next_point
-        stopped = log(t, theta, point, evaluations)
-        if flat >= FLAT:
-            reason = ROUNDING
-            break
-    converged = log.norm <= tol
-    if stopped:
-        reason = "the callback asked to stop"
-    elif converged:
-        reason = "the projected gradient is below tol"
-    return Result(theta, point, log.history(), converged, reason, log.norm, stopped)
-
-
-def _finite(point: Any, when: str) -> Any:
+def _finite(point: Any, when: str, remedy: str) -> Any:
     if not np.isfinite(point.value):
-        raise ValueError(
-            f"the objective is not finite {when}: the model has no finite value there; begin at a theta with more "
-            "negative rewards, take smaller steps, or use solver='lbfgs', which backs off"
-        )
+        raise ValueError(f"the objective is not finite {when}: the model has no finite value there; {remedy}")
     return point
-
-
-def _noise(value: float) -> float:
-    """A rise that rounding alone may show."""
-    return 4.0 * float(np.finfo(float).eps) * (1.0 + abs(value))
-
-
-def _direction(gradient: Floats, free: Any, pairs: list[tuple[Floats, Floats]]) -> Floats:
-    """The two-loop recursion of L-BFGS on the free coordinates (Nocedal & Wright, Alg. 7.4), for a maximum."""
-    q = np.where(free, gradient, 0.0)
-    used: list[tuple[Floats, Floats, float, float]] = []
-    for change, bend in reversed(pairs):
-        s, y = np.where(free, change, 0.0), np.where(free, bend, 0.0)
-        curvature = float(s @ y)
-        if curvature <= 1e-14 * float(np.linalg.norm(s) * np.linalg.norm(y)):
-            continue
-        alpha = float(s @ q) / curvature
-        q = q - alpha * y
-        used.append((s, y, curvature, alpha))
-    if used:
-        s, y, curvature, _ = used[0]
-        q = q * (curvature / float(y @ y))
-    for s, y, curvature, alpha in reversed(used):
-        q = q + (alpha - float(y @ q) / curvature) * s
-    return q
-
-
-def _search(
-    function: Function, theta: Floats, point: Any, direction: Floats, bound: float, *, first: bool
-) -> tuple[tuple[Floats, Any] | None, int]:
-    """Backtracking along the projected path clip(θ + α d) until the value has risen enough."""
-    if float(direction @ point.gradient) <= 0.0:
-        return None, 0
-    step = min(1.0, 1.0 / max(float(np.abs(direction).sum()), 1e-300)) if first else 1.0
-    noise = _noise(point.value)
-    before = projected_norm(theta, point.gradient, bound)
-    for trial in range(1, MAX_TRIALS + 1):
-        ahead = np.clip(theta + step * direction, -bound, bound)
-        moved = ahead - theta
-        if not moved.any():
-            return None, trial - 1
-        candidate = function(ahead)
-        promised = float(point.gradient @ moved)
-        rise = candidate.value - point.value
-        if rise >= ARMIJO * promised and rise >= 0.0:
-            return (ahead, candidate), trial
-        if (
-            0.0 <= rise <= noise
-            and promised <= 10 * noise
-            and projected_norm(ahead, candidate.gradient, bound) < before
-        ):
-            return (ahead, candidate), trial
-        if np.isfinite(candidate.value) and promised > 0.0:
-            # The parabola through the value, the slope and the trial has its top here.
-            best = 0.5 * promised / max(promised - rise, 1e-300)
-            step *= min(max(best, 0.1), 0.5)
-        else:
-            step *= 0.25
-    return None, MAX_TRIALS

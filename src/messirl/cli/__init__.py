@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 import warnings
 
-from messirl.cli.common import Parser, note, one_line
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
+    from types import ModuleType
 
 # Each is a file of this room, with a DESCRIPTION, `add(parser)` for its arguments and `run(arguments)`.
 COMMANDS = {
@@ -33,51 +34,89 @@ COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
+    if argv is None and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # before there is work, Ctrl-C ends it without a word
+    from messirl.cli import streams
+    from messirl.cli.common import Parser, say
+
+    streams.prepare()
     words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["help"]:  # as others have it
+        words = [*words[1:2], "--help"]
     if not words or words[0] not in COMMANDS:
-        _front_door(words).parse_args(words)
-        return 2
+        return _front_door(words)
     command = importlib.import_module(f"messirl.cli.{words[0]}")
-    parser = Parser(prog=f"messirl {words[0]}", description=command.DESCRIPTION)
+    parser = Parser(
+        prog=f"messirl {words[0]}",
+        description=command.DESCRIPTION,
+        epilog="In brackets: what is taken where nothing is given.",
+    )
     command.add(parser)
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     arguments = parser.parse_args(words[1:])
     arguments.words = words
+    from messirl.cli.stopping import Stopping
+
+    with Stopping(to_the_end=argv is None) as stopping:
+        try:
+            stopping.begin()
+            return _run(command, arguments)
+        except (KeyboardInterrupt, Exception) as error:
+            if stopping.number is None and not isinstance(error, KeyboardInterrupt):
+                return _failed(error, debug=arguments.debug)
+            stopping.wait_until_said()  # an error now is only work that was cut off
+            kept = "; what was finished is kept, run the same command to go on" if words[0] == "reproduce" else ""
+            say(f"messirl: interrupted{kept}")
+            return stopping.leave()
+
+
+def _run(command: ModuleType, arguments: argparse.Namespace) -> int:
+    from messirl.cli.common import note
+
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: note(str(message))
             code = int(command.run(arguments))
         sys.stdout.flush()
         return code
-    except KeyboardInterrupt:
-        kept = "; what was finished is kept, run the same command to go on" if words[0] == "reproduce" else ""
-        print(f"messirl: interrupted{kept}", file=sys.stderr)
-        return 130
     except BrokenPipeError:  # as in `messirl show … | head`; Python would complain once more at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except Exception as error:
-        if arguments.debug:
-            import traceback
-
-            traceback.print_exc()
-        text, code = _explain(error)
-        print(f"messirl: {one_line(text)}", file=sys.stderr)
-        return code
 
 
-def _front_door(words: Sequence[str]) -> Parser:
+def _failed(error: Exception, *, debug: bool) -> int:
+    from messirl.cli.common import one_line, say
+
+    if debug:
+        import traceback
+
+        traceback.print_exception(error)
+    text, code = _explain(error)
+    say(f"messirl: {one_line(text)}")
+    return code
+
+
+def _front_door(words: Sequence[str]) -> int:
     """What answers to everything that is not a command."""
+    from messirl._words import did_you_mean
+    from messirl.cli.common import Parser
+
     parser = Parser(
         prog="messirl",
+        usage="messirl COMMAND ...",
         description="Learn what an expert wants from few expert trajectories and many of unknown quality.",
         epilog="messirl COMMAND --help explains a command.",
     )
     parser.add_argument("--version", action="version", version=_version() if "--version" in words else "")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND ...")
     for name, text in COMMANDS.items():
         commands.add_parser(name, help=text)
-    return parser
+    if words and not words[0].startswith("-"):
+        guess = did_you_mean(words[0], COMMANDS) or f"; the commands are {', '.join(COMMANDS)}"
+        parser.error(f"{words[0]!r} is no command{guess}")
+    parser.parse_args(words[:1])
+    parser.print_help()
+    return 0
 
 
 def _explain(error: Exception) -> tuple[str, int]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from messirl.cli.common import Parser, as_json, note, path
+from messirl.cli.common import Parser, as_json, note, one_line, path
 
 DESCRIPTION = (
-    "Read a problem folder and say everything that is wrong with it at once: file, row, what and what to "
-    "do. Exit code 0 if it is fine, 2 if not."
+    "Read a problem folder and say everything that is wrong with it at once: file, row (as a spreadsheet counts: the "
+    "header is row 1), what and what to do. Exit code 0 if it is fine, 2 if not."
 )
 
 
@@ -18,19 +18,28 @@ def add(made: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from messirl.io.folder import check_problem, read_problem
+    from messirl.io.folder import examine
     from messirl.io.settings import SETTINGS, read_settings
+    from messirl.io.swap import current
+    from messirl.problem.units import unequal_spreads
 
-    faults = check_problem(arguments.folder)
+    problem, faults, notes = examine(arguments.folder)
+    if not faults:
+        unknown = read_settings(current(arguments.folder) / SETTINGS).unknown
+        notes += tuple(f"{SETTINGS}: nothing is known of {key!r}, so it is ignored" for key in unknown)
+        assert problem is not None, "nothing is wrong with it"
+        unequal = unequal_spreads(problem.mdp)
+        notes += () if unequal is None else (unequal,)
     if arguments.json:
         rows = [{"file": f.where, "row": f.row, "what": f.what, "remedy": f.remedy} for f in faults]
-        print(as_json({"folder": str(arguments.folder), "ok": not faults, "faults": rows}))
-    elif faults:
-        print("\n".join(str(fault) for fault in faults))
+        print(as_json({"folder": str(arguments.folder), "ok": not faults, "faults": rows, "notes": notes}))
+        return 2 if faults else 0
+    for text in notes:
+        note(text)
+    if faults:
+        print("\n".join(one_line(str(fault)) for fault in faults))
         print(f"{len(faults)} fault{'s' if len(faults) > 1 else ''} in {arguments.folder}")
-    else:
-        problem = read_problem(arguments.folder)
-        for key in read_settings(arguments.folder / SETTINGS).unknown:
-            note(f"{SETTINGS}: nothing is known of {key!r}, so it is ignored: is it misspelt?")
-        print(f"{arguments.folder} is fine: {problem.mdp}, {problem.trajectories}")
-    return 2 if faults else 0
+        return 2
+    assert problem is not None, "nothing is wrong with it"
+    print(f"{arguments.folder} is fine: {problem.mdp}, {problem.trajectories}")
+    return 0

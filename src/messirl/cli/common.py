@@ -11,6 +11,9 @@ import math
 import os
 import sys
 
+from messirl._words import did_you_mean
+from messirl.cli import streams
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,17 +26,43 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **arguments: Any) -> None:
         super().__init__(formatter_class=_formatter, **arguments)
 
+    def format_help(self) -> str:
+        """The usage names what must be given; the options are explained below it."""
+        if self.usage is None:
+            places = [str(action.metavar or action.dest) for action in self._actions if not action.option_strings]
+            self.usage = " ".join([self.prog, *places, "[options]"])
+        return super().format_help()
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does it, but an option that does not exist is answered with the one that was meant."""
+        found, left = self.parse_known_args(args, namespace)
+        if left:
+            known = [option for action in self._actions for option in action.option_strings if option[:2] == "--"]
+            wrong = next((word.partition("=")[0] for word in left if word[:2] == "--"), "")
+            self.error(f"unrecognized arguments: {' '.join(left)}{did_you_mean(wrong, known) if wrong else ''}")
+        return found
+
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {one_line(message)}; see {self.prog} --help\n")
+        text = one_line(message)
+        self.exit(2, f"{self.prog}: {text}{'' if text.endswith('?') else ';'} see {self.prog} --help\n")
 
 
 def _formatter(prog: str) -> argparse.HelpFormatter:
     """As wide as the terminal, without argparse's own way of asking, which imports compression libraries."""
+    told = os.environ.get("COLUMNS", "")
     try:
-        width = os.get_terminal_size().columns
+        width = int(told) if told.isascii() and told.isdigit() and int(told) > 0 else os.get_terminal_size().columns
     except OSError:
         width = 100
-    return argparse.HelpFormatter(prog, width=min(width, 120) - 2)
+    return _Formatter(prog, width=min(width, 120) - 2)
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Values have short names by their kind: N, X, PATH."""
+
+    def _get_default_metavar_for_optional(self, action: argparse.Action) -> str:
+        kinds = {count: "N", seed: "N", positive: "X", not_negative: "X", path: "PATH"}
+        return kinds.get(action.type, "X")  # type: ignore[arg-type]
 
 
 def say(text: str) -> None:
@@ -59,22 +88,12 @@ def remarks(heard: Any) -> list[str]:
     return list({re.sub(r"\d+(\.\d+)?", "#", text): text for text in reversed(texts)}.values())[::-1]
 
 
-def begin(folder: Path) -> None:
-    """Make the folder of the results; what an earlier command left there is removed, so that nothing stale is used."""
-    ours = ("fit.json", "select.json", "diagnosis.json")
-    if any((folder / name).is_file() for name in ours):
-        names = (*ours, "model.npz", "report.html", "policy.parquet", "diagnosis.html", "diagnosis.csv")
-        figures = [*folder.glob("figures/*.png"), *folder.glob("figures/*.svg")]
-        for place in [*(folder / name for name in names), *figures]:
-            place.unlink(missing_ok=True)
-    folder.mkdir(parents=True, exist_ok=True)
-
-
 def as_json(value: Any) -> str:
     """JSON for other programs: what is not a number is null."""
     import json
 
-    return json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+    plain = not streams.knows_all_letters(sys.stdout)  # then letters are written as JSON's own \\u…
+    return json.dumps(_plain(value), indent=2, ensure_ascii=plain, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:
@@ -93,6 +112,14 @@ def path(text: str) -> Path:
     from pathlib import Path
 
     return Path(text)
+
+
+def same_place(one: str | Path, other: str | Path) -> bool:
+    """Whether two paths lead to the same file or folder, by whatever way."""
+    try:
+        return os.path.samefile(one, other)
+    except OSError:  # one of them is not there
+        return os.path.realpath(one) == os.path.realpath(other)
 
 
 def model_file(place: Path) -> Path:

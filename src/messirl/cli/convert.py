@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from messirl.cli.common import Parser, count, path, positive, seed
+from messirl.cli.common import Parser, count, note, path, positive, same_place, seed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ DESCRIPTION = (
     "SOURCE is a problem folder (parquet or csv); gym:ID, a toy-text environment of gymnasium with its "
     "table P, of which episodes of an optimal and of a random policy are recorded (role expert and unlabelled); "
     "minari:ID, a data set on this disk; or the HDF5 file of one. DEST is a folder, or for data sets a table of "
-    "trajectories (.csv or .parquet)."
+    "trajectories (.csv or .parquet); what is there already is replaced only with --force."
 )
 
 
@@ -25,6 +25,9 @@ def add(made: Parser) -> None:
     made.add_argument("source", metavar="SOURCE")
     made.add_argument("dest", type=path, metavar="DEST")
     made.add_argument("--format", choices=("parquet", "csv"), default="parquet", help="of the tables of a folder")
+    made.add_argument(
+        "--force", action="store_true", help="replace the problem or the table that DEST holds; other files stay"
+    )
     group = made.add_argument_group("gym:ID")
     group.add_argument("--discount", type=positive, help="γ; must be given")
     group.add_argument("--n-expert", type=count, default=20, help="episodes of an optimal policy (20)")
@@ -35,22 +38,30 @@ def add(made: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
+    from messirl.io.writer import check_place
+
     kind, colon, name = arguments.source.partition(":")
     if kind in ("gym", "minari") and colon and not name:
         raise ValueError(f"{kind}: which one? Give its id as well, as in gym:FrozenLake-v1")
+    if same_place(arguments.source, arguments.dest):
+        raise ValueError(f"{arguments.dest} is what is to be converted: give another DEST")
     if kind == "gym" and name:
+        check_place(arguments.dest, overwrite=arguments.force)
         return _folder(_gym(name, arguments), arguments)
     if (kind == "minari" and name) or Path(arguments.source).suffix in (".hdf5", ".h5"):
         return _trajectories(kind == "minari", name, arguments)
     from messirl.io.folder import read_problem
 
-    return _folder(read_problem(arguments.source), arguments)
+    problem = read_problem(arguments.source)
+    for text in problem.notes:
+        note(text)
+    return _folder(problem, arguments)
 
 
 def _folder(problem: Any, arguments: argparse.Namespace) -> int:
     from messirl.io.writer import write_problem
 
-    write_problem(problem, arguments.dest, format=arguments.format)
+    write_problem(problem, arguments.dest, format=arguments.format, overwrite=arguments.force)
     print(f"{arguments.dest}: {problem.mdp}, {problem.trajectories}")
     return 0
 
@@ -76,8 +87,9 @@ def _gym(name: str, arguments: argparse.Namespace) -> Any:
 
 
 def _trajectories(by_name: bool, name: str, arguments: argparse.Namespace) -> int:
-    from messirl.io.tracks import write_trajectories
+    from messirl.io.tracks import check_table_place, write_trajectories
 
+    check_table_place(arguments.dest, overwrite=arguments.force)
     if by_name:
         from messirl.io.minari import from_minari
 
@@ -87,6 +99,6 @@ def _trajectories(by_name: bool, name: str, arguments: argparse.Namespace) -> in
         from messirl.io.recordings import trajectories_from_recordings
 
         found = trajectories_from_recordings(episodes_from_hdf5(arguments.source))
-    write_trajectories(found, arguments.dest)
+    write_trajectories(found, arguments.dest, overwrite=arguments.force)
     print(f"{arguments.dest}: {found}")
     return 0

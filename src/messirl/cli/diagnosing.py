@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from messirl import __version__
-from messirl.cli.common import as_json, begin, say
+from messirl._numbers import nats, percentage, significant
+from messirl.cli.common import as_json, say
 from messirl.cli.model import make_model, with_features
 from messirl.cli.reading import read_data
+from messirl.cli.results import begin
 from messirl.cli.selecting import groups_of
 from messirl.cli.watching import watched
 from messirl.diagnostics import diagnose
@@ -43,10 +45,10 @@ def diagnosis(arguments: argparse.Namespace) -> int:
     rows = data.rows["unlabelled"]
     names = [str(name) for name in (rows if ids is None else ids[rows])]
     features = list(mdp.feature_names or [f"feature {j}" for j in range(mdp.n_features)])
-    begin(arguments.out)
+    out = begin(arguments.out, ("diagnosis.json", "diagnosis.csv", "diagnosis.html"))
     notes = watched(model, arguments.max_iter, mdp, data.expert, data.unlabelled)
-    say("messirl: what do the experts alone teach?")
-    with Progress("leaving out") as progress, warnings.catch_warnings():
+    say("messirl: what do held-out experts gain from them?")
+    with Progress("leaving out", "trajectories") as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is to be said of the data was said above
         try:
             found = diagnose(
@@ -57,6 +59,7 @@ def diagnosis(arguments: argparse.Namespace) -> int:
                 influential=arguments.influential,
                 cv=arguments.cv,
                 groups=groups,
+                aim=arguments.aim,
                 random_state=arguments.seed,
                 progress=progress,
             )
@@ -75,8 +78,7 @@ def diagnosis(arguments: argparse.Namespace) -> int:
         "version": __version__,
         "command": shlex.join(["messirl", *arguments.words]),
     }
-    with beside(arguments.out / "diagnosis.json") as part:
-        part.write_text(as_json(summary) + "\n", encoding="utf-8")
+    out.write_summary("diagnosis.json", summary)
     _write_table(record, arguments.out / "diagnosis.csv")
     page = write_diagnosis_report(
         record,
@@ -88,6 +90,8 @@ def diagnosis(arguments: argparse.Namespace) -> int:
         command=summary["command"],
         notes=notes,
     )
+    out.write_summary("diagnosis.json", summary)
+    out.remark()
     print(as_json(summary) if arguments.json else _text(record, summary, page))
     return 0
 
@@ -99,6 +103,9 @@ def _summary(record: Diagnosed) -> dict[str, Any]:
     return {
         "verdict": found.verdict,
         "evidence": found.evidence,
+        "recommended": None
+        if found.choice is None
+        else {"candidate": str(found.choice.candidate), "reason": found.choice.reason},
         "expert_likeness": found.likeness.expert,
         "unlabelled_likeness": found.likeness.mean,
         "alike": int(found.likeness.alike.sum()),
@@ -140,11 +147,14 @@ def _text(record: Diagnosed, summary: dict[str, Any], page: Path) -> str:
         if summary[key]:
             lines.append(title)
         for row in summary[key]:
-            moved = f"{'-':>10}" if np.isnan(row["influence"]) else f"{row['influence']:10.3g}"
-            lines.append(f"{row['likeness']:+10.3f} {row['share']:8.2%} {moved}  {row['trajectory_id']}")
+            moved = "-" if np.isnan(row["influence"]) else significant([row["influence"]], 3)[0]
+            like, share = nats(row["likeness"], 3, signed=True), percentage(row["share"])
+            lines.append(f"{like:>10} {share:>8} {moved:>10}  {row['trajectory_id']}")
     lines += ["", f"the penalty leaves the experts {summary['degrees_of_freedom']:.1f} of {summary['identified']}"]
     lines[-1] += " directions of θ; what it takes away most:"
     for d in record.diagnosis.directions[:DIRECTIONS]:
-        made_of = "  ".join(f"{weight:+.2f} {name}" for name, weight in d.largest(record.features, HEAVIEST))
+        made_of = "  ".join(
+            f"{nats(weight, 2, signed=True)} {name}" for name, weight in d.largest(record.features, HEAVIEST)
+        )
         lines.append(f"{percent(d.shrinkage):>8}  {made_of}")
     return "\n".join([*lines, "", f"page:  {page}", f"table: {page.parent / 'diagnosis.csv'}"])

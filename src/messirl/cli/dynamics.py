@@ -12,14 +12,16 @@ import numpy as np
 import pyarrow as pa
 
 from messirl.cli.common import note
-from messirl.cli.reading import Data, columns, divide
+from messirl.cli.reading import Data, divide
 from messirl.dynamics import EstimatedMDP, estimate_mdp
+from messirl.io.build import all_notes
 from messirl.io.checks import ANY, Faults, Ids
 from messirl.io.errors import InputError
-from messirl.io.folder import SUFFIXES, read_problem
+from messirl.io.folder import SUFFIXES, read_problem, settled
 from messirl.io.parts import read_meta, read_states, read_steps
 from messirl.io.problem import Problem
 from messirl.io.settings import SETTINGS, Settings, read_settings
+from messirl.io.swap import current
 from messirl.io.tables import Table, load_table
 from messirl.problem.counts import check_trajectories
 from messirl.problem.trajectories import Trajectories
@@ -33,10 +35,12 @@ def read_estimated(arguments: argparse.Namespace) -> tuple[Data, EstimatedMDP]:
     Edges, where there are any, say which moves are possible; their probabilities are not used.
     """
     problem, told = _problem(arguments.folder)
+    for text in problem.notes:
+        note(text)
     every = problem.trajectories
     if len(every) == 0:
         raise ValueError(f"{arguments.folder} holds no trajectory: there is nothing to learn from")
-    rows = divide(columns(problem), arguments)
+    rows = divide(problem.facts, arguments)
     seen = np.arange(len(every)) if rows["test"] is None else np.setdiff1d(np.arange(len(every)), rows["test"])
     expert = every[rows["expert"]]
     if expert.lengths.max() < 2:
@@ -44,7 +48,7 @@ def read_estimated(arguments: argparse.Namespace) -> tuple[Data, EstimatedMDP]:
     estimated = estimate_mdp(every[seen], prior=arguments.prior or 0.0, **told)
     test = None if rows["test"] is None else _possible(estimated, every[rows["test"]])
     unlabelled = None if rows["unlabelled"] is None else every[rows["unlabelled"]]
-    return Data(replace(problem, mdp=estimated.mdp), expert, unlabelled, test, rows), estimated
+    return Data(replace(problem, mdp=estimated.mdp, edge_columns={}), expert, unlabelled, test, rows), estimated
 
 
 def evidence(estimated: EstimatedMDP) -> dict[str, Any]:
@@ -86,7 +90,7 @@ def _possible(estimated: EstimatedMDP, test: Trajectories) -> Trajectories | Non
 
 def _problem(folder: Path) -> tuple[Problem, dict[str, Any]]:
     """A folder and what it tells `estimate_mdp`."""
-    if _places(folder, "edges"):
+    if _places(current(folder), "edges"):
         problem = read_problem(folder)
         mdp = problem.mdp
         if mdp.features.ndim == 3 or mdp.features.shape[0] != mdp.n_states:
@@ -104,8 +108,11 @@ def _problem(folder: Path) -> tuple[Problem, dict[str, Any]]:
 def _without_edges(folder: Path) -> tuple[Problem, dict[str, Any]]:
     if not folder.is_dir():
         raise InputError(str(folder), "is not a folder", "give the folder that holds states and trajectories")
-    faults, settings = Faults(), read_settings(folder / SETTINGS)
+    faults = Faults()
+    folder = settled(faults, folder)
+    settings = read_settings(folder / SETTINGS)
     states, moves = _table(folder, "states"), _table(folder, "trajectories")
+    tables = {"states": states, "trajectories": moves}
     found = read_states(faults, states)
     assert found.ids is not None, "what is wrong was raised"
     if not found.feature_names:
@@ -116,7 +123,8 @@ def _without_edges(folder: Path) -> tuple[Problem, dict[str, Any]]:
     meta: Mapping[str, Any] = {}
     goals = None
     if _places(folder, "trajectory_meta"):
-        meta, goals = read_meta(faults, _table(folder, "trajectory_meta"), steps.ids, found.ids)
+        tables["trajectory_meta"] = _table(folder, "trajectory_meta")
+        meta, goals = read_meta(faults, tables["trajectory_meta"], steps.ids, found.ids)
     trajectories = Trajectories(steps.states, steps.offsets, steps.actions, goals)
     labels = None if actions is None else actions.array()
     told = {
@@ -131,8 +139,19 @@ def _without_edges(folder: Path) -> tuple[Problem, dict[str, Any]]:
         "feature_names": settings.names.get("feature_names", found.feature_names),
     }
     everything = estimate_mdp(trajectories, **told).mdp  # names what is wrong with any of them, held out or not
-    called = steps.ids.array()
-    return Problem(everything, trajectories, meta, called, found.ids.array(), labels, found.xy, found.columns), told
+    problem = Problem(
+        everything,
+        trajectories,
+        meta,
+        steps.ids.array(),
+        found.ids.array(),
+        labels,
+        found.xy,
+        found.columns,
+        step_columns=steps.columns,
+        notes=all_notes(faults, tables),
+    )
+    return problem, told
 
 
 def _places(folder: Path, name: str) -> list[Path]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from messirl.cli.common import Parser, as_json, model_file, path
+from messirl._numbers import nats, percentage
+from messirl.cli.common import Parser, as_json, model_file, note, path
 from messirl.cli.data import FILTERS
 
 DESCRIPTION = (
@@ -21,13 +22,15 @@ def add(made: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from messirl.cli.reading import matching
     from messirl.estimators import load, next_state_accuracy
     from messirl.estimators.baselines import uniform_score
+    from messirl.io.filters import matching
     from messirl.io.folder import read_problem
 
     model = load(model_file(arguments.model))
     problem = read_problem(arguments.folder)
+    for text in problem.notes:
+        note(text)
     if (problem.mdp.n_states, problem.mdp.n_actions) != (model.mdp_.n_states, model.mdp_.n_actions):
         raise ValueError(
             f"the model has {model.mdp_.n_states} states and {model.mdp_.n_actions} actions, the folder "
@@ -38,9 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError("the states of the folder have other names: evaluate on the problem the model was fitted to")
     some = problem.trajectories
     if arguments.test is not None:
-        some = some[matching(problem, arguments.test)]
-        if len(some) == 0:
-            raise ValueError(f"--test {arguments.test!r} takes no trajectory: messirl show lists columns and values")
+        some = some[matching(problem.facts, arguments.test, "--test")]
     steps = int((some.lengths - 1).sum())
     score = model.score(some)
     found = {
@@ -58,6 +59,6 @@ def run(arguments: argparse.Namespace) -> int:
         print(as_json(found))
     else:
         print(f"{len(some)} trajector{'y' if len(some) == 1 else 'ies'}, {steps} steps")
-        print(f"log-probability a step    {score:10.4f}   (a uniform policy: {found['uniform']:.4f})")
-        print(f"most likely next state    {found['next_state_accuracy']:10.1%}   of steps")
+        print(f"log-probability a step    {nats(score):>10}   (a uniform policy: {nats(found['uniform'])})")
+        print(f"most likely next state    {percentage(found['next_state_accuracy'], 1):>10}   of steps")
     return 0

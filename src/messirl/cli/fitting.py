@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from messirl import __version__
-from messirl.cli.common import as_json, begin, say
+from messirl._defaults import THETA_MAX
+from messirl._numbers import nats, significant
+from messirl.cli.common import as_json, note, say
 from messirl.cli.model import make_model, make_similarity, with_features
 from messirl.cli.reading import Data, read_data
+from messirl.cli.results import begin
 from messirl.cli.watching import watched
 from messirl.estimators import MESSI, estimation_table, next_state_accuracy
-from messirl.estimators.baselines import Comparison, compare, uniform_score
-from messirl.problem.files import beside
+from messirl.estimators.baselines import Comparison, below_chance, compare, uniform_score
+from messirl.io.labels import save_model
 from messirl.report.fit import write_fit_report
 from messirl.report.fit_record import FitRecord, Score
 
@@ -44,10 +47,10 @@ def fit(arguments: argparse.Namespace) -> int:
         data = read_data(arguments)
     mdp = with_features(data.problem.mdp, arguments.features)
     model = make_model(arguments, data.unlabelled is not None)
-    begin(arguments.out)
+    out = begin(arguments.out, ("fit.json", "model.npz", *(() if arguments.no_report else ("report.html",))))
     both = (data.expert,) if data.unlabelled is None else (data.expert, data.unlabelled)
     notes = watched(model, arguments.max_iter, mdp, *both)
-    model.save(arguments.out / "model.npz")
+    save_model(model, arguments.out / "model.npz", data.problem)
 
     with warnings.catch_warnings():  # what is to be said of the data was said above
         warnings.simplefilter("ignore")
@@ -55,9 +58,12 @@ def fit(arguments: argparse.Namespace) -> int:
         if not arguments.no_baselines:
             scores += _baselines(arguments, mdp, data, model)
         table = _table(model, data)
+        odd = below_chance(model, data.expert)
+    if odd is not None:
+        note(odd)
+        notes.append(odd)
     summary = {**_summary(arguments, model, data, scores, table, notes), "dynamics": dynamics}
-    with beside(arguments.out / "fit.json") as part:
-        part.write_text(as_json(summary) + "\n", encoding="utf-8")
+    out.write_summary("fit.json", summary)
     page = None
     if not arguments.no_report:
         record = FitRecord(
@@ -73,6 +79,8 @@ def fit(arguments: argparse.Namespace) -> int:
             warnings=[*notes, *(f"dynamics: {line}" for line in dynamics.get("report", ()))],
         )
         page = write_fit_report(record, arguments.out)
+        out.write_summary("fit.json", summary)
+    out.remark()
     files = {"model": arguments.out / "model.npz"} | ({} if page is None else {"report": page})
     print(as_json(summary) if arguments.json else text_of(summary, table, files))
     return 0
@@ -93,7 +101,7 @@ def _baselines(arguments: argparse.Namespace, mdp: Any, data: Data, model: Any) 
     """The baselines at the strength of the options, whatever the method."""
     shared = {k: v for k, v in model.get_params(deep=False).items() if k in MESSI().get_params(deep=False)}
     shared |= {"similarity": make_similarity(arguments), "lambda0": arguments.lambda0}
-    shared["theta_max"] = arguments.theta_max or 500.0
+    shared["theta_max"] = arguments.theta_max or THETA_MAX
     plain = type(model).__name__ == "MaxEntIRL" and not model.ridge
     if plain and data.unlabelled is None:  # nothing to compare with but chance
         test = None if data.test is None else uniform_score(mdp, data.test)
@@ -135,6 +143,7 @@ def _summary(
         "method": type(model).__name__,
         "trajectories": data.counts,
         "theta": dict(zip(names, model.theta_.tolist(), strict=True)),
+        "held": model.standing_.names(model.mdp_),
         "converged": bool(model.converged_),
         "termination": model.termination_,
         "iterations": model.n_iter_,
@@ -156,12 +165,15 @@ def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
         lines += [str(table), ""]
     else:
         largest = sorted(summary["theta"].items(), key=lambda item: -abs(item[1]))
-        lines += [f"{'weight':>10}  feature", *(f"{value:10.4f}  {name}" for name, value in largest[:20])]
-        lines += [f"{'':>10}  … and {len(largest) - 20} more" if len(largest) > 20 else ""]
-    lines += [f"{'expert':>10}{'held out':>10}  log-probability a step"]
+        weights = significant(value for _, value in largest[:20])
+        wide = max([10, *map(len, weights)])
+        shown = zip(weights, largest, strict=False)
+        lines += [f"{'weight':>{wide}}  feature", *(f"{value:>{wide}}  {name}" for value, (name, _) in shown)]
+        lines += [f"{'':>{wide}}  … and {len(largest) - 20} more" if len(largest) > 20 else ""]
+    lines += [f"{'expert':>10} {'held out':>10}  log-probability a step"]
     for row in summary["scores"]:
         note = f"  ({row['note']})" if row["note"] else ""
-        lines.append(f"{_number(row['expert'])}{_number(row['held_out'])}  {row['name']}{note}")
+        lines.append(f"{_number(row['expert'])} {_number(row['held_out'])}  {row['name']}{note}")
     if all(row["held_out"] is None for row in summary["scores"]):
         lines.append("  (of what they were fitted to, which compares no methods: hold some out with --test)")
     lines += ["", *(f"{name + ':':<8}{place}" for name, place in files.items())]
@@ -169,4 +181,4 @@ def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
 
 
 def _number(value: float | None) -> str:
-    return f"{'-':>10}" if value is None else f"{value:10.4f}"
+    return f"{'-' if value is None else nats(value):>10}"

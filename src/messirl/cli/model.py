@@ -4,6 +4,20 @@ from __future__ import annotations
 
 import argparse
 
+from messirl._defaults import (
+    EM_SOLVER,
+    ENTROPY,
+    LAMBDA0,
+    MAX_ITER,
+    RIDGE,
+    SIGMA,
+    SOLVER,
+    STEP_SIZE,
+    STEPS_PER_ROUND,
+    THETA_MAX,
+    TOL,
+)
+from messirl._words import did_you_mean
 from messirl.cli.common import Parser, count, not_negative, number, positive
 
 TYPE_CHECKING = False
@@ -19,33 +33,44 @@ def add_model(made: Parser) -> None:
         choices=("messi", "maxent", "em"),
         help="messi (default with unlabelled trajectories), maxent (default without), em",
     )
-    group.add_argument("--lambda0", type=not_negative, default=0.05, help="strength of MESSI's penalty (0.05)")
+    group.add_argument("--lambda0", type=not_negative, default=LAMBDA0, help=f"strength of the penalty ({LAMBDA0:g})")
     group.add_argument(
         "--similarity", choices=("rbf", "exponential", "complete"), default="rbf", help="of trajectories (rbf)"
     )
-    group.add_argument("--sigma", type=_width, default="median", help="of rbf: a number, or median (median)")
+    group.add_argument("--sigma", type=_width, default=SIGMA, help=f"of rbf: a number, or median ({SIGMA})")
     group.add_argument("--scale", type=positive, default=1.0, help="of exponential: its length (1)")
     group.add_argument(
         "--no-standardise", action="store_true", help="similarities see raw counts, not counts in units of their spread"
     )
-    group.add_argument("--ridge", type=not_negative, default=0.0, help="of maxent: ρ of its penalty ½ρ‖θ‖² (0)")
-    group.add_argument("--eta", type=count, default=10, help="of em: steps between two looks at the data (10)")
-    group.add_argument("--theta-max", type=_bound, default=500.0, help="bound on every weight, or none (500)")
+    group.add_argument("--ridge", type=not_negative, default=RIDGE, help=f"of maxent: ρ of ½ρ‖θ‖² ({RIDGE:g})")
+    group.add_argument(
+        "--standardise", action="store_true", help="of maxent: the ridge sees θ in units of the counts' spread"
+    )
+    group.add_argument(
+        "--eta", type=count, default=STEPS_PER_ROUND, help=f"of em: steps between two looks ({STEPS_PER_ROUND})"
+    )
+    group.add_argument(
+        "--theta-max", type=_bound, default=THETA_MAX, help=f"bound on every weight, or none ({THETA_MAX:g})"
+    )
     group.add_argument(
         "--entropy",
         choices=("causal", "noncausal"),
-        default="causal",
-        help="noncausal is the paper's own and needs a horizon (causal)",
+        default=ENTROPY,
+        help=f"noncausal is the paper's own and needs a horizon ({ENTROPY})",
     )
     group.add_argument(
         "--solver",
         choices=("lbfgs", "paper"),
-        default="lbfgs",
-        help="lbfgs finds the optimum, paper takes fixed steps (lbfgs)",
+        help=f"lbfgs finds the optimum, paper takes fixed steps ({SOLVER}; em: {EM_SOLVER})",
     )
-    group.add_argument("--step-size", type=positive, default=1.0, help="of the solver paper (1)")
-    group.add_argument("--max-iter", type=count, default=500, help="iterations at most (500)")
-    group.add_argument("--tol", type=not_negative, default=1e-6, help="the projected gradient at which to stop (1e-6)")
+    group.add_argument("--step-size", type=positive, default=STEP_SIZE, help=f"of the solver paper ({STEP_SIZE:g})")
+    group.add_argument("--max-iter", type=count, default=MAX_ITER, help=f"iterations at most ({MAX_ITER})")
+    group.add_argument(
+        "--tol",
+        type=not_negative,
+        default=TOL,
+        help=f"how far a weight may be from its optimum, relative to its size or its unit ({TOL:g})",
+    )
     group.add_argument("--features", metavar="A,B,…", help="only these features (default: all)")
 
 
@@ -57,14 +82,14 @@ def make_model(arguments: argparse.Namespace, unlabelled: bool) -> Any:
     common: dict[str, Any] = {
         "theta_max": arguments.theta_max,
         "entropy": arguments.entropy,
-        "solver": arguments.solver,
+        "solver": arguments.solver or (EM_SOLVER if method == "em" else SOLVER),
         "step_size": arguments.step_size,
         "max_iter": arguments.max_iter,
         "tol": arguments.tol,
         "random_state": arguments.seed,
     }
     if method == "maxent":
-        return MaxEntIRL(ridge=arguments.ridge, standardise=not arguments.no_standardise, **common)
+        return MaxEntIRL(ridge=arguments.ridge, standardise=arguments.standardise, **common)
     if not unlabelled:
         raise ValueError(f"--method {method} needs unlabelled trajectories: say which with --unlabelled")
     if method == "em":
@@ -93,7 +118,8 @@ def with_features(mdp: Any, names: str | None) -> Any:
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     for name in wanted:
         if name not in known:
-            raise ValueError(f"--features: there is no feature {name!r}; there are {', '.join(known)}")
+            close = did_you_mean(name, known)
+            raise ValueError(f"--features: there is no feature {name!r}; there are {', '.join(known)}{close}")
     if not wanted:
         raise ValueError("--features names none: give at least one")
     columns = [known.index(name) for name in wanted]

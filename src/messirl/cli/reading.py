@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from messirl.cli.common import note
-from messirl.io.filters import select
+from messirl.io.filters import matching
 from messirl.io.folder import read_problem
 from messirl.io.problem import Problem
 from messirl.problem.trajectories import Trajectories
@@ -37,12 +37,14 @@ class Data:
 def read_data(arguments: argparse.Namespace) -> Data:
     """Read the folder and divide it."""
     problem = read_problem(arguments.folder)
+    for text in problem.notes:
+        note(text)
     every = problem.trajectories
     if len(every) == 0:
         raise ValueError(f"{arguments.folder} holds no trajectory: there is nothing to learn from")
     if problem.mdp.allowed.sum(axis=1).max() < 2:
         raise ValueError(f"no state of {arguments.folder} has a choice of moves: there is nothing to learn")
-    rows = divide(columns(problem), arguments)
+    rows = divide(problem.facts, arguments)
     unlabelled, test = (None if rows[name] is None else every[rows[name]] for name in PARTS[1:])
     data = Data(problem, every[rows["expert"]], unlabelled, test, rows)
     for name, some in (("expert", data.expert), ("test", data.test)):
@@ -52,7 +54,7 @@ def read_data(arguments: argparse.Namespace) -> Data:
 
 
 def divide(facts: Mapping[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
-    """Rows of each part, None where there is none; `facts` has one row a trajectory.
+    """Rows of each part, None where there is none; `facts` has one row per trajectory.
 
     Experts are never unlabelled as well, and nothing held out is learnt from.
     """
@@ -83,25 +85,11 @@ def divide(facts: Mapping[str, Any], arguments: argparse.Namespace) -> dict[str,
     return {"expert": expert, "unlabelled": unlabelled, "test": test}
 
 
-def columns(problem: Problem) -> dict[str, Any]:
-    """What filters see: trajectory_id, and the columns of trajectory_meta."""
-    ids = np.arange(len(problem.trajectories)) if problem.trajectory_ids is None else problem.trajectory_ids
-    return {"trajectory_id": ids, **problem.meta}
-
-
-def matching(problem: Problem, text: str) -> Any:
-    """The rows that a filter takes."""
-    return np.flatnonzero(select(columns(problem), text))
-
-
 def _rows(facts: Mapping[str, Any], arguments: argparse.Namespace, name: str) -> Any:
     text = getattr(arguments, name)
     if text is None:
         return None
-    rows = np.flatnonzero(select(facts, text))
-    if rows.size == 0:
-        raise ValueError(f"--{name} {text!r} takes no trajectory: the columns to filter by are {', '.join(facts)}")
-    return rows
+    return matching(facts, text, f"--{name}")
 
 
 def _drawn(rows: Any, n: int | None, name: str, random: Any) -> Any:

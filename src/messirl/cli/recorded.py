@@ -13,13 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from messirl import __version__
-from messirl.cli.common import as_json, begin
+from messirl._defaults import THETA_MAX
+from messirl.cli.common import as_json
 from messirl.cli.fitting import text_of
 from messirl.cli.model import make_similarity
 from messirl.cli.reading import divide
+from messirl.cli.results import begin
 from messirl.cli.watching import watched
 from messirl.dynamics import FittedMESSI
 from messirl.dynamics.features import RadialGrid, Squares
+from messirl.io.checks import as_whole
 from messirl.io.errors import InputError
 from messirl.io.recording_files import recordings_from_numpy, recordings_from_table
 from messirl.io.recordings import Recording
@@ -42,7 +45,7 @@ def fit_recordings(arguments: argparse.Namespace) -> int:
         features,
         similarity=make_similarity(arguments),
         lambda0=arguments.lambda0 if method == "messi" else 0.0,
-        theta_max=arguments.theta_max or 500.0,
+        theta_max=arguments.theta_max or THETA_MAX,
         discount=arguments.discount,
         max_iter=arguments.max_iter,
         tol=arguments.tol,
@@ -80,11 +83,11 @@ def fit_recordings(arguments: argparse.Namespace) -> int:
         "version": __version__,
         "command": shlex.join(["messirl", *arguments.words]),
     }
-    begin(arguments.out)
-    with beside(arguments.out / "fit.json") as part:
-        part.write_text(as_json(summary) + "\n", encoding="utf-8")
+    out = begin(arguments.out, ("fit.json", "policy.parquet"))
     left = np.concatenate([one.observations[:-1] for one in learnt])
     _write_policy(model, np.unique(left, axis=0), arguments.out / "policy.parquet")
+    out.write_summary("fit.json", summary)
+    out.remark()
     if arguments.json:
         print(as_json(summary))
     else:
@@ -103,7 +106,7 @@ def _method(arguments: argparse.Namespace) -> str:
     for wrong, what in (
         (method == "em", "--method em"),
         (arguments.entropy != "causal", f"--entropy {arguments.entropy}"),
-        (arguments.solver != "lbfgs", f"--solver {arguments.solver}"),
+        (arguments.solver == "paper", "--solver paper"),
         (arguments.ridge > 0, "--ridge"),
         (arguments.features is not None, "--features"),
     ):
@@ -151,24 +154,21 @@ def _recordings(source: str) -> tuple[list[Recording], dict[str, Any]]:
 
 
 def _columns(source: str, found: list[Recording]) -> dict[str, Any]:
-    """Further columns of a table, one value a trajectory."""
+    """Further columns of a table, one value per trajectory."""
     table = load_table(source)
-    first = np.concatenate([[0], np.cumsum([len(one) + 1 for one in found])])[:-1]
+    ids = as_whole(table.column("trajectory_id")).array().tolist()
+    first = {name: row for row, name in reversed(list(enumerate(ids)))}
+    start = np.array([first[name] for name in ids])
     out = {}
     for name in table.names:
         if name in ("trajectory_id", *OF_STEPS) or name.startswith(("o_", "a_")):
             continue
         values = table.column(name).array()
-        start = np.repeat(first, [len(one) + 1 for one in found])
         wrong = np.flatnonzero([a != b and not (a != a and b != b) for a, b in zip(values, values[start], strict=True)])
         if wrong.size:
-            raise InputError(
-                table.where,
-                f"{name} changes within a trajectory",
-                "give one value for all of its rows",
-                int(wrong[0]),
-            )
-        out[name] = values[first]
+            what = f"{name} changes within a trajectory"
+            raise table.error(what, "give one value for all of its rows", int(wrong[0]))
+        out[name] = values[[first[one.id] for one in found]]
     return out
 
 

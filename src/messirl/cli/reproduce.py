@@ -24,7 +24,7 @@ def add(made: Parser) -> None:
     made.add_argument(
         "--seed", type=seed, default=2000, help="seed of the first run (2000; lower ones were used for choosing)"
     )
-    made.add_argument("--jobs", type=count, default=os.cpu_count() or 1, help="processes (one a core)")
+    made.add_argument("--jobs", type=count, default=os.cpu_count() or 1, help="processes (one per core)")
     made.add_argument("--quick", action="store_true", help="fewer runs and points: a first look in two minutes")
     made.add_argument("--sensitivity", action="store_true", help="instead: every choice of ours halved and doubled")
     made.add_argument("--out", type=path, help="folder of the results (out/reproduction; with --quick out/quick)")
@@ -50,11 +50,11 @@ def run(arguments: argparse.Namespace) -> int:
     if not plan.tasks():
         raise ValueError("nothing to run: this domain does not have this figure (highway-far has only iterations)")
     if arguments.sensitivity:
-        with Progress("sensitivity") as progress:
+        with Progress("sensitivity", "parts") as progress:
             run_sensitivity(plan, progress)
         print(f"{plan.out / 'sensitivity.csv'}: every choice halved and doubled")
         return 0
-    with Progress("reproduction") as progress:
+    with Progress("reproduction", "parts") as progress:
         table, claims = reproduce(plan, progress)
     from messirl.report.reproduction import write_report
 

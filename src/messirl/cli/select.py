@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from messirl._defaults import AIM, CV, THETA_MAX
 from messirl.cli.common import Parser, count, not_negative, path, positive
 from messirl.cli.data import add_data
 
@@ -20,15 +21,15 @@ def add(made: Parser) -> None:
     group.add_argument(
         "--aim",
         choices=("imitation", "prediction"),
-        default="imitation",
+        default=AIM,
         help="imitation: never what may lose against no penalty; prediction: the best held-out score (imitation)",
     )
-    group.add_argument("--cv", type=count, default=5, metavar="K", help="folds; few experts go one by one (5)")
+    group.add_argument("--cv", type=count, default=CV, metavar="K", help=f"folds; few experts go one by one ({CV})")
     group.add_argument("--groups", metavar="COLUMN", help="hold out whole groups: a column of trajectory_meta")
     group.add_argument("--lambdas", type=_strengths, metavar="A,B,…", help="the strengths to choose from")
     group.add_argument("--nested", action="store_true", help="also an honest score of the whole procedure (slow)")
     group.add_argument("--bootstrap", type=count, metavar="N", help="95 %% intervals of θ from N resamples")
-    group.add_argument("--theta-max", type=positive, default=500.0, help="bound on every weight (500)")
+    group.add_argument("--theta-max", type=positive, default=THETA_MAX, help=f"bound on every weight ({THETA_MAX:g})")
     group.add_argument("--features", metavar="A,B,…", help="only these features (default: all)")
     made.add_argument("--out", type=path, default="out/select", help="folder of the results (out/select)")
     made.add_argument("--json", action="store_true", help="print select.json instead of a summary")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from messirl.cli.common import Parser, as_json, model_file, one_line, path
+from messirl._numbers import significant
+from messirl.cli.common import Parser, as_json, model_file, note, one_line, path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-VALUES_SHOWN = 8
-
 
 DESCRIPTION = (
     "What a problem folder holds (states, moves, features, trajectories, the columns to filter by) or what "
@@ -25,6 +23,7 @@ def add(made: Parser) -> None:
     made.add_argument(
         "--picture", type=path, metavar="FILE", help="also draw how often a state of the folder is visited (.png, .svg)"
     )
+    made.add_argument("--force", action="store_true", help="replace the file of --picture if it is there already")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -35,15 +34,26 @@ def run(arguments: argparse.Namespace) -> int:
 
         if arguments.picture is not None:
             raise ValueError("--picture is for a folder; messirl fit draws the pictures of a model into its report")
+        from messirl.cli.results import out_of_date
+
         found = _model(load(model_file(arguments.path)))
+        for name in out_of_date(arguments.path if arguments.path.is_dir() else arguments.path.parent):
+            note(f"{name} beside the model is of an earlier command, and of another model than this one")
     else:
         from messirl.io.folder import read_problem
 
         problem = read_problem(arguments.path)
         found = _problem(problem)
+        if arguments.json:
+            found["notes"] = problem.notes
+        else:
+            for text in problem.notes:
+                note(text)
         if arguments.picture is not None:
             from messirl.cli.picture import draw_visits
 
+            if arguments.picture.is_file() and not arguments.force:
+                raise ValueError(f"--picture {arguments.picture} is there already: give another name, or --force")
             draw_visits(problem, arguments.picture)
     print(as_json(found) if arguments.json else _text(found))
     return 0
@@ -66,30 +76,20 @@ def _mdp(mdp: Any) -> dict[str, Any]:
 def _problem(problem: Any) -> dict[str, Any]:
     import numpy as np
 
+    from messirl.io.values import most_frequent
+
     some = problem.trajectories
     lengths = some.lengths
     out = _mdp(problem.mdp) | {
         "trajectories": len(some),
-        "states a trajectory": "none"
+        "states per trajectory": "none"
         if len(some) == 0
         else f"{lengths.min()} to {lengths.max()}, median {np.median(lengths):g}",
         "with actions": some.actions is not None,
         "goals": 0 if some.goals is None else int(np.unique(some.goals).size),
         "coordinates": problem.xy is not None,
     }
-    return out | {"columns of trajectory_meta": {name: _column(values) for name, values in problem.meta.items()}}
-
-
-def _column(column: Any) -> str:
-    """What to filter by: the most frequent values, or the range of many numbers."""
-    import numpy as np
-
-    values, often = np.unique(column.astype(str), return_counts=True)
-    if values.size > VALUES_SHOWN and column.dtype.kind in "if":
-        return f"{np.nanmin(column):g} to {np.nanmax(column):g}, {values.size} different values"
-    order = np.argsort(-often, kind="stable")[:VALUES_SHOWN]
-    more = f" and {values.size - VALUES_SHOWN} more" if values.size > VALUES_SHOWN else ""
-    return ", ".join(f"{values[i]} ({often[i]})" for i in order) + more
+    return out | {"columns of trajectory_meta": {name: most_frequent(values) for name, values in problem.meta.items()}}
 
 
 def _model(model: Any) -> dict[str, Any]:
@@ -108,6 +108,9 @@ def _model(model: Any) -> dict[str, Any]:
 
 def _text(found: dict[str, Any], indent: str = "") -> str:
     lines = []
+    if all(isinstance(value, float) for value in found.values()):  # a column of numbers
+        found = dict(zip(found, significant(found.values(), 6), strict=True))
+        return "\n".join(f"{indent}{one_line(key):<{max(map(len, found)) + 2}}{text}" for key, text in found.items())
     width = max(len(one_line(key)) for key in found) + 2
     for key, value in found.items():
         if isinstance(value, dict):

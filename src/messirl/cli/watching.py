@@ -11,12 +11,12 @@ from messirl.report.progress import Progress
 
 def watched(model: Any, max_iter: int, *data: Any) -> list[str]:
     """Fit the model; its remarks are said, and returned."""
-    with Progress("fit") as progress, warnings.catch_warnings(record=True) as heard:
+    with Progress("fit", "iterations", at_most=True) as progress, warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         model.callback = lambda state: progress(state["iteration"], max_iter)
         model.fit(*data)
     model.callback = None
-    notes = remarks(heard)
+    notes = [*remarks(heard), *getattr(model, "remarks_", ())]
     for text in notes:
         note(text)
     return notes

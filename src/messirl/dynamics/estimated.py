@@ -97,7 +97,7 @@ def estimate_mdp(
     deterministic: bool = True,
     unseen: str = "terminal",
     thin: int = 5,
-    discount: float = 0.95,
+    discount: float,
     horizon: int | None = None,
     terminal: npt.ArrayLike | None = None,
     start: npt.ArrayLike | None = None,

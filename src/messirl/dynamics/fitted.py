@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
+from messirl._defaults import LAMBDA0, MAX_ITER, THETA_MAX, TOL
 from messirl.dynamics.averagers import AveragerModel, is_averager
 from messirl.dynamics.importance import ImportanceObjective, log_behaviour
 from messirl.dynamics.moves import whole
@@ -38,7 +39,8 @@ from messirl.optimise import lbfgs
 from messirl.planning import Planner, soft_values
 from messirl.planning.sampling import random_source
 from messirl.problem.mdp import Floats
-from messirl.similarity import RBF, similarity_penalty
+from messirl.problem.units import spread_of
+from messirl.similarity import DEFAULT, similarity_penalty
 
 COUNTS = ("model", "importance")
 FEW = 2.0  # effective trajectories below which importance weights say nothing
@@ -65,15 +67,15 @@ class FittedMESSI(BaseEstimator):  # type: ignore[misc]  # scikit-learn carries 
         features: FeatureMap,
         *,
         regressor: Any = None,
-        similarity: Any = RBF("median", standardise=True),  # noqa: B008  (frozen)
-        lambda0: float = 0.05,
-        theta_max: float = 500.0,
-        discount: float = 0.95,
+        similarity: Any = DEFAULT,
+        lambda0: float = LAMBDA0,
+        theta_max: float = THETA_MAX,
+        discount: float,
         n_actions: int | None = None,
         counts: str = "model",
         classifier: Any = None,
-        max_iter: int = 100,
-        tol: float = 1e-6,
+        max_iter: int = MAX_ITER,
+        tol: float = TOL,
         max_backups: int = 2000,
         backup_tol: float = 1e-8,
         random_state: Any = 0,
@@ -120,13 +122,13 @@ class FittedMESSI(BaseEstimator):  # type: ignore[misc]  # scikit-learn carries 
         if self.counts == "importance":
             objective = self._importance(samples, counts, target, quadratic)
 
-        scale = max(1.0, float(np.abs(target).max()))
         result = lbfgs(
             objective,
             np.zeros(table.shape[1]),
             bound=float(self.theta_max),
             max_iter=self.max_iter,
-            tol=self.tol * scale,
+            tol=float(self.tol),
+            unit=spread_of(table),
             callback=self.callback,
         )
         self.n_features_in_ = samples.points.shape[1]

@@ -14,8 +14,9 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from messirl.estimators.policies import GoalPolicies
-from messirl.objective import Objective
-from messirl.optimise import Result, lbfgs, paper
+from messirl.estimators.standing import Standing, held_by_box, held_by_penalty, numbers_of, some_features
+from messirl.objective import Objective, check_start
+from messirl.optimise import EDGE, ROUNDING, UNSETTLED, Result, lbfgs, paper
 from messirl.planning import log_likelihood, sample, soft_policy
 from messirl.planning.api import check_entropy, check_goal, policy_where_met
 from messirl.planning.feasible import feasible_theta
@@ -26,6 +27,7 @@ from messirl.planning.sampling import random_source
 from messirl.problem.counts import check_trajectories, feature_counts
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Ints, Trajectories
+from messirl.problem.units import feature_spread
 
 SOLVERS = ("lbfgs", "paper")
 NAMES_SHOWN = 6
@@ -100,6 +102,7 @@ class IRLEstimator(BaseEstimator):
         if unlabelled is None:
             return expert, feature_counts(mdp, expert)
         check_trajectories(mdp, unlabelled, "unlabelled")
+        check_start(mdp, unlabelled, "unlabelled")
         if len(unlabelled) == 0:
             raise ValueError("unlabelled is empty: pass None to fit without unlabelled trajectories")
         if (expert.goals is None) != (unlabelled.goals is None):
@@ -130,11 +133,25 @@ class IRLEstimator(BaseEstimator):
             return theta
         found = feasible_theta(mdp, self._bound, objective.planner.live())
         if found is None or not np.isfinite(objective(found).value):
-            raise ValueError(
-                "no theta was found for which the model has finite values: with discount=1 every step on a cycle must "
-                "be able to cost something; add a constant feature, a discount below 1, or raise theta_max"
-            )
+            raise ValueError(self._no_start(mdp, objective))
         return found
+
+    def _no_start(self, mdp: MDP, objective: Objective) -> str:
+        """Why no θ in the box gives finite values: the units of the features, or the features themselves."""
+        wanted = None if self._bound == np.inf else feasible_theta(mdp, np.inf, objective.planner.live())
+        if wanted is not None and np.isfinite(objective(wanted).value):
+            unit, large = feature_spread(mdp), np.flatnonzero(np.abs(wanted) > self._bound)
+            first = int(large[np.argmax(np.abs(wanted[large]))]) if large.size else int(np.argmax(np.abs(wanted)))
+            return (
+                f"with theta_max={self._bound:g} no step can cost enough for the values to be finite (discount=1): it "
+                f"takes a weight of {wanted[first]:.3g} on {mdp.feature_label(first)}, whose values spread by "
+                f"{unit[first]:.2g}. Give that feature in a smaller unit, so that its values are larger, or raise "
+                "theta_max"
+            )
+        return (
+            "no theta was found for which the model has finite values: with discount=1 every step on a cycle must be "
+            "able to cost something; add a constant feature, or use a discount below 1"
+        )
 
     def _no_value_at(self, theta: Floats, mdp: MDP, objective: Objective) -> str:
         """Which features to make more negative, judged by a θ that works."""
@@ -151,18 +168,16 @@ class IRLEstimator(BaseEstimator):
         )
 
     def _optimise(self, objective: Objective, theta: Floats, max_iter: int) -> Result:
-        tol = self.tol * objective.scale
+        shared: dict[str, Any] = {
+            "bound": self._bound,
+            "max_iter": max_iter,
+            "tol": float(self.tol),
+            "unit": objective.unit,
+            "callback": self.callback,
+        }
         if self.solver == "paper":
-            return paper(
-                objective,
-                theta,
-                bound=self._bound,
-                max_iter=max_iter,
-                step_size=float(self.step_size),
-                tol=tol,
-                callback=self.callback,
-            )
-        return lbfgs(objective, theta, bound=self._bound, max_iter=max_iter, tol=tol, callback=self.callback)
+            return paper(objective, theta, step_size=float(self.step_size), **shared)
+        return lbfgs(objective, theta, **shared)
 
     def _finish(
         self, mdp: MDP, expert: Trajectories, objective: Objective, theta_start: Floats, result: Result
@@ -174,7 +189,7 @@ class IRLEstimator(BaseEstimator):
         self.reward_ = mdp.reward(result.theta)
         self.feature_counts_ = result.point.expected_counts
         self.visitation_ = result.point.visitation
-        self.objective_ = float(result.point.value)
+        self.objective_ = float(result.history.objective[-1])
         self.history_ = result.history
         self.n_iter_ = int(result.history.iteration[-1])
         self.converged_ = result.converged
@@ -189,15 +204,61 @@ class IRLEstimator(BaseEstimator):
             self.start_ = start
             self.goals_ = None
         self._set_policy()
+        unidentified = self._unidentified(mdp, expert)
+        self.standing_ = self._standing(objective, result, unidentified)
         if not result.converged:
+            warnings.warn(self._not_converged(result), ConvergenceWarning, stacklevel=3)
+        if len(unidentified):
             warnings.warn(
-                f"{type(self).__name__} did not converge: {result.reason}, with a projected gradient of "
-                f"{result.gradient_norm:.2g} where tol asks for {self.tol * objective.scale:.2g}",
-                ConvergenceWarning,
+                f"theta is determined only up to {len(unidentified)} direction(s) among the features "
+                f"{some_features(mdp, self.standing_.unidentified)}: no trajectory tells them apart. Policies, "
+                "objectives and scores mean what they say; these weights on their own do not",
+                IdentifiabilityWarning,
                 stacklevel=3,
             )
-        self._warn_unidentified(mdp, expert)
         return self
+
+    @property
+    def remarks_(self) -> list[str]:
+        """Which weights the box or the penalty holds, and what to do about it, in sentences."""
+        self._fitted()
+        return list(self.standing_.remarks(self.mdp_, self.theta_))
+
+    def _standing(self, objective: Objective, result: Result, unidentified: Floats) -> Standing:
+        theta, point = result.theta, result.point
+        penalty: tuple[int, ...] = ()
+        if objective.quadratic is not None:
+            pull = objective.quadratic @ theta
+            penalty = held_by_penalty(pull, self._gap(objective), objective.unit)
+        loose = not result.converged and result.reason in (EDGE, UNSETTLED, ROUNDING)
+        return Standing(
+            box=held_by_box(theta, point.gradient, self._bound),
+            penalty=penalty,
+            unidentified=numbers_of(np.abs(unidentified).max(axis=0, initial=0.0) > 0),
+            unsettled=numbers_of(result.move > self.tol) if loose else (),
+        )
+
+    def _gap(self, objective: Objective) -> Floats:
+        """How far the expert's counts are from those of a model that knows nothing, or of the start."""
+        nothing = objective(np.zeros(objective.mdp.n_features))
+        if not np.isfinite(nothing.value):
+            nothing = objective(self.theta_init_)
+        return np.asarray(objective.target - nothing.expected_counts)
+
+    def _not_converged(self, result: Result) -> str:
+        worst = int(np.argmax(result.move))
+        said = (
+            f"{type(self).__name__} did not converge: {result.reason}. With a projected gradient of "
+            f"{result.gradient_norm:.2g} the weight of {self.mdp_.feature_label(worst)} would still move by "
+            f"{result.move[worst]:.2g} of its size or its unit, where tol asks for {self.tol:.2g}"
+        )
+        loose = self.standing_.unsettled
+        if not loose:
+            return said
+        return (
+            f"{said}. Not settled: {some_features(self.mdp_, loose)}. Hardly anything in the data holds them: add a "
+            "penalty, or trajectories that say more about them"
+        )
 
     def _set_policy(self) -> None:
         if self.goals_ is not None:
@@ -210,23 +271,13 @@ class IRLEstimator(BaseEstimator):
             return soft_policy(self.mdp_, self.reward_, self.entropy)
         return policy_where_met(self.mdp_, self.reward_, self.start_)
 
-    def _warn_unidentified(self, mdp: MDP, expert: Trajectories) -> None:
+    def _unidentified(self, mdp: MDP, expert: Trajectories) -> Floats:
+        """A basis (k, d) of the directions of θ that nothing identifies; found once for an MDP and its starts."""
         start = None if self.goals_ is not None else self.start_
         key = "unidentified " + self.entropy + (repr(np.flatnonzero(start).tobytes()) if start is not None else "")
         if self.goals_ is not None:
             key += repr(self.goals_.tobytes())
-        basis = mdp.memo(key, lambda: unidentified(mdp, start, expert.goals, noncausal=self.entropy == "noncausal"))
-        if len(basis) == 0:
-            return
-        touched = np.flatnonzero(np.abs(basis).max(axis=0) > 0)
-        names = ", ".join(mdp.feature_label(int(j)) for j in touched[:NAMES_SHOWN])
-        more = f" and {touched.size - NAMES_SHOWN} more" if touched.size > NAMES_SHOWN else ""
-        warnings.warn(
-            f"theta is determined only up to {len(basis)} direction(s) among the features {names}{more}: no trajectory "
-            "tells them apart. Policies, objectives and scores mean what they say; these weights on their own do not",
-            IdentifiabilityWarning,
-            stacklevel=4,
-        )
+        return mdp.memo(key, lambda: unidentified(mdp, start, expert.goals, noncausal=self.entropy == "noncausal"))
 
     # -- using --------------------------------------------------------------------------------------------------
 

@@ -85,6 +85,32 @@ def uniform_score(mdp: MDP, trajectories: Trajectories) -> float:
     return float(log_likelihood(mdp, uniform_policy(mdp, trajectories), trajectories).sum() / max(steps, 1))
 
 
+def below_chance(model: IRLEstimator, expert: Trajectories) -> str | None:
+    """Why a fit scores lower on its own experts than the policy that takes every allowed action alike, if it does."""
+    mdp, own, chance = model.mdp_, model.score(expert), uniform_score(model.mdp_, expert)
+    if own >= chance:
+        return None
+    reasons = []
+    if not model.converged_:
+        reasons.append("the fit did not converge")
+    if mdp.discount < 1.0:
+        reasons.append(
+            f"the fit matches counts discounted by {mdp.discount:g} a step, and the score does not discount, so that "
+            "late steps hardly entered the fit"
+        )
+    if not mdp.deterministic:
+        reasons.append("moves are random, and the counts of few trajectories hold their luck")
+    if model.quadratic_ is not None:
+        reasons.append("the penalty keeps the model from following the experts")
+    if model.standing_.box:
+        reasons.append("theta_max holds some weights")
+    why = "; ".join(reasons) or "matching counts is not the same as predicting steps"
+    return (
+        f"on the trajectories it was fitted to, the model scores {own:.4f} a step, below the {chance:.4f} of a policy "
+        f"that takes every allowed action alike: {why}"
+    )
+
+
 def uniform_policy(mdp: MDP, trajectories: Trajectories) -> Any:
     """Every allowed action alike: as `policy_`, a mapping where the trajectories have goals."""
     alike: Floats = mdp.allowed / np.maximum(mdp.allowed.sum(axis=1, keepdims=True), 1)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.lib.recfunctions as rfn
 from scipy.special import softmax
 
+from messirl._defaults import EM_SOLVER, ENTROPY, MAX_ITER, STEP_SIZE, STEPS_PER_ROUND, THETA_MAX, TOL
 from messirl.estimators.base import IRLEstimator
 from messirl.objective import Objective
 from messirl.optimise import Result
@@ -24,20 +25,20 @@ from messirl.problem.trajectories import Trajectories
 class EMMaxEnt(IRLEstimator):
     """EM-MaxEnt with η = `steps_per_round` iterations of the solver between two E-steps, `max_iter` in all.
 
-    The default solver is the paper's: fixed gradient steps. `weights_` are the weights of the last E-step over the
-    trajectories, experts first; `history_` also has the effective sample size 1/Σ w².
+    The default solver is the paper's: fixed gradient steps. `weights_` are the weights of the last E-step over
+    the trajectories, experts first; `history_` also has the effective sample size 1/Σ w².
     """
 
     def __init__(
         self,
         *,
-        steps_per_round: int = 1,
-        theta_max: float | None = 500.0,
-        entropy: str = "causal",
-        solver: str = "paper",
-        step_size: float = 1.0,
-        max_iter: int = 100,
-        tol: float = 1e-6,
+        steps_per_round: int = STEPS_PER_ROUND,
+        theta_max: float | None = THETA_MAX,
+        entropy: str = ENTROPY,
+        solver: str = EM_SOLVER,
+        step_size: float = STEP_SIZE,
+        max_iter: int = MAX_ITER,
+        tol: float = TOL,
         theta_init: Any = None,
         random_state: Any = None,
         callback: Any = None,
@@ -70,14 +71,16 @@ class EMMaxEnt(IRLEstimator):
             result = self._round(objective, theta, min(int(eta), self.max_iter - done), done)
             steps = int(result.history.iteration[-1])
             parts.append(_rows(result, done, 1.0 / float(weights @ weights), keep_first=not parts))
+            moved = np.abs(result.theta - theta) / np.maximum(np.abs(result.theta), 1.0 / objective.unit)
+            settled = result.converged and bool(moved.max() <= self.tol)  # by new weights too
             done, theta = done + steps, result.theta
-            if steps == 0 or result.stopped:  # nothing left to gain with these weights, or asked to stop
+            if settled or steps == 0 or result.stopped:
                 break
         self.weights_ = weights
         self.effective_sample_size_ = 1.0 / float(weights @ weights)
         history = np.concatenate(parts).view(np.recarray)
         reason = f"all {done} steps were taken" if done == self.max_iter and not result.stopped else result.reason
-        final = replace(result, history=history, reason=reason)
+        final = replace(result, history=history, reason=reason, converged=settled)
         return self._finish(mdp, everyone, objective, theta_start, final)
 
     def _round(self, objective: Objective, theta: Floats, steps: int, done: int) -> Result:

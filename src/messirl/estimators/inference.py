@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import chi2, norm
 
+from messirl._numbers import probability, significant
 from messirl.estimators.base import IRLEstimator
 from messirl.objective import Objective
 from messirl.planning.curvature import value_gradients
@@ -81,18 +82,25 @@ class EstimationTable:
         }
 
     def __str__(self) -> str:
-        width = max(7, *(len(name) for name in self.names))
-        head = f"{'feature':<{width}}  estimate   std err        t   robust se  robust t        p"
-        lines = [
-            f"{row['name']:<{width}}  {row['estimate']:8.4f}  {row['std_error']:8.4f} {row['t']:8.2f}"
-            f"    {row['robust_std_error']:8.4f}  {row['robust_t']:8.2f}  {row['p']:7.4f}"
-            for row in self.rows()
-        ]
+        names = ["feature", *self.names]
+        columns = {
+            "estimate": significant(self.estimate),
+            "std err": significant(self.std_error),
+            "t": significant(self.t),
+            "robust se": significant(self.robust_std_error),
+            "robust t": significant(self.robust_t),
+            "p": [probability(value) for value in self.p],
+        }
+        width = max(map(len, names))
+        lines = [f"{name:<{width}}" for name in names]
+        for head, texts in columns.items():
+            wide = max(8, *(len(text) for text in (head, *texts)))
+            lines = [f"{line}  {text:>{wide}}" for line, text in zip(lines, [head, *texts], strict=True)]
         foot = (
             f"log-likelihood {self.log_likelihood:.3f}, AIC {self.aic:.3f}, BIC {self.bic:.3f}, "
             f"{self.n_trajectories} trajectories, {self.n_steps} steps, {self.n_parameters} parameters"
         )
-        return "\n".join([head, *lines, foot])
+        return "\n".join([*lines, foot])
 
 
 def estimation_table(model: IRLEstimator, expert: Trajectories) -> EstimationTable:
@@ -102,7 +110,8 @@ def estimation_table(model: IRLEstimator, expert: Trajectories) -> EstimationTab
     if n < 2:
         raise ValueError("standard errors need at least two expert trajectories")
     objective = Objective.from_trajectories(mdp, expert, model.entropy, model.quadratic_)
-    if np.abs(objective(theta).expected_counts - model.feature_counts_).max() > 1e-6 * objective.scale:
+    gap = np.abs(objective(theta).expected_counts - model.feature_counts_)
+    if np.any(gap > 1e-6 * (objective.unit + np.abs(model.feature_counts_))):
         raise ValueError("these are not the trajectories the model was fitted to: give the same expert (unweighted)")
     counts = feature_counts(mdp, expert)
     scores = counts - (value_gradients(mdp, theta, model.entropy, expert) if mdp.start is None else 0.0)

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from messirl._defaults import ENTROPY, MAX_ITER, RIDGE, SOLVER, STEP_SIZE, THETA_MAX, TOL
 from messirl.estimators.base import IRLEstimator, number
 from messirl.objective import Objective
 from messirl.problem.mdp import MDP, Floats
@@ -28,14 +29,14 @@ class MaxEntIRL(IRLEstimator):
     def __init__(
         self,
         *,
-        ridge: float = 0.0,
+        ridge: float = RIDGE,
         standardise: bool = False,
-        theta_max: float | None = 500.0,
-        entropy: str = "causal",
-        solver: str = "lbfgs",
-        step_size: float = 1.0,
-        max_iter: int = 100,
-        tol: float = 1e-6,
+        theta_max: float | None = THETA_MAX,
+        entropy: str = ENTROPY,
+        solver: str = SOLVER,
+        step_size: float = STEP_SIZE,
+        max_iter: int = MAX_ITER,
+        tol: float = TOL,
         theta_init: Any = None,
         random_state: Any = None,
         callback: Any = None,

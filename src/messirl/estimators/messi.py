@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
 import numpy.typing as npt
 
+from messirl._defaults import ENTROPY, LAMBDA0, MAX_ITER, SOLVER, STEP_SIZE, THETA_MAX, TOL
 from messirl.estimators.base import IRLEstimator, number
 from messirl.objective import Objective
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
-from messirl.similarity import RBF, similarity_penalty
+from messirl.similarity import DEFAULT, similarity_penalty
 
 
 class MESSI(IRLEstimator):
     """Maximum entropy semi-supervised inverse reinforcement learning.
 
     similarity : RBF, Exponential, CompleteGraph, Precomputed, or a callable (trajectories, counts) → matrix over all
-        trajectories, experts first; None is RBF(5.0), the paper's
+        trajectories, experts first; the default is an RBF of the median width on standardised counts
     lambda0 : weight of the pairwise penalty; the objective has λ = λ0/θ_max
     theta_max : bound on ‖θ‖∞
     entropy, solver, step_size, … : as in MaxEntIRL
@@ -25,15 +27,15 @@ class MESSI(IRLEstimator):
 
     def __init__(
         self,
-        similarity: Any = None,
+        similarity: Any = DEFAULT,
         *,
-        lambda0: float = 0.05,
-        theta_max: float = 500.0,
-        entropy: str = "causal",
-        solver: str = "lbfgs",
-        step_size: float = 1.0,
-        max_iter: int = 100,
-        tol: float = 1e-6,
+        lambda0: float = LAMBDA0,
+        theta_max: float = THETA_MAX,
+        entropy: str = ENTROPY,
+        solver: str = SOLVER,
+        step_size: float = STEP_SIZE,
+        max_iter: int = MAX_ITER,
+        tol: float = TOL,
         theta_init: Any = None,
         random_state: Any = None,
         callback: Any = None,
@@ -56,7 +58,9 @@ class MESSI(IRLEstimator):
         self._check_arguments()
         weight = number("lambda0", self.lambda0, least=0.0) / number("theta_max", self.theta_max, above=0.0)
         everyone, counts = self._read(mdp, expert, unlabelled)
-        penalty = similarity_penalty(RBF(5.0) if self.similarity is None else self.similarity, everyone, counts)
+        similarity = DEFAULT if self.similarity is None else self.similarity
+        alone = len(everyone) == 1  # no pair, no penalty
+        penalty = np.zeros((mdp.n_features,) * 2) if alone else similarity_penalty(similarity, everyone, counts)
         objective = Objective.from_trajectories(
             mdp,
             expert,

@@ -22,6 +22,7 @@ from messirl.estimators.base import IRLEstimator
 from messirl.estimators.em import EMMaxEnt
 from messirl.estimators.maxent import MaxEntIRL
 from messirl.estimators.messi import MESSI
+from messirl.estimators.standing import Standing
 from messirl.optimise import HISTORY
 from messirl.problem.files import beside
 from messirl.problem.mdp import MDP
@@ -61,6 +62,7 @@ def save(estimator: IRLEstimator, path: str | os.PathLike[str]) -> None:
         "estimator": type(estimator).__name__,
         "parameters": {k: _describe(k, v, arrays) for k, v in estimator.get_params(deep=False).items()},
         "fitted": {name: _plain(getattr(estimator, name)) for name in NUMBERS},
+        "standing": vars(estimator.standing_),
         "mdp": _describe_mdp(estimator.mdp_, arrays),
     }
     for name in (*ARRAYS, *OPTIONAL_ARRAYS):
@@ -100,6 +102,8 @@ def _restored(described: dict[str, Any], arrays: dict[str, Any]) -> IRLEstimator
     estimator.n_features_in_ = mdp.n_features
     for name in NUMBERS:
         setattr(estimator, name, described["fitted"][name])
+    held = described.get("standing", {})
+    estimator.standing_ = Standing(**{kind: tuple(int(j) for j in which) for kind, which in held.items()})
     for name in ARRAYS:
         setattr(estimator, name, arrays[name])
     for name in OPTIONAL_ARRAYS:

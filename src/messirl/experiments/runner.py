@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from messirl.experiments.store import Origin, Store
 from messirl.experiments.trials import run_trials, trials
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+QUIET = "ignore:resource_tracker:UserWarning"  # it tidies up after a program ended by force, and need not say so
+PATIENCE = 1.0  # seconds that a worker has to stop
 
 
 @dataclass(frozen=True)
@@ -63,13 +66,38 @@ def do(task: Task) -> list[dict[str, Any]]:
     return [{**place, **row} for row in run_trials(trials(task.figure, task.setting), task.setting, scene)]
 
 
+class _Stop:
+    """A worker told to stop does so at once, but what it is writing it writes to the end."""
+
+    def __init__(self) -> None:
+        self.told = self.writing = False
+
+    def __call__(self, number: int, frame: object) -> None:
+        self.told = True
+        self.leave()
+
+    def leave(self) -> None:
+        if self.told and not self.writing:
+            os._exit(1)
+
+
+_stop = _Stop()
+
+
 def _work(task: Task, folder: Path, origin: Origin) -> str:
-    Store(folder, origin).put(task.key, do(task))
+    rows = do(task)
+    _stop.writing = True
+    try:
+        Store(folder, origin).put(task.key, rows)
+    finally:
+        _stop.writing = False
+        _stop.leave()
     return task.key
 
 
 def _begin_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
+    signal.signal(signal.SIGTERM, _stop)
     parent = multiprocessing.parent_process()
 
     def end_with_parent() -> None:
@@ -98,6 +126,16 @@ def _interrupt_later() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
+def _end(workers: list[Any]) -> None:
+    """Tell the workers to stop, and end those that do not."""
+    for worker in workers:
+        worker.terminate()
+    until = time.monotonic() + PATIENCE
+    for worker in workers:
+        worker.join(max(until - time.monotonic(), 0.0))
+        worker.kill()
+
+
 def run(store: Store, todo: list[Task], jobs: int, progress: Callable[[int, int], None]) -> None:
     """Do the tasks that the store does not have yet, `jobs` at a time; `progress(done, all)` after each."""
     left = [task for task in todo if not store.has(task.key)]
@@ -111,9 +149,12 @@ def run(store: Store, todo: list[Task], jobs: int, progress: Callable[[int, int]
             done += 1
             progress(done, len(todo))
         return
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))  # the workers are the parallelism
+    told = dict.fromkeys(THREADS, "1")  # the workers are the parallelism
+    told["PYTHONWARNINGS"] = ",".join([*filter(None, [os.environ.get("PYTHONWARNINGS")]), QUIET])
+    before = {name: os.environ.get(name) for name in told}
+    os.environ.update(told)
     context = multiprocessing.get_context("spawn")
+    others = multiprocessing.active_children()
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin_worker)
     try:
         waiting = iter(left)
@@ -130,6 +171,9 @@ def run(store: Store, todo: list[Task], jobs: int, progress: Callable[[int, int]
                 following = next(waiting, None)
                 if following is not None:
                     running.add(pool.submit(_work, following, store.folder, store.origin))
+    except KeyboardInterrupt:  # nobody waits for work of half a minute; what is finished is in the store
+        _end([worker for worker in multiprocessing.active_children() if worker not in others])
+        raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
         for name, value in before.items():

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-import re
+import warnings
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from messirl.io.checks import ANY, Faults, Ids
+from messirl.io.checks import ANY, LIMIT, Faults, Ids
 from messirl.io.errors import InputError
-from messirl.io.parts import Edges, States, read_edges, read_meta, read_states, read_steps
+from messirl.io.parts import Edges, States, Steps, read_edges, read_meta, read_states, read_steps
 from messirl.io.problem import Problem
 from messirl.io.settings import Settings
 from messirl.io.tables import Array, Table, load_table
-from messirl.problem.counts import check_trajectories
+from messirl.problem.faults import ENDLESS, Fault, start_faults, trajectory_faults
 from messirl.problem.mdp import MDP, Floats
+from messirl.problem.moves import entry_keys
 from messirl.problem.trajectories import Ints, Trajectories
 
 DENSE = 50_000_000  # entries of a table of features that is kept dense
@@ -26,7 +28,10 @@ DENSE = 50_000_000  # entries of a table of features that is kept dense
 def problem_from_tables(
     states: Any, edges: Any, trajectories: Any, meta: Any = None, *, discount: float, horizon: int | None = None
 ) -> Problem:
-    """A problem from tables: paths of CSV or Parquet files, data frames, Arrow tables, mappings of columns."""
+    """A problem from tables: paths of CSV or Parquet files, data frames, Arrow tables, mappings of columns.
+
+    What was interpreted (another separator, decimal commas, steps from 1, rows out of order) is in its `notes`.
+    """
     sources = {"states": states, "edges": edges, "trajectories": trajectories, "trajectory_meta": meta}
     tables = {
         name: load_table(source, None if isinstance(source, str | os.PathLike) else name)
@@ -42,6 +47,8 @@ def read_trajectories(source: Any, problem: Problem | MDP | None = None) -> tupl
     """Trajectories and what they are called, from a table `trajectory_id`, `step`, `state`, optionally `action`.
 
     problem : what the states and actions belong to; without it they must be numbered and nothing else is checked
+
+    What was interpreted (another separator, steps from 1, rows out of order) is a UserWarning.
     """
     faults, table = Faults(), load_table(source, None if isinstance(source, str | os.PathLike) else "trajectories")
     mdp = problem.mdp if isinstance(problem, Problem) else problem
@@ -54,7 +61,9 @@ def read_trajectories(source: Any, problem: Problem | MDP | None = None) -> tupl
     assert steps is not None, "what is wrong was raised"
     trajectories = Trajectories(steps.states, steps.offsets, steps.actions)
     if mdp is not None:
-        _check_fit(faults, mdp, trajectories, table.where)
+        _check_fit(faults, mdp, trajectories, table, steps, (states, actions))
+    for note in (*table.notes, *faults.notes):
+        warnings.warn(note, UserWarning, stacklevel=2)
     return trajectories, _array(steps.ids)
 
 
@@ -82,13 +91,21 @@ def build(faults: Faults, tables: dict[str, Table], settings: Settings | None) -
         meta, goals = read_meta(faults, tables["trajectory_meta"], ids, states.ids)
     if faults.found or states.ids is None or edges is None or steps is None or settings is None:
         return None
+    if "goal" in steps.columns and goals is None:
+        where = tables["trajectories"].where
+        faults.notes.append(f"{where}: column 'goal' is kept, but not used; goals are read from trajectory_meta")
     mdp = faults.attempt(_mdp, states, states.ids, edges, settings, tables)
     if mdp is None:
         return None
     trajectories = Trajectories(steps.states, steps.offsets, steps.actions, goals)
-    _check_fit(faults, mdp, trajectories, tables["trajectories"].where)
+    _check_fit(faults, mdp, trajectories, tables["trajectories"], steps, (states.ids, edges.actions))
     called = _array(steps.ids)
     plain = called.dtype.kind == "i" and np.array_equal(called, np.arange(called.size))
+    at = _rows_of_moves(mdp, edges)
+    if at.size < edges.source.size:
+        n, where = edges.source.size - at.size, tables["edges"].where
+        rows = f"{n} rows leave" if n > 1 else "1 row leaves"
+        faults.notes.append(f"{where}: {rows} a terminal state or {'have' if n > 1 else 'has'} probability 0: not used")
     return Problem(
         mdp,
         trajectories,
@@ -98,7 +115,22 @@ def build(faults: Faults, tables: dict[str, Table], settings: Settings | None) -
         edges.actions.array(),
         states.xy,
         states.columns,
+        {name: values[at] for name, values in edges.columns.items()},
+        steps.columns,
+        all_notes(faults, tables),
     )
+
+
+def all_notes(faults: Faults, tables: dict[str, Table]) -> tuple[str, ...]:
+    """What was interpreted while tables were read, once each."""
+    return tuple(dict.fromkeys([*(note for table in tables.values() for note in table.notes), *faults.notes]))
+
+
+def _rows_of_moves(mdp: MDP, edges: Edges) -> Ints:
+    """The row of the table of edges for every move of the MDP, in the order of `mdp.transitions`."""
+    keys = (edges.source * mdp.n_actions + edges.action) * mdp.n_states + edges.target
+    order = np.argsort(keys, kind="stable")
+    return np.asarray(order[np.searchsorted(keys[order], entry_keys(mdp))])
 
 
 def _given_actions(edges: Table | None, settings: Settings | None) -> Ids | None:
@@ -173,29 +205,45 @@ def _step_features(states: States, edges: Edges, choice: Ints, size: tuple[int, 
     return sp.csr_array((expected.ravel(), (np.repeat(rows, d), column)), shape=(n_rows, d))
 
 
-def _check_fit(faults: Faults, mdp: MDP, trajectories: Trajectories, where: str) -> None:
-    """What `check_trajectories` refuses, with the file and the row.
+def _check_fit(
+    faults: Faults, mdp: MDP, trajectories: Trajectories, table: Table, steps: Steps, called: tuple[Ids, Ids]
+) -> None:
+    """Every fault between trajectories and MDP, with the labels and the rows of the table.
 
-    Where a trajectory may end when discount = 1 is a matter of what is fitted to it: whoever only reads may still mark
-    terminal states, give goals or a horizon, so this alone does not stop the reading.
+    Where a trajectory may end when discount = 1, and whether `start` allows for where it begins, is a matter of what is
+    fitted to it: whoever only reads may still mark terminal states, give goals, a horizon or another start, so these
+    alone do not stop the reading.
     """
-    error = _refusal(mdp, trajectories, where)
-    if error is not None and (faults.collect or _refusal(mdp.replace(discount=0.5), trajectories, where)):
-        faults.add(error)
+    found = trajectory_faults(mdp, trajectories)
+    if not faults.collect:
+        first = next((fault for fault in found if fault.kind != ENDLESS), None)
+        if first is not None:
+            faults.add(_located(first, trajectories, table, steps, called))
+        return
+    often: Counter[str] = Counter()
+    remedies: dict[str, str] = {}
+    for fault in (*found, *start_faults(mdp, trajectories)):
+        often[fault.kind] += 1
+        remedies[fault.kind] = fault.remedy
+        if often[fault.kind] <= LIMIT:
+            faults.add(_located(fault, trajectories, table, steps, called))
+    for kind, n in often.items():
+        if n > LIMIT:
+            faults.add(table.error(f"… and {n - LIMIT} more of this kind ({kind})", remedies[kind]))
 
 
-def _refusal(mdp: MDP, trajectories: Trajectories, where: str) -> InputError | None:
-    try:
-        check_trajectories(mdp, trajectories, where)
-    except ValueError as error:
-        message = str(error).removeprefix(f"{where}: ")
-        place = re.match(r"trajectory (\d+)(?:, step (\d+))?", message)
-        row = None
-        if place:
-            i, step = int(place[1]), place[2]
-            row = int(trajectories.offsets[i] + int(step) if step else trajectories.offsets[i + 1] - 1)
-        return InputError(where, message, "correct the trajectory, or the states and edges", row)
-    return None
+def _located(
+    fault: Fault, trajectories: Trajectories, table: Table, steps: Steps, called: tuple[Ids, Ids]
+) -> InputError:
+    """A fault in the words of the table: its labels, its row, its way to count steps."""
+    states, actions = called
+    what = fault.what(states.show, actions.show)
+    if fault.trajectory is None:
+        return table.error(what, fault.remedy)
+    i, step = fault.trajectory, fault.step
+    entry = int(trajectories.offsets[i + 1] - 1 if step is None else trajectories.offsets[i] + step)
+    place = fault.place(steps.ids.show(i), None if step is None else step + steps.first)
+    return table.error(f"{place}{what}", fault.remedy, int(steps.rows[entry]))
 
 
 def _array(ids: Ids) -> Array:

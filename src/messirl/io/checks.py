@@ -6,8 +6,9 @@ on after a fault returns a value that nobody may use; whoever puts a problem tog
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,25 +16,32 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from messirl._words import did_you_mean, meant
 from messirl.io.errors import InputError
-from messirl.io.tables import NUMBER, Array, Bools, Column, Table, floats, matches
+from messirl.io.tables import COMMA, NUMBER, SHOWN, Array, Bools, Column, Table, floats, matches
 from messirl.problem.mdp import Floats
 from messirl.problem.trajectories import Ints
 
 LIMIT = 20  # faults of one kind that are spelt out
 ANY = int(np.iinfo(np.int64).max)  # how many there are is not known
 SMALL_WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"  # whole numbers that surely fit 64 bits
+POINT_ZERO = r"^(0|-?[1-9][0-9]{0,17})\.0$"  # what pandas writes for whole numbers where one is missing
+YES_NO = r"^(?i:yes|no|true|false)$"
+NEEDED = {"trajectory_id": "id"}  # what a column that is needed may be called instead
+USED = {"prob": "probability", "p": "probability", "done": "terminal", "end": "terminal"}  # and one that may be there
+ALIKE = 0.8  # how alike the name of a column that is kept and one that is used must be for a note
 WRITE_WHOLE = "write whole numbers, without a decimal point (pandas: astype('Int64')), or labels of text"
 
 T = TypeVar("T")
 
 
 class Faults:
-    """What is wrong: raised at once, or collected."""
+    """What is wrong: raised at once, or collected; and notes of what was interpreted."""
 
     def __init__(self, *, collect: bool = False) -> None:
         self.collect = collect
         self.found: list[InputError] = []
+        self.notes: list[str] = []
 
     def add(self, error: InputError) -> None:
         if not self.collect:
@@ -48,13 +56,13 @@ class Faults:
             self.add(error)
             return None
 
-    def rows(self, where: str, wrong: Bools, say: Callable[[int], str], remedy: str) -> None:
+    def rows(self, table: Table, wrong: Bools, say: Callable[[int], str], remedy: str) -> None:
         """One fault for each row that is wrong, the first ones spelt out."""
         at = np.flatnonzero(wrong)
-        for row in at[:LIMIT]:
-            self.add(InputError(where, say(int(row)), remedy, int(row)))
+        for row in at[:LIMIT].tolist():
+            self.add(table.error(say(row), remedy, row))
         if at.size > LIMIT:
-            self.add(InputError(where, f"… and {at.size - LIMIT} more rows like this", remedy))
+            self.add(table.error(f"… and {at.size - LIMIT} more rows like this", remedy))
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +90,13 @@ class Ids:
             return None
         return np.asarray(self.labels) if self.numbered else np.array(self.labels.to_pylist(), dtype=object)
 
+    def show(self, index: int) -> str:
+        """What the one of that index is called, as an error message repeats it."""
+        if self.labels is None:
+            return str(index)
+        shown = repr(self.labels[index].as_py())
+        return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}…"
+
     def find(self, faults: Faults, table: Table, name: str, *, null_ok: bool = False) -> Ints:
         """Index of every cell of a column; −1 where it is empty, or (a fault) unknown."""
         column = faults.attempt(table.column, name)
@@ -90,17 +105,19 @@ class Ids:
         if not null_ok:
             missing(faults, table, name, column)
         expected = "whole" if self.numbered else "text"
+        if self.numbered:
+            column = as_whole(column)
         if table.typed and column.kind not in (expected, "empty"):
             what = f"column {name!r} holds {_KINDS[column.kind]}, not {_KINDS[expected]}"
             remedy = f"{WRITE_WHOLE}, as the other tables do"
-            faults.add(InputError(table.where, what, remedy, _first(~column.null)))
+            faults.add(table.error(what, remedy, _first(~column.null)))
             return np.full(table.n_rows, -1)
         index = self._index(column)
         known = f"is not a known {self.noun}"
         if self.labels is None:
             known = "is not one of 0, 1, 2, …" if self.n == ANY else f"is not one of 0 … {self.n - 1}"
         remedy = f"correct it, or add the {self.noun}"
-        faults.rows(table.where, (index < 0) & ~column.null, lambda row: f"{name} {column.show(row)} {known}", remedy)
+        faults.rows(table, (index < 0) & ~column.null, lambda row: f"{name} {column.show(row)} {known}", remedy)
         return index
 
     def _index(self, column: Column) -> Ints:
@@ -134,17 +151,42 @@ _KINDS = {
 
 
 def has_columns(faults: Faults, table: Table, *names: str) -> bool:
-    """Whether the columns are there; each that is not is a fault."""
+    """Whether all columns are there; a fault for each that is not."""
     lacking = [name for name in names if name not in table.cells]
     for name in lacking:
         there = ", ".join(repr(known) for known in table.names[:12]) or "none"
-        faults.add(InputError(table.where, f"column {name!r} is missing (there are {there})", "add it, or rename one"))
+        free = [other for other in table.names if other not in names]
+        remedy = f"add it, or rename one{did_you_mean(name, free, NEEDED)}"
+        faults.add(table.error(f"column {name!r} is missing (there are {there})", remedy))
     return not lacking
+
+
+def remark_columns(faults: Faults, table: Table, kept: Iterable[str], unused: Iterable[str]) -> None:
+    """A note of each column that is kept only, but is called almost like one of those that would have been used."""
+    known = [name for name in unused if name not in table.cells]
+    for name in kept:
+        close = meant(name, known, USED)
+        if close is None:
+            continue
+        if name.lower() in USED or SequenceMatcher(None, name.lower(), close).ratio() >= ALIKE:
+            faults.notes.append(f"{table.where}: column {name!r} is kept, but not used; did you mean {close!r}?")
+
+
+def as_whole(column: Column) -> Column:
+    """A column of a CSV whose cells are all 0.0, 1.0, …, as whole numbers; any other as it is."""
+    if column.kind != "number" or column.text is None:
+        return column
+    if not (matches(column.text, POINT_ZERO) | column.null).all():
+        return column
+    text = pc.replace_substring_regex(column.text, r"\.0$", "")
+    values = np.zeros(column.null.size, dtype=np.int64)
+    values[~column.null] = np.asarray(text.filter(pa.array(~column.null)).cast(pa.int64()))
+    return Column("whole", values, column.null, text)
 
 
 def missing(faults: Faults, table: Table, name: str, column: Column) -> None:
     """A fault for every empty cell."""
-    faults.rows(table.where, column.null, lambda row: f"{name} is empty", "fill it in, or drop the row")
+    faults.rows(table, column.null, lambda row: f"{name} is empty", "fill it in, or drop the row")
 
 
 def id_column(faults: Faults, table: Table, name: str) -> Column | None:
@@ -152,18 +194,19 @@ def id_column(faults: Faults, table: Table, name: str) -> Column | None:
     column = faults.attempt(table.column, name)
     if column is None:
         return None
+    column = as_whole(column)
     if column.kind == "empty" and table.n_rows == 0:
         return Column("whole", np.zeros(0, dtype=np.int64), column.null, column.text)
     if column.kind not in ("whole", "text"):
         what = f"column {name!r} holds {_KINDS[column.kind]}"
-        faults.add(InputError(table.where, what, WRITE_WHOLE, _first(~column.null)))
+        faults.add(table.error(what, WRITE_WHOLE, _first(~column.null)))
         return None
     if column.null.any():
         missing(faults, table, name, column)
         return None
     if column.kind == "text":
         blank = np.asarray(pc.equal(column.text, ""))
-        faults.rows(table.where, blank, lambda row: f"{name} is an empty text", "give it a label")
+        faults.rows(table, blank, lambda row: f"{name} is an empty text", "give it a label")
     return column
 
 
@@ -172,39 +215,50 @@ def numbers(faults: Faults, table: Table, name: str, *, null_ok: bool = False) -
     column = faults.attempt(table.column, name)
     if column is None:
         return np.full(table.n_rows, np.nan)
-    if column.kind in ("text", "huge", "time") and table.n_rows:
+    if not table.typed and column.kind == "text" and (matches(column.text, YES_NO) | column.null).all():
+        values = np.where(column.null, np.nan, _yes(column).astype(np.float64))
+    elif column.kind in ("text", "huge", "time") and table.n_rows:
         values = np.full(table.n_rows, np.nan)
         good = np.zeros(table.n_rows, dtype=bool)
         if column.text is not None and not (table.typed and column.kind == "text"):
             good = matches(column.text, NUMBER)
             values[good] = floats(column.text.filter(pa.array(good)))
-        remedy = "write a number there"
         wrong = ~good & ~column.null
-        faults.rows(table.where, wrong, lambda row: f"{name} holds {column.show(row)}, not a number", remedy)
+        comma = column.text is not None and bool((wrong & matches(column.text, COMMA)).any())
+        remedy = "write decimals with a point" if comma else "write a number there"
+        faults.rows(table, wrong, lambda row: f"{name} holds {column.show(row)}, not a number", remedy)
     elif column.kind == "empty":
         values = np.full(table.n_rows, np.nan)
     else:
         values = np.where(column.null, np.nan, column.values.astype(np.float64))
     empty = column.null if column.kind != "number" else np.isnan(values)
     if not null_ok:
-        faults.rows(table.where, empty, lambda row: f"{name} is empty or not a number", "fill it in")
+        faults.rows(table, empty, lambda row: f"{name} is empty or not a number", "fill it in")
     remedy = "write a finite number"
-    faults.rows(table.where, np.isinf(values), lambda row: f"{name} is {values[row]}", remedy)
+    faults.rows(table, np.isinf(values), lambda row: f"{name} is {values[row]}", remedy)
     return values
 
 
 def flags(faults: Faults, table: Table, name: str) -> Bools:
-    """A column of booleans, or of 0 and 1."""
+    """A column of booleans, or of 0 and 1; in a CSV also of yes and no."""
     column = faults.attempt(table.column, name)
     if column is None:
         return np.zeros(table.n_rows, dtype=bool)
+    column = as_whole(column)
     missing(faults, table, name, column)
-    wrong = ~column.null
+    wrong, value = ~column.null, np.asarray(column.values == 1, dtype=bool)
     if column.kind in ("flag", "whole"):
         wrong &= (column.values != 0) & (column.values != 1)
+    elif column.kind == "text" and not table.typed:
+        wrong &= ~(matches(column.text, YES_NO) | matches(column.text, "^[01]$"))
+        value = _yes(column)
     remedy = "write true or false"
-    faults.rows(table.where, wrong, lambda row: f"{name} holds {column.show(row)}, not a boolean", remedy)
-    return np.asarray(column.values == 1, dtype=bool)
+    faults.rows(table, wrong, lambda row: f"{name} holds {column.show(row)}, not a boolean", remedy)
+    return value
+
+
+def _yes(column: Column) -> Bools:
+    return matches(column.text, r"^(?i:yes|true|1)$")
 
 
 def texts(faults: Faults, table: Table, name: str) -> list[str] | None:
@@ -215,7 +269,7 @@ def texts(faults: Faults, table: Table, name: str) -> list[str] | None:
     missing(faults, table, name, column)
     if column.text is None and column.kind != "empty":
         what = f"column {name!r} holds {_KINDS[column.kind]}"
-        faults.add(InputError(table.where, what, "write text", 0))
+        faults.add(table.error(what, "write text", 0))
     if column.text is None or column.null.any():
         return None
     return list(column.text.to_pylist())

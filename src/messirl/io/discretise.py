@@ -77,9 +77,8 @@ class Grid:
             beyond = (x < cuts[0]) | (x > cuts[-1])
             if self.outside == "error" and beyond.any():
                 i = int(np.argmax(beyond))
-                raise InputError(
-                    "observations", f"{x[i]:g} lies outside [{cuts[0]:g}, {cuts[-1]:g}] in dimension {j}", "widen it", i
-                )
+                what = f"{x[i]:g} lies outside [{cuts[0]:g}, {cuts[-1]:g}] in dimension {j}"
+                raise InputError(f"observations[{i}]", what, "widen it")
             cells.append(np.clip(np.searchsorted(cuts, x, side="right") - 1, 0, cuts.size - 2))
         return np.asarray(np.ravel_multi_index(cells, self.shape), dtype=np.int64)
 
@@ -186,5 +185,6 @@ def _points(observations: Any, k: int | None = None) -> Floats:
     bad = ~np.isfinite(points).all(axis=1)
     if bad.any():
         i = int(np.argmax(bad))
-        raise InputError("observations", f"{points[i]} is not finite", "fill the gap, or cut the recording there", i)
+        what, remedy = f"{points[i]} is not finite", "fill the gap, or cut the recording there"
+        raise InputError(f"observations[{i}]", what, remedy)
     return points

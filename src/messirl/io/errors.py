@@ -4,7 +4,11 @@ from __future__ import annotations
 
 
 class InputError(ValueError):
-    """`file, row 7: what is wrong: what to do`. Rows count from 0, the header not included."""
+    """`file, row 7: what is wrong: what to do`.
+
+    Rows are counted as a spreadsheet counts them: the header is row 1, the first row of data is row 2. Parquet files
+    and tables in memory are counted alike.
+    """
 
     def __init__(self, where: str, what: str, remedy: str, row: int | None = None) -> None:
         self.where, self.what, self.remedy, self.row = where, what, remedy, row

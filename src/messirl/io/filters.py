@@ -19,7 +19,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from messirl._words import did_you_mean
 from messirl.io.errors import InputError
+from messirl.io.values import most_frequent
 
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
@@ -41,11 +43,28 @@ Token = tuple[str, str]  # kind ("sign", "compare", "word", "quoted") and text
 
 def select(meta: Mapping[str, Array], expression: str) -> Bools:
     """Which entries of the columns satisfy the expression: bool (n,)."""
+    return _parsed(meta, expression)[0]
+
+
+def matching(meta: Mapping[str, Array], expression: str, called: str = "") -> npt.NDArray[np.int64]:
+    """Rows that satisfy the expression; where none does, ValueError with the values there are in its columns.
+
+    called : what the error calls the filter, such as an option of a command
+    """
+    mask, named = _parsed(meta, expression)
+    if not mask.any():
+        there = "; ".join(f"{name!r} holds {most_frequent(np.asarray(meta[name]))}" for name in named)
+        raise ValueError(f"{called or 'the filter'} {expression!r} takes no trajectory: {there}")
+    return np.flatnonzero(mask)
+
+
+def _parsed(meta: Mapping[str, Array], expression: str) -> tuple[Bools, list[str]]:
+    """The mask, and the columns that the expression names."""
     parser = _Parser(meta, _tokens(expression), expression)
     mask = parser.either(0)
     if parser.tokens:
         raise parser.wrong(f"{parser.tokens[0][1]!r} is left over", "join comparisons with and, or")
-    return mask
+    return mask, list(dict.fromkeys(parser.named))
 
 
 def _tokens(expression: str) -> list[Token]:
@@ -71,10 +90,11 @@ def _quoted(expression: str) -> str:
 
 
 class _Parser:
-    """Reads tokens from the left, one method a rule of the grammar."""
+    """Reads tokens from the left, one method per rule of the grammar."""
 
     def __init__(self, meta: Mapping[str, Array], tokens: list[Token], expression: str) -> None:
         self.meta, self.tokens, self.expression = meta, tokens, expression
+        self.named: list[str] = []
 
     def wrong(self, what: str, remedy: str) -> InputError:
         return InputError(_quoted(self.expression), what, remedy)
@@ -109,7 +129,8 @@ class _Parser:
         value = self._take(("word", "quoted"), f"a value after {sign}")
         if name not in self.meta:
             there = ", ".join(sorted(self.meta)) or "none"
-            raise self.wrong(f"there is no column {name!r}", f"the columns are {there}")
+            raise self.wrong(f"there is no column {name!r}", f"the columns are {there}{did_you_mean(name, self.meta)}")
+        self.named.append(name)
         return self._compare(name, sign, value)
 
     def _peek(self) -> Token | None:

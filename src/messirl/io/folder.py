@@ -1,14 +1,15 @@
 """Problem folders: states, edges, trajectories, trajectory_meta (.parquet or .csv) and problem.json.
 
-    states            state, f_*; optional terminal, start, x and y, name; further columns are kept
+    states            state, f_*; optional terminal, start, x and y, name
     edges             from, to, action; optional probability, g_*
-    trajectories      trajectory_id, step, state; optional action; sorted
+    trajectories      trajectory_id, step, state; optional action
     trajectory_meta   optional: trajectory_id and any columns; goal is used if present
     problem.json      discount; optional horizon, n_actions, state_names, action_names, feature_names
 
 States are called 0 … S − 1 or by labels. Features are f(s) of the states or, with `g_*` columns, of the steps: what the
-edge has, and what the state entered has, in expectation over the state entered. A key of problem.json that is null says
-that there are no such names; one that is absent, that labels and the names of columns are the names.
+edge has, and what the state entered has, in expectation over the state entered. Further columns are kept. A key of
+problem.json that is null says that there are no such names; one that is absent, that labels and the names of columns
+are the names.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from messirl.io.build import build
+from messirl.io.build import all_notes, build
 from messirl.io.checks import Faults
 from messirl.io.errors import InputError
 from messirl.io.problem import Problem
 from messirl.io.settings import SETTINGS, read_settings
+from messirl.io.swap import REPLACING, current
 from messirl.io.tables import Table, load_table
 
 TABLES = ("states", "edges", "trajectories", "trajectory_meta")
@@ -35,25 +37,42 @@ def read_problem(folder: str | os.PathLike[str]) -> Problem:
 
 
 def check_problem(folder: str | os.PathLike[str]) -> list[InputError]:
-    """Everything that is wrong with a folder; an empty list if `read_problem` reads it."""
-    faults = Faults(collect=True)
-    _read(Path(folder), faults)
-    return faults.found
+    """Everything that is wrong with a folder: all that keeps `read_problem` from reading it, or a fit from using it."""
+    return examine(folder)[1]
 
 
-def _read(folder: Path, faults: Faults) -> Problem | None:
+def examine(folder: str | os.PathLike[str]) -> tuple[Problem | None, list[InputError], tuple[str, ...]]:
+    """The problem, if it can be read; everything that is wrong with it; what was interpreted."""
+    faults, tables = Faults(collect=True), dict[str, Table]()
+    problem = _read(Path(folder), faults, tables)
+    return problem, faults.found, all_notes(faults, tables)
+
+
+def _read(folder: Path, faults: Faults, tables: dict[str, Table] | None = None) -> Problem | None:
     if not folder.is_dir():
         what = "is a file, not a folder" if folder.exists() else "is not there"
         faults.add(InputError(str(folder), what, "give the folder that holds states, edges and trajectories"))
         return None
-    tables: dict[str, Table] = {}
+    place = settled(faults, folder)
+    found: dict[str, Table] = {} if tables is None else tables
     for name in TABLES:
-        path = faults.attempt(_find, folder, name)
+        path = faults.attempt(_find, place, name)
         table = None if path is None else faults.attempt(load_table, path)
         if table is not None:
-            tables[name] = table
-    settings = faults.attempt(read_settings, folder / SETTINGS)
-    return build(faults, tables, settings)
+            found[name] = table
+    settings = faults.attempt(read_settings, place / SETTINGS)
+    return build(faults, found, settings)
+
+
+def settled(faults: Faults, folder: Path) -> Path:
+    """Where the tables of a folder are, with a note if a replacement of them was cut short."""
+    place = current(folder)
+    if place != folder:
+        faults.notes.append(
+            f"{folder.name}: replacing its tables was interrupted, and the new ones are read from {REPLACING}; write "
+            "them once more to tidy up"
+        )
+    return place
 
 
 def _find(folder: Path, name: str) -> Path | None:

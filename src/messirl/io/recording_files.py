@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from os import PathLike, fspath
 from pathlib import Path
@@ -10,8 +11,11 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from messirl.io.checks import Faults, as_whole, flags
 from messirl.io.errors import InputError
+from messirl.io.parts import read_order
 from messirl.io.recordings import Array, Recording
+from messirl.io.tables import Table, load_table
 
 
 def recordings_from_numpy(source: str | PathLike[str] | Mapping[str, Any]) -> list[Recording]:
@@ -39,45 +43,44 @@ def recordings_from_numpy(source: str | PathLike[str] | Mapping[str, Any]) -> li
 
 
 def recordings_from_table(path: str | PathLike[str]) -> list[Recording]:
-    """Recordings from a table, .parquet or .csv, one row an observation.
+    """Recordings from a table, .parquet or .csv, one row per observation, in any order.
 
-    trajectory_id, step : rows are sorted by them; steps count 0, 1, … in each trajectory
+    trajectory_id, step : steps count 0, 1, … in every trajectory, or 1, 2, … in every one of them
     o_* : the observation, in the order of the columns
     action, or a_* : the action taken there, empty in the last row of a trajectory
     reward : optional, empty in the last row;  terminated : optional bool, of the last row
+
+    What was interpreted (another separator, decimal commas, steps from 1, rows out of order) is a UserWarning.
     """
     where, table = fspath(path), _table(Path(path))
-    names = table.column_names
+    names = table.names
     seen = [name for name in names if name.startswith("o_")]
     moves = ["action"] if "action" in names else [name for name in names if name.startswith("a_")]
     for wanted in ("trajectory_id", "step", *(["o_*"] if not seen else []), *(["action"] if not moves else [])):
         if wanted not in names:
             raise InputError(where, f"there is no column {wanted}", f"it has {', '.join(names)}")
-    ids = np.array(table["trajectory_id"].to_pylist())
-    step = _column(where, table, "step")
-    if not ids.size:
+    if not table.n_rows:
         raise InputError(where, "it has no rows", "give at least one observation")
-    first = np.append(True, ids[1:] != ids[:-1])
-    expected = np.arange(ids.size) - np.maximum.accumulate(np.where(first, np.arange(ids.size), 0))
-    wrong = np.flatnonzero(step != expected)
-    if wrong.size:
-        row = int(wrong[0])
-        raise InputError(where, f"step is {step[row]}, not {expected[row]}", "sort the rows, count steps from 0", row)
-    begins = np.flatnonzero(first)
-    if np.unique(ids[begins]).size != begins.size:
-        raise InputError(where, "the rows of a trajectory_id do not lie together", "sort the rows")
-    leaves = np.append(~first[1:], False)
-    ends = np.append(begins[1:], ids.size) - 1
+    faults = Faults()
+    steps = read_order(faults, table)
+    assert steps is not None, "what is wrong was raised"
+    begins = np.append(True, np.diff(steps.trajectory) != 0)
+    leaves = np.append(~begins[1:], False)
+    first = np.flatnonzero(begins)
+    last = np.append(first[1:], table.n_rows) - 1
     arrays = {
-        "observations": np.column_stack([_column(where, table, name) for name in seen]),
-        "actions": _one_or_more([_column(where, table, name, leaves) for name in moves]),
-        "lengths": np.diff(np.append(begins, ids.size)),
-        "ids": ids[begins],
+        "observations": np.column_stack([_column(table, name, steps.rows) for name in seen]),
+        "actions": _one_or_more([_column(table, name, steps.rows, leaves) for name in moves]),
+        "lengths": np.diff(np.append(first, table.n_rows)),
+        "ids": np.asarray(steps.ids.array()),
     }
     if "reward" in names:
-        arrays["rewards"] = _column(where, table, "reward", leaves)
+        arrays["rewards"] = _column(table, "reward", steps.rows, leaves)
     if "terminated" in names:
-        arrays["terminated"] = _column(where, table, "terminated")[ends]
+        ended = _column(table, "terminated", steps.rows)[last]
+        arrays["terminated"] = ended if table.typed else flags(faults, table, "terminated")[steps.rows][last]
+    for note in (*table.notes, *faults.notes):
+        warnings.warn(note, UserWarning, stacklevel=2)
     return _cut(where, arrays)
 
 
@@ -120,32 +123,28 @@ def _cut(where: str, arrays: Mapping[str, Array]) -> list[Recording]:
     return found
 
 
-def _table(path: Path) -> Any:
-    from pyarrow import ArrowException, csv, parquet
-
-    readers = {".parquet": parquet.read_table, ".csv": csv.read_csv}
-    if path.suffix not in readers:
+def _table(path: Path) -> Table:
+    if path.suffix not in (".parquet", ".csv"):
         raise InputError(str(path), f"its name ends in {path.suffix!r}", "give a .parquet or .csv file")
     if not path.is_file():
         raise InputError(str(path), "there is no such file", "check the path")
-    try:
-        return readers[path.suffix](path)
-    except ArrowException as error:
-        raise InputError(str(path), "it cannot be read", str(error).splitlines()[0]) from None
+    return load_table(path)
 
 
-def _column(where: str, table: Any, name: str, rows: Array | None = None) -> Array:
-    """A column without gaps; with `rows`, those of them that it must fill, and no others."""
-    column = table[name].combine_chunks()
-    full = column.is_valid().to_numpy(zero_copy_only=False)
-    wanted = np.ones(len(full), dtype=bool) if rows is None else rows
-    wrong = np.flatnonzero(full != wanted)
+def _column(table: Table, name: str, order: Array, filled: Array | None = None) -> Array:
+    """A column without gaps, in order; with `filled`, the entries that it must fill, and no others."""
+    column = table.column(name)
+    if name == "action":
+        column = as_whole(column)
+    null = column.null[order]
+    wanted = np.ones(null.size, dtype=bool) if filled is None else filled
+    wrong = np.flatnonzero(null == wanted)
     if wrong.size:
-        row = int(wrong[0])
-        if wanted[row]:
-            raise InputError(where, f"{name} is empty", "fill it in", row)
-        raise InputError(where, f"{name} is given where its trajectory ends", "leave it empty there", row)
-    return np.asarray(column.drop_null().to_numpy(zero_copy_only=False))
+        row = int(order[wrong[0]])
+        if wanted[wrong[0]]:
+            raise table.error(f"{name} is empty", "fill it in", row)
+        raise table.error(f"{name} is given where its trajectory ends", "leave it empty there", row)
+    return np.asarray(column.values[order][wanted])
 
 
 def _one_or_more(columns: list[Array]) -> Array:

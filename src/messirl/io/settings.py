@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from messirl._words import meant
 from messirl.io.errors import InputError
 
 SETTINGS = "problem.json"
 NAMES = ("state_names", "action_names", "feature_names")
+KNOWN = ("discount", "horizon", "n_actions", *NAMES)
+SYNONYMS = {"gamma": "discount", "γ": "discount", "discount_factor": "discount"}
 LARGEST = 50_000_000  # states times actions: what fits a computer
 
 
@@ -27,7 +30,10 @@ class Settings:
 
 
 def read_settings(path: Path) -> Settings:
-    """problem.json; nothing in it may be guessed, and a key it does not know is left alone."""
+    """problem.json; nothing in it may be guessed.
+
+    A key that resembles a known one is an error, since what it says would be ignored; any other is left alone.
+    """
 
     def refuse(what: str, remedy: str) -> InputError:
         return InputError(SETTINGS, what, remedy)
@@ -46,6 +52,10 @@ def read_settings(path: Path) -> Settings:
         raise refuse(f"is not JSON ({' '.join(str(error).split())[:200]})", "correct the file") from None
     if not isinstance(content, dict):
         raise refuse("is not an object", 'write {"discount": 0.95}, with your discount')
+    for key in content:
+        close = None if key in KNOWN else meant(key, KNOWN, SYNONYMS)
+        if close is not None:
+            raise refuse(f"{_short(key)} means nothing here", f"did you mean {close!r}? Rename it, or drop it")
     if "discount" not in content:
         raise refuse("has no discount", 'add "discount", a number in (0, 1]')
     names: dict[str, list[str] | None] = {key: content[key] for key in NAMES if key in content}
@@ -64,9 +74,8 @@ def read_settings(path: Path) -> Settings:
             raise refuse(f"{key} is {_short(value)}", "give a whole number of at least 1, or null")
     if n_actions is not None and n_actions > LARGEST:
         raise refuse(f"n_actions is {_short(n_actions)}", f"at most {LARGEST} are possible")
-    known = ("discount", "horizon", "n_actions", *NAMES)
     return Settings(
-        float(discount), horizon, n_actions, names, unknown=tuple(str(key) for key in content if key not in known)
+        float(discount), horizon, n_actions, names, unknown=tuple(str(key) for key in content if key not in KNOWN)
     )
 
 

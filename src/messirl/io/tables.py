@@ -4,17 +4,17 @@
     text     str                 time     datetime64                      empty  nothing but empty cells
 
 Parquet and tables in memory carry their types. A CSV cell carries none, so a column is of the first of the kinds whole,
-number, flag (true, false) that fits all its cells, else text; an empty cell is null. `007` and `+5` are text, and so
-are whole numbers too large for 64 bits (kind "huge").
+number, flag (true, false) that fits all its cells, else text; blanks around a cell do not count, and an empty cell is
+null. `007` and `+5` are text, and so are whole numbers too large for 64 bits (kind "huge"). Decimal commas are read
+where semicolons or tabs separate the cells, and where nothing else in the table speaks against it. What was
+interpreted in this way is in the table's notes.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from messirl.io.errors import InputError
+from messirl.io.separated import BLANKS, EMPTY, SEPARATORS, read_separated
 
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
@@ -33,6 +34,9 @@ Bools = npt.NDArray[np.bool_]
 WHOLE = r"^(0|-?[1-9][0-9]*)$"
 NUMBER = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$|^-?(?i:nan|inf|infinity)$"
 FLAG = r"^(true|false|True|False|TRUE|FALSE)$"
+COMMA = r"^-?(0|[1-9][0-9]*)?,[0-9]+([eE][+-]?[0-9]+)?$"  # a number with a decimal comma
+THOUSANDS = r"^-?[1-9][0-9]{0,2},[0-9]{3}$"  # one that may also be a number of thousands
+IDS = ("state", "from", "to", "action", "trajectory_id", "step", "goal", "name")  # columns that hold no decimals
 SHOWN = 60  # characters of a cell that an error repeats
 
 
@@ -63,12 +67,20 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Columns by name, each converted when first asked for. `where` is what errors call the table."""
+    """Columns by name, each converted when first asked for.
+
+    where : what errors call the table
+    numbers : of each row as a spreadsheet counts it; None: 2, 3, …, after the header in row 1
+    notes : what was interpreted; complete when every column was asked for
+    """
 
     where: str
     cells: Mapping[str, Any]
     n_rows: int
     typed: bool
+    separator: str = ","
+    numbers: Sequence[int] | None = None
+    notes: list[str] = field(default_factory=list)
 
     @cached_property
     def _columns(self) -> dict[str, Column]:
@@ -78,12 +90,48 @@ class Table:
     def names(self) -> list[str]:
         return list(self.cells)
 
+    def error(self, what: str, remedy: str, row: int | None = None) -> InputError:
+        """An error about the table, or about one of its rows (0, 1, 2, …)."""
+        number = row if row is None else row + 2 if self.numbers is None else self.numbers[row]
+        return InputError(self.where, what, remedy, number)
+
     def column(self, name: str) -> Column:
         """The column of that name; InputError if it is of a kind that no column may be."""
         if name not in self._columns:
             cells = self.cells[name]
+            if not self.typed and self.separator != "," and name in self._decimal_commas:
+                cells = self._pointed(name)
             self._columns[name] = column_of_arrow(cells, self.where, name) if self.typed else column_of_text(cells)
         return self._columns[name]
+
+    @cached_property
+    def _decimal_commas(self) -> dict[str, Any]:
+        """Columns of numbers, some with decimal commas; for each, which cells these are."""
+        found = {}
+        for name, cells in self.cells.items():
+            commas = np.zeros(0, dtype=bool) if name in IDS else matches(cells, COMMA)
+            if commas.any() and (commas | matches(cells, NUMBER) | np.asarray(pc.equal(cells, ""))).all():
+                found[name] = commas
+        return found
+
+    def _pointed(self, name: str) -> Any:
+        """The cells of a column, its decimal commas replaced by points, if it is certain that they are that."""
+        commas, cells = self._decimal_commas[name], self.cells[name]
+        row = int(np.argmax(commas))
+        for other, column in self.cells.items():
+            point = np.zeros(0, dtype=bool) if other in IDS else matches(column, NUMBER) & matches(column, r"\.")
+            if point.any():
+                there = column[int(np.argmax(point))].as_py()
+                what = f"holds decimal commas ({cells[row].as_py()!r}) and decimal points ({there!r})"
+                raise self.error(what, "write all of them alike", row)
+        if all(matches(self.cells[n], THOUSANDS)[at].all() for n, at in self._decimal_commas.items()):
+            given = cells[row].as_py()
+            what = f"{name} holds {given!r}, which may be {given.replace(',', '.')} or {given.replace(',', '')}"
+            raise self.error(what, "write decimals with a point, and thousands without a comma", row)
+        remark = f"{self.where}: decimal commas are read as decimal points ({', '.join(self._decimal_commas)})"
+        if remark not in self.notes:
+            self.notes.append(remark)
+        return pc.replace_substring(cells, ",", ".")
 
 
 def load_table(source: Any, where: str | None = None) -> Table:
@@ -104,37 +152,26 @@ def load_table(source: Any, where: str | None = None) -> Table:
     except OSError as error:
         raise InputError(where, f"cannot be read ({error.strerror})", "check its permissions and the disk") from None
     if not data:
-        raise InputError(where, "is empty", "write the table again, with its column names in the first row")
+        raise InputError(where, *EMPTY)
     return _from_csv(data, where) if suffix == ".csv" else _from_parquet(data, where)
 
 
 def _from_csv(data: bytes, where: str) -> Table:
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        row = data[: error.start].count(b"\n") - 1
-        raise InputError(where, "is not UTF-8 text", "save it with the encoding UTF-8", max(row, 0)) from None
-    rows: list[list[str]] = []
-    try:
-        rows.extend(row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row)
-    except csv.Error as error:
-        where_it_stops = max(len(rows) - 1, 0)
-        raise InputError(where, f"is not CSV ({error})", "close every quote", where_it_stops) from None
-    if not rows:
-        raise InputError(where, "is empty", "write the table again, with its column names in the first row")
-    names = rows.pop(0)
-    for row, cells in enumerate(rows):
-        if len(cells) != len(names):
-            what = f"has {len(cells)} cells, but there are {len(names)} columns"
-            raise InputError(where, what, "put quotes around cells that hold a comma", row)
-    columns = zip(*rows, strict=True) if rows else ((),) * len(names)
-    return _table(where, names, [pa.array(cells, pa.string()) for cells in columns], typed=False)
+    found = read_separated(data, where)
+    columns = zip(*found.rows, strict=True) if found.rows else ((),) * len(found.names)
+    arrays = [pc.utf8_trim(pa.array(cells, pa.string()), BLANKS) for cells in columns]
+    table = _table(where, found.names, arrays, typed=False)
+    notes = []
+    if found.separator != ",":
+        notes = [f"{where}: its cells are separated by {SEPARATORS[found.separator]}"]
+    return replace(table, separator=found.separator, numbers=found.numbers, notes=notes)
 
 
 def _from_parquet(data: bytes, where: str) -> Table:
     remedy = "write the file again; it may be truncated"
     try:
-        table = pq.read_table(pa.BufferReader(data), page_checksum_verification=True, use_threads=False)
+        file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False, page_checksum_verification=True)
+        table = file.read(use_threads=False)  # threads of a library may be in the way when a short command ends
         table.validate(full=True)
         names = table.column_names  # decodes them
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 from typing import Any
@@ -9,36 +10,78 @@ from typing import Any
 import numpy as np
 
 from messirl.io.errors import InputError
+from messirl.io.labels import Labels
 from messirl.problem.files import beside
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
+FORCE = "give another name, or --force (overwrite=True in Python) to replace it"
 
-def write_trajectories(trajectories: Trajectories, path: str | os.PathLike[str], mdp: MDP | None = None) -> None:
-    """Write a .csv or .parquet that `read_trajectories` reads; `mdp` gives states and actions their names beside."""
-    import pyarrow as pa
+
+def write_trajectories(
+    trajectories: Trajectories,
+    path: str | os.PathLike[str],
+    mdp: MDP | None = None,
+    *,
+    labels: Labels | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write a .csv or .parquet that `read_trajectories` reads; an existing file is refused without `overwrite`.
+
+    mdp : gives states and actions their names beside
+    labels : what a folder calls them, instead of numbers
+    """
     import pyarrow.csv
     import pyarrow.parquet
 
+    place = check_table_place(path, overwrite=overwrite)
+    write = pyarrow.csv.write_csv if place.suffix == ".csv" else pyarrow.parquet.write_table
+    with beside(place) as part:
+        write(_table(trajectories, mdp, labels or Labels()), part)
+
+
+def trajectories_as_csv(trajectories: Trajectories, mdp: MDP | None = None, labels: Labels | None = None) -> str:
+    """The same table as CSV text."""
+    import pyarrow.csv
+
+    sink = io.BytesIO()
+    pyarrow.csv.write_csv(_table(trajectories, mdp, labels or Labels()), sink)
+    return sink.getvalue().decode()
+
+
+def check_table_place(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
+    """The path, if a table may be written there."""
     place = Path(path)
     if place.suffix not in (".csv", ".parquet"):
         raise InputError(str(place), "is neither .csv nor .parquet", "end its name in one of them")
+    if place.exists() and not place.is_dir() and not overwrite:
+        raise InputError(str(place), "is there already", FORCE)
+    return place
+
+
+def _table(trajectories: Trajectories, mdp: MDP | None, labels: Labels) -> Any:
+    import pyarrow as pa
+
+    left = trajectories.leaves
     columns: dict[str, Any] = {
         "trajectory_id": np.repeat(np.arange(len(trajectories)), trajectories.lengths),
         "step": trajectories.step,
-        "state": trajectories.states,
+        "state": _called(trajectories.states, labels.states),
     }
-    if mdp is not None and mdp.state_names is not None:
-        columns["state_name"] = [mdp.state_names[s] for s in trajectories.states]
+    names = None if mdp is None or mdp.state_names is None else list(mdp.state_names)
+    if names is not None and names != labels.states:
+        columns["state_name"] = _called(trajectories.states, names)
     if trajectories.actions is not None:
         taken = np.zeros(trajectories.states.size, dtype=np.int64)
-        taken[trajectories.leaves] = trajectories.actions
-        columns["action"] = pa.array(taken, mask=~trajectories.leaves)
-        if mdp is not None and mdp.action_names is not None:
-            names = [mdp.action_names[a] for a in taken]
-            columns["action_name"] = pa.array(names, mask=~trajectories.leaves)
+        taken[left] = trajectories.actions
+        columns["action"] = pa.array(_called(taken, labels.actions), mask=~left)
+        names = None if mdp is None or mdp.action_names is None else list(mdp.action_names)
+        if names is not None and names != labels.actions:
+            columns["action_name"] = pa.array(_called(taken, names), mask=~left)
     if trajectories.goals is not None:
-        columns["goal"] = np.repeat(trajectories.goals, trajectories.lengths)
-    write = pyarrow.csv.write_csv if place.suffix == ".csv" else pyarrow.parquet.write_table
-    with beside(place) as part:
-        write(pa.table(columns), part)
+        columns["goal"] = _called(np.repeat(trajectories.goals, trajectories.lengths), labels.states)
+    return pa.table(columns)
+
+
+def _called(index: Any, labels: list[str] | None) -> Any:
+    return index if labels is None else np.array(labels, dtype=object)[index]

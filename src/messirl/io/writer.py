@@ -1,8 +1,8 @@
 """Writing a problem folder that reads back as the same problem.
 
-Every file is written beside its place and then renamed into it, so that it is there whole or not at all. Features of
-steps are written as columns `g_*` of the edges, whatever tables they once came from; `feature_names` in problem.json
-keeps their names where the columns cannot.
+Nothing that is there is replaced unless that is asked for, and then all tables at once: a process that is killed leaves
+the old problem or the new one. Features of steps are written as columns `g_*` of the edges, whatever tables they once
+came from; `feature_names` in problem.json keeps their names where the columns cannot.
 """
 
 from __future__ import annotations
@@ -21,54 +21,63 @@ import scipy.sparse as sp
 
 from messirl.io.errors import InputError
 from messirl.io.folder import SUFFIXES, TABLES
-from messirl.io.parts import STATE_COLUMNS
+from messirl.io.parts import EDGE_COLUMNS, STATE_COLUMNS, STEP_COLUMNS
 from messirl.io.problem import Problem
+from messirl.io.separated import BLANKS
 from messirl.io.settings import SETTINGS
+from messirl.io.swap import REPLACING, replace_files
 from messirl.io.tables import Array, Column, column_of_arrow, column_of_text
-from messirl.problem.files import beside
 from messirl.problem.mdp import MDP
 
 OURS = {SETTINGS, *(f"{name}{suffix}" for name in TABLES for suffix in SUFFIXES)}
 Columns = dict[str, Any]  # name -> pyarrow.Array
 
 
-def write_problem(problem: Problem, folder: str | os.PathLike[str], *, format: str = "parquet") -> None:
-    """Write the tables of a problem ("parquet" or "csv") and problem.json into a new, empty or problem folder.
+def write_problem(
+    problem: Problem, folder: str | os.PathLike[str], *, format: str = "parquet", overwrite: bool = False
+) -> None:
+    """Write the tables of a problem ("parquet" or "csv") and problem.json into a new or empty folder.
 
-    What a table of states or edges cannot hold is lost: features of steps that are not allowed, and whole numbers as
-    ids that are not 0 … n − 1 become labels of text. A CSV cannot hold everything: text that reads like a number, empty
-    text or times are refused.
+    overwrite : also into a folder that holds a problem, whose tables are replaced, all at once; any other file stays
+
+    What a table of states or edges cannot hold is lost: moves out of terminal states, features of steps that are not
+    allowed, and whole numbers as ids that are not 0 … n − 1 become labels of text. A CSV cannot hold everything: text
+    that reads like a number, empty text, text with blanks around it or times are refused.
     """
     if format not in ("parquet", "csv"):
         raise ValueError(f"format is {format!r}: choose parquet or csv")
     place = Path(folder)
-    _check_place(place)
+    check_place(place, overwrite=overwrite)
     tables = _tables(problem)
     settings = json.dumps(_settings(problem, tables), ensure_ascii=False, indent=2).encode() + b"\n"
     write = _parquet if format == "parquet" else _csv
     files = {f"{name}.{format}": write(f"{name}.{format}", columns) for name, columns in tables.items()}
-    files[SETTINGS] = settings
-    place.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        with beside(place / name) as part:
-            part.write_bytes(content)
-    for name in OURS - set(files):
-        (place / name).unlink(missing_ok=True)
+    replace_files(place, {**files, SETTINGS: settings}, OURS)
 
 
-def _check_place(place: Path) -> None:
+def check_place(place: Path, *, overwrite: bool) -> None:
+    """InputError if a problem may not be written into that folder."""
     if not place.exists():
         return
     if not place.is_dir():
         raise InputError(str(place), "is a file", "give another folder")
     for entry in sorted(place.iterdir()):
-        if not entry.name.startswith(".") and (entry.name not in OURS or entry.is_dir()):
+        ours = entry.name in OURS or entry.name == REPLACING
+        if entry.name in OURS and entry.is_dir():
+            raise InputError(str(place), f"holds a folder named {entry.name}", "give another folder")
+        if ours and not overwrite:
+            raise InputError(
+                str(place),
+                f"holds {entry.name} already",
+                "give another folder, or --force (overwrite=True in Python) to replace the problem in it",
+            )
+        if not ours and not overwrite and not entry.name.startswith("."):
             what = f"holds {entry.name}, which is no part of a problem"
             raise InputError(str(place), what, "give another folder, or move that away")
 
 
 def _tables(problem: Problem) -> dict[str, Columns]:
-    mdp, trajectories = problem.mdp, problem.trajectories
+    trajectories = problem.trajectories
     state, action = _calls(problem.state_ids), _calls(problem.action_ids)
     n = len(trajectories)
     ids = np.arange(n) if problem.trajectory_ids is None else problem.trajectory_ids
@@ -81,7 +90,8 @@ def _tables(problem: Problem) -> dict[str, Columns]:
         taken = np.full(trajectories.states.size, -1)
         taken[trajectories.leaves] = trajectories.actions
         steps["action"] = action(taken)
-    tables = {"states": _states(problem, state), "edges": _edges(mdp, state, action), "trajectories": steps}
+    _add_kept(steps, "step", problem.step_columns, STEP_COLUMNS, trajectories.states.size)
+    tables = {"states": _states(problem, state), "edges": _edges(problem, state, action), "trajectories": steps}
     meta = {name: _arrow(f"meta column {name!r}", column) for name, column in problem.meta.items()}
     if trajectories.goals is not None:
         meta["goal"] = state(trajectories.goals)
@@ -121,13 +131,14 @@ def _states(problem: Problem, state: Any) -> Columns:
     if mdp.state_names is not None and list(mdp.state_names) != _texts(problem.state_ids):
         columns["name"] = pa.array(mdp.state_names, pa.string())
     for name, values in problem.state_columns.items():
-        if name in columns or name.startswith("f_") or (name in STATE_COLUMNS and name not in "xy"):
+        if name in columns or name.startswith("f_") or (name in STATE_COLUMNS and name not in ("x", "y")):
             raise InputError("state_columns", f"column {name!r} means something else", "rename it")
         columns[name] = _arrow(f"state column {name!r}", values)
     return columns
 
 
-def _edges(mdp: MDP, state: Any, action: Any) -> Columns:
+def _edges(problem: Problem, state: Any, action: Any) -> Columns:
+    mdp = problem.mdp
     moves = mdp.transitions.tocoo()
     if moves.nnz == 0:
         raise InputError("mdp", "has no move", "give some state that is not terminal an action")
@@ -142,7 +153,21 @@ def _edges(mdp: MDP, state: Any, action: Any) -> Columns:
     if mdp.state_action:
         for name, values in zip(_feature_columns(mdp), _dense(mdp.feature_rows[moves.row]).T, strict=True):
             columns[name] = pa.array(values)
+    _add_kept(columns, "edge", problem.edge_columns, EDGE_COLUMNS, moves.nnz, prefix="g_")
     return columns
+
+
+def _add_kept(
+    columns: Columns, noun: str, kept: Mapping[str, Array], meant: Sequence[str], n: int, prefix: str | None = None
+) -> None:
+    """Columns that a table was read with and that mean nothing here."""
+    for name, values in kept.items():
+        if name in meant or name in columns or (prefix is not None and name.startswith(prefix)):
+            raise InputError(f"{noun}_columns", f"column {name!r} means something else", "rename it")
+        if len(values) != n:
+            what = f"column {name!r} has {len(values)} entries, not {n}"
+            raise InputError(f"{noun}_columns", what, "give one per row of the table, or drop it")
+        columns[name] = _arrow(f"{noun} column {name!r}", values)
 
 
 def _dense(features: Any) -> Array:
@@ -165,7 +190,7 @@ def _settings(problem: Problem, tables: Mapping[str, Columns]) -> dict[str, Any]
         settings["state_names"] = None
     labels, names = _texts(problem.action_ids), mdp.action_names
     if labels is not None and names is not None and list(names) != labels:
-        raise InputError("action_names", "differ from action_ids", "drop one of them: a table has one name an action")
+        raise InputError("action_names", "differ from action_ids", "drop one of them: a table has one name per action")
     used = set(tables["edges"]["action"].to_pylist())
     if labels is None and names is not None:
         settings["action_names"] = list(names)
@@ -215,6 +240,7 @@ def _cells(where: str, name: str, column: Column) -> Sequence[str]:
     back = column_of_text(pa.array(plain, pa.string()))
     nothing = column.null.all() and column.kind not in ("number", "time")
     same = np.array_equal(back.null, column.null) and (back.kind == column.kind or nothing or name == "name")
+    same &= all(cell == cell.strip(BLANKS) for cell in plain)
     if not same and plain:
         what = f"column {name!r} would read back as another kind of value"
         raise InputError(where, what, 'use format="parquet"')

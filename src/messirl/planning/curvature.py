@@ -21,8 +21,9 @@ from messirl.planning.api import policy_where_met
 from messirl.planning.expectation import start_values
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Trajectories
+from messirl.problem.units import feature_spread
 
-STEP = 1e-5  # of central differences, relative to the size of θ_j
+STEP = 1e-5  # of central differences, relative to the size of θ_j or to its unit, whichever is larger
 
 
 def curvature(mdp: MDP, policy: Floats, start: Floats) -> tuple[Floats, Floats]:
@@ -63,14 +64,14 @@ def value_gradients(mdp: MDP, theta: npt.ArrayLike, entropy: str, trajectories: 
     if entropy == "causal" and trajectories.goals is None:
         start = np.bincount(trajectories.first, minlength=mdp.n_states) / len(trajectories)
         return curvature(mdp, policy_where_met(mdp, mdp.reward(t), start), start)[1][trajectories.first]
-    return differences(lambda at: start_values(mdp, mdp.reward(at), entropy, trajectories), t).T
+    return differences(lambda at: start_values(mdp, mdp.reward(at), entropy, trajectories), t, feature_spread(mdp)).T
 
 
-def differences(function: Any, theta: Floats) -> Floats:
-    """The derivatives of a function of θ by central differences, one row a feature."""
+def differences(function: Any, theta: Floats, unit: Floats) -> Floats:
+    """The derivatives of a function of θ by central differences, one row per feature; `unit` (d,) is their spread."""
     rows = []
     for j, size in enumerate(np.abs(theta)):
-        step = STEP * max(1.0, float(size))
+        step = STEP * max(1.0 / float(unit[j]), float(size))
         move = np.zeros_like(theta)
         move[j] = step
         rows.append((function(theta + move) - function(theta - move)) / (2.0 * step))

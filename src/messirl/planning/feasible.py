@@ -4,8 +4,9 @@ If some potential φ makes every step cost at least the log of the number of cho
 
     θᵀf(s,a) + Σ_s' p(s'|s,a) φ(s') − φ(s) ≤ −log |A(s)|      for every live (s, a),
 
-then φ solves T φ ≤ φ, so V ≤ φ: finite. The θ of least ‖θ‖∞ with that property is a linear programme. First it is tried
-without a potential on the steps that lie on cycles (few variables), then with one.
+then φ solves T φ ≤ φ, so V ≤ φ: finite. The smallest θ with that property, each weight measured in units of its
+feature's spread, is a linear programme. First it is tried without a potential on the steps that lie on cycles (few
+variables), then with one.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from scipy.optimize import linprog
 from scipy.sparse.csgraph import connected_components
 
 from messirl.problem.mdp import MDP, Floats
+from messirl.problem.units import feature_spread
 
 MARGIN = 0.1  # beyond log |A|, to stay clear of the boundary
 
@@ -26,8 +28,9 @@ def feasible_theta(mdp: MDP, bound: float, live: npt.NDArray[np.bool_]) -> Float
     rows = np.flatnonzero(live.ravel())
     state = rows // mdp.n_actions
     moves = mdp.transitions[rows]
-    features = mdp.feature_rows[rows if mdp.state_action else state]
-    features = features if sp.issparse(features) else np.asarray(features)
+    unit = feature_spread(mdp)
+    features = sp.csr_array(mdp.feature_rows[rows if mdp.state_action else state]) @ sp.diags_array(1.0 / unit)
+    box = bound * unit
     choices = np.bincount(state, minlength=mdp.n_states)[state]
     cost = -np.log(choices) - MARGIN
 
@@ -43,23 +46,23 @@ def feasible_theta(mdp: MDP, bound: float, live: npt.NDArray[np.bool_]) -> Float
     )
     if not inside.any():
         return np.zeros(mdp.n_features)
-    theta = _least(sp.csr_array(features)[inside], cost[inside], 0, mdp.n_features, bound)
-    if theta is not None:
-        return theta
+    weights = _least(features[inside], cost[inside], 0, box)
+    if weights is not None:
+        return np.clip(weights / unit, -bound, bound)
     out = sp.csr_array(
         sp.coo_array((np.ones(rows.size), (np.arange(rows.size), state)), shape=(rows.size, mdp.n_states))
     )
-    both = sp.csr_array(sp.hstack([sp.csr_array(features), moves - out]))[inside]
-    theta = _least(both, cost[inside], mdp.n_states, mdp.n_features, bound)
-    if theta is None and np.isfinite(bound):  # the box is too small for that much: as much as it allows
-        theta = _most(both, cost[inside], mdp.n_states, mdp.n_features, bound)
-    return theta
+    both = sp.csr_array(sp.hstack([features, moves - out]))[inside]
+    weights = _least(both, cost[inside], mdp.n_states, box)
+    if weights is None and np.isfinite(bound):  # the box is too small for that much: as much as it allows
+        weights = _most(both, cost[inside], mdp.n_states, box)
+    return None if weights is None else np.clip(weights / unit, -bound, bound)
 
 
-def _least(left: sp.csr_array, right: Floats, n_free: int, d: int, bound: float) -> Floats | None:
-    """θ of least ‖θ‖∞ with left [θ, φ] ≤ right, ‖θ‖∞ ≤ bound."""
-    n = left.shape[0]
-    # Variables θ, φ and m ≥ |θ_j|.
+def _least(left: sp.csr_array, right: Floats, n_free: int, box: Floats) -> Floats | None:
+    """w of least ‖w‖∞ with left [w, φ] ≤ right and |w_j| ≤ box_j."""
+    n, d = left.shape[0], box.size
+    # Variables w, φ and m ≥ |w_j|.
     stack = sp.hstack([left, sp.csr_array((n, 1))])
     caps = sp.hstack([sp.eye_array(d), sp.csr_array((d, n_free)), -np.ones((d, 1))])
     floors = sp.hstack([-sp.eye_array(d), sp.csr_array((d, n_free)), -np.ones((d, 1))])
@@ -67,17 +70,20 @@ def _least(left: sp.csr_array, right: Floats, n_free: int, d: int, bound: float)
     limits = np.concatenate([right, np.zeros(2 * d)])
     objective = np.zeros(d + n_free + 1)
     objective[-1] = 1.0
-    top = bound if np.isfinite(bound) else None
-    box = [(None, None)] * (d + n_free) + [(0.0, top)]
-    answer = linprog(objective, A_ub=matrix, b_ub=limits, bounds=box, method="highs")
+    bounds = [*_sides(box), *[(None, None)] * n_free, (0.0, None)]
+    answer = linprog(objective, A_ub=matrix, b_ub=limits, bounds=bounds, method="highs")
     return np.asarray(answer.x[:d]) if answer.status == 0 else None
 
 
-def _most(left: sp.csr_array, right: Floats, n_free: int, d: int, bound: float) -> Floats | None:
-    """θ in the box for which left [θ, φ] ≤ m · right with the largest m."""
+def _most(left: sp.csr_array, right: Floats, n_free: int, box: Floats) -> Floats | None:
+    """w in the box for which left [w, φ] ≤ m · right with the largest m."""
     matrix = sp.csr_array(sp.hstack([left, sp.csr_array(-right[:, None])]))
-    objective = np.zeros(d + n_free + 1)
+    objective = np.zeros(box.size + n_free + 1)
     objective[-1] = -1.0
-    box = [(-bound, bound)] * d + [(None, None)] * n_free + [(0.0, 1.0)]
-    answer = linprog(objective, A_ub=matrix, b_ub=np.zeros(len(right)), bounds=box, method="highs")
-    return np.asarray(answer.x[:d]) if answer.status == 0 and answer.x[-1] > 0 else None
+    bounds = [*_sides(box), *[(None, None)] * n_free, (0.0, 1.0)]
+    answer = linprog(objective, A_ub=matrix, b_ub=np.zeros(len(right)), bounds=bounds, method="highs")
+    return np.asarray(answer.x[: box.size]) if answer.status == 0 and answer.x[-1] > 0 else None
+
+
+def _sides(box: Floats) -> list[tuple[float | None, float | None]]:
+    return [(-float(b), float(b)) if np.isfinite(b) else (None, None) for b in box]

@@ -22,6 +22,7 @@ Floats = npt.NDArray[np.float64]
 T = TypeVar("T")
 
 SUM_TOLERANCE = 1e-6  # probabilities that come from float32 tables sum to one this closely
+LARGEST_VALUE = 1e100  # of a feature; its square, summed over many steps, must be a number too
 
 
 class MDP:
@@ -61,7 +62,7 @@ class MDP:
         features: Any,
         *,
         start: npt.ArrayLike | None = None,
-        discount: float = 0.95,
+        discount: float,
         horizon: int | None = None,
         terminal: npt.ArrayLike | None = None,
         allowed: npt.ArrayLike | None = None,
@@ -87,6 +88,7 @@ class MDP:
         put(self, "state_names", _checked_names("state_names", state_names, n_states))
         put(self, "action_names", _checked_names("action_names", action_names, n_actions))
         put(self, "feature_names", _checked_names("feature_names", feature_names, n_features))
+        _check_sizes(table, self.feature_names)
         put(self, "n_states", n_states)
         put(self, "n_actions", n_actions)
         put(self, "n_features", n_features)
@@ -180,6 +182,10 @@ class MDP:
     def feature_label(self, index: int) -> str:
         """The name of a feature, or its number where it has none."""
         return repr(self.feature_names[index]) if self.feature_names else str(index)
+
+    def state_label(self, index: int) -> str:
+        """The name of a state, or its number where it has none."""
+        return repr(self.state_names[index]) if self.state_names else str(index)
 
     def memo(self, key: str, build: Callable[[], T]) -> T:
         """What `build` returns, computed once for this MDP."""
@@ -310,6 +316,24 @@ def _checked_features(features: Any, n_states: int, n_actions: int) -> tuple[Any
         where = ", ".join(str(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise ValueError(f"features[{where}] is not finite: fill it in or drop the feature")
     return np.ascontiguousarray(array), array.ndim == 3
+
+
+def _check_sizes(features: Any, names: tuple[str, ...] | None) -> None:
+    """Refuse values whose squares are beyond what numbers can hold: such units are a mistake, or need another one."""
+    table = features if sp.issparse(features) else features.reshape(-1, features.shape[-1])
+    largest = abs(table).max(axis=0)
+    size = np.asarray(largest.todense() if sp.issparse(largest) else largest).ravel()
+    for wrong, what, remedy in (
+        (size > LARGEST_VALUE, "goes up to", "divide"),
+        ((size > 0) & (size < 1.0 / LARGEST_VALUE), "goes up to only", "multiply"),
+    ):
+        if wrong.any():
+            j = int(np.argmax(wrong))
+            label = repr(names[j]) if names else str(j)
+            power = int(np.floor(np.log10(size[j])))
+            raise ValueError(
+                f"feature {label} {what} {size[j]:.2g}, which cannot be computed with: {remedy} it by 1e{abs(power)}"
+            )
 
 
 def _checked_discount(discount: float) -> float:

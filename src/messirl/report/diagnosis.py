@@ -15,7 +15,7 @@ from messirl.report.fit_record import Diagnosed, Ints
 from messirl.report.images import render, save, write_bytes
 from messirl.report.markup import Html, join, row, table, tag
 from messirl.report.names import named, one_line, short
-from messirl.report.numbers import number, significant
+from messirl.report.numbers import number, score, share, significant
 from messirl.report.page import contents, document, figure, section
 from messirl.report.versions import versions
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 SHOWN = 10  # rows of each table
 HEAVIEST = 4  # features of a direction
 MEANING = {
-    "help": "The unlabelled trajectories help: as a whole they behave as the experts teach.",
-    "do not matter": "The unlabelled trajectories do not matter: the experts tell them neither from their own nor from "
-    "chance.",
-    "hurt": "The unlabelled trajectories hurt: as a whole they are better explained by chance than by the experts.",
+    "help": "The unlabelled trajectories help: what is recommended uses them.",
+    "do not matter": "The unlabelled trajectories do not matter: what is recommended does not use them, and they would "
+    "do no harm either.",
+    "hurt": "The unlabelled trajectories hurt: leave them out.",
 }
 
 
@@ -150,9 +150,9 @@ def _trajectories(record: Diagnosed, order: Ints) -> Html:
         rows.append(
             row(
                 named(record.ids[j]),
-                number(float(found.likeness.unlabelled[j]), 3, signed=True),
-                f"{100.0 * found.share[j]:.2f} %",
-                number(float(found.similarity[j]), 3),
+                score(float(found.likeness.unlabelled[j]), 3, signed=True),
+                share(float(found.share[j])),
+                score(float(found.similarity[j]), 3),
                 significant(moved, 3),
             )
         )
@@ -168,5 +168,5 @@ def _ends(record: Diagnosed) -> int:
 
 def _made_of(parts: list[tuple[str, float]]) -> Html:
     """`+0.71 water, −0.70 home`."""
-    weights = [join([tag("b", number(weight, 2, signed=True)), " ", named(name, 28)]) for name, weight in parts]
+    weights = [join([tag("b", score(weight, 2, signed=True)), " ", named(name, 28)]) for name, weight in parts]
     return join(weights, ", ")

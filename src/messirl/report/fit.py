@@ -15,7 +15,7 @@ from messirl.report.fit_record import FitRecord, Score
 from messirl.report.images import render, save, write_bytes
 from messirl.report.markup import Html, join, row, table, tag
 from messirl.report.names import named, one_line, short
-from messirl.report.numbers import number
+from messirl.report.numbers import score
 from messirl.report.page import contents, document, figure, section
 from messirl.report.versions import versions
 
@@ -65,11 +65,11 @@ def lead(record: FitRecord) -> str:
     method, *baselines = record.scores or [Score("", "", None, None)]
     if method.held_out is not None and np.isfinite(method.held_out):
         tests = f"the {record.counts['test']:,} " if "test" in record.counts else ""
-        second += f", and gives {tests}held-out trajectories {number(method.held_out, 3)} nats a step"
+        second += f", and gives {tests}held-out trajectories {score(method.held_out, 3)} nats a step"
         known = [b for b in baselines if b.held_out is not None and np.isfinite(b.held_out)]
         if known:
             value, best = max((float(b.held_out or 0.0), short(b.name)) for b in known)
-            second += f"; the best baseline, {best}, gives {number(value, 3)}"
+            second += f"; the best baseline, {best}, gives {score(value, 3)}"
     return f"{first} {second}."
 
 
@@ -188,7 +188,7 @@ def _convergence(record: FitRecord, folder: Path) -> list[Html]:
     save(image, folder)
     model = record.model
     caption = (
-        f"Convergence. The objective ends at {number(model.objective_, 4)} after {_many(model.n_iter_, 'iteration')}: "
+        f"Convergence. The objective ends at {score(model.objective_)} after {_many(model.n_iter_, 'iteration')}: "
         f"{model.termination_}."
     )
     return [figure(image, caption, half=True)]

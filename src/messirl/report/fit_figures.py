@@ -66,6 +66,10 @@ def scores_figure(scores: list[Score]) -> Figure | None:
         colour = BLUE if place == 0 else INK
         _dot(ax, expert, place, low, markeredgecolor=colour, **EXPERT)
         _dot(ax, held_out, place, low, color=colour, **HELD_OUT)
+        beyond = [f"{significant(v)}{of}" for v, of in ((held_out, ""), (expert, " (expert)")) if v < low]
+        if beyond:
+            words = f"◂ {', '.join(beyond)}"
+            ax.annotate(words, (low, place), (3, 0), textcoords="offset points", va="center", fontsize=7)
     ax.set_yticks(range(len(scores)), [short(s.name, 36) for s in scores])
     ax.get_yticklabels()[0].set_fontweight("bold")
     ax.set_ylim(len(scores) - 0.5, -0.6)
@@ -268,13 +272,9 @@ def _values(scores: list[Score]) -> Floats:
 
 
 def _dot(ax: Axes, value: float, place: int, low: float, **look: Any) -> None:
-    """A dot, or what stands for it at the left edge."""
+    """A dot, where it is not far outside."""
     if value >= low:
         ax.plot([value], [place], linestyle="none", zorder=3, **look)
-    elif not np.isnan(value):
-        ax.annotate(
-            f"◂ {significant(value)}", (low, place), (3, 0), textcoords="offset points", va="center", fontsize=7
-        )
 
 
 def _score_legend(figure: Figure, values: Floats) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from messirl.report.fit_record import FitRecord, Score
 from messirl.report.markup import Html, join, row, table, tag
 from messirl.report.names import named, one_line
-from messirl.report.numbers import number, plain, ranked, significant
+from messirl.report.numbers import number, plain, ranked, score, significant
 
 MOST_ROWS = 200  # of a table
 MOST_STATES = 15
@@ -107,14 +107,14 @@ def _measured(value: float | None) -> str:
 
 
 def _nats(value: float | None) -> str:
-    return "–" if value is None else number(value, 4)
+    return "–" if value is None else score(value)
 
 
 def _difference(one: Score, method: Score) -> str:
     if one.held_out is None or method.held_out is None:
         return "–"
     gap = one.held_out - method.held_out
-    return number(gap, 4, signed=True) if math.isfinite(gap) else "–"
+    return score(gap, signed=True) if math.isfinite(gap) else "–"
 
 
 def _p(value: Any) -> str:

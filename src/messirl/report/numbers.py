@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from messirl._numbers import nats, percentage
 from messirl.experiments.curves import Interval
 from messirl.problem.mdp import Floats
 from messirl.problem.trajectories import Ints
@@ -31,6 +32,18 @@ def number(value: float, places: int, *, signed: bool = False) -> str:
     if float(text) == 0:
         text = text.lstrip("+-")
     return text.replace("-", "−")
+
+
+def score(value: float, places: int = 4, *, signed: bool = False) -> str:
+    """Fixed decimals, but what is not zero does not look like it."""
+    if not math.isfinite(value):
+        return number(value, places)
+    return nats(value, places, signed=signed).replace("-", "−")
+
+
+def share(value: float, places: int = 2) -> str:
+    """Per cent; what is not zero does not look like it."""
+    return percentage(value, places).replace("%", " %").replace("<", "< ")
 
 
 def mean_and_interval(found: Interval, *, signed: bool = False) -> tuple[str, str]:

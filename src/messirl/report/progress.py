@@ -1,7 +1,11 @@
-"""Progress on standard error: a bar with the time left on a terminal, a plain line now and then elsewhere."""
+"""Progress on standard error: a bar with the time left on a terminal, a plain line now and then elsewhere.
+
+Its last line says how it ended: done after so many iterations, which may be fewer than were allowed, or stopped.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from types import TracebackType
@@ -11,56 +15,76 @@ EVERY = 15.0  # seconds between plain lines
 
 
 class Progress:
-    """Called with (done, all); used as a context."""
+    """Called with (done, all); used as a context.
 
-    def __init__(self, title: str, *, plain: bool | None = None) -> None:
-        self.title = title
-        self.plain = not sys.stderr.isatty() if plain is None else plain
+    title   : what is being done
+    unit    : what is counted
+    at_most : the end may come before all are done, as that of a fit that converges
+    """
+
+    def __init__(self, title: str, unit: str = "steps", *, at_most: bool = False, plain: bool | None = None) -> None:
+        self.title, self.unit, self.at_most = title, unit, at_most
+        on_terminal = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self.plain = not on_terminal if plain is None else plain
         self.began = self.said = time.monotonic()
-        self.first: int | None = None
+        self.first: tuple[int, float] | None = None  # what was done when counting began, and when that was
+        self.done = self.total = 0
         self._bar: Any = None
-        self._task: Any = None
 
     def __enter__(self) -> Self:
         if not self.plain:
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-            from rich.progress import Progress as Bar
+            from messirl.report.bar import Bar
 
-            self._bar = Bar(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                TextColumn("left"),
-                TimeRemainingColumn(),
-                console=Console(stderr=True),
-            )
+            self._bar = Bar(self)
             self._bar.start()
-            self._task = self._bar.add_task(self.title, total=None)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._bar is not None:
-            self._bar.stop()
+            self._bar.end(finished=kind is None)
+        elif kind is None and self.first is not None:
+            self._write(self.ending())
 
     def __call__(self, done: int, total: int) -> None:
-        if self._bar is not None:
-            self._bar.update(self._task, completed=done, total=total)
-            return
         now = time.monotonic()
         begin = self.first is None
-        if self.first is None:
-            self.first, self.began = done, now
-        if begin or done == total or now - self.said >= EVERY:
+        if begin:
+            self.first = done, now
+        self.done, self.total = done, total
+        if self.plain and (begin or (now - self.said >= EVERY and done < total)):
             self.said = now
-            rate = (now - self.began) / max(done - self.first, 1)
-            left = f", about {_span(rate * (total - done))} left" if done > self.first and done < total else ""
-            sys.stderr.write(f"{self.title}: {done} of {total}{left}\n")
+            left = self.left()
+            times = "" if begin else f", {span(now - self.began)} elapsed"
+            times += "" if left is None else f", {self.about} {span(left)} left"
+            self._write(f"{done} of {total}{times}")
+
+    @property
+    def about(self) -> str:
+        """How the time left is meant."""
+        return "at most" if self.at_most else "about"
+
+    def left(self) -> float | None:
+        """Seconds to the end at the pace so far; None where there is none yet, or nothing is left."""
+        if self.first is None or not self.first[0] < self.done < self.total:
+            return None
+        done, when = self.first
+        return (time.monotonic() - when) / (self.done - done) * (self.total - self.done)
+
+    def ending(self) -> str:
+        """The last word on work that came to its end."""
+        often = f", {self.done} of {self.total} {self.unit}" if self.done == self.total else ""
+        return f"done{often or f' after {self.done} {self.unit}'}, {span(time.monotonic() - self.began)}"
+
+    def _write(self, text: str) -> None:
+        if sys.stderr is not None:
+            sys.stderr.write(f"{self.title}: {text}\n")
             sys.stderr.flush()
 
 
-def _span(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+def span(seconds: float) -> str:
+    """A time in the unit that suits it."""
+    if seconds < 90:
+        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

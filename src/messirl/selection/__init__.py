@@ -1,7 +1,7 @@
 """Choosing λ0 and the similarity; how sure what was learnt is."""
 
 from messirl.selection.candidates import LAMBDAS, Bench, Candidate, candidates
-from messirl.selection.choice import Choice, choose, choose_best
+from messirl.selection.choice import Choice, best_gain, choose, choose_best
 from messirl.selection.estimator import MESSICV, NestedScore, nested_score
 from messirl.selection.likeness import Likeness, likeness
 from messirl.selection.uncertainty import Bootstrap, bootstrap, stability
@@ -18,6 +18,7 @@ __all__ = [
     "NestedScore",
     "NothingHeldOut",
     "Validation",
+    "best_gain",
     "bootstrap",
     "candidates",
     "choose",

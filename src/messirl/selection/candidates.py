@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from messirl._defaults import ENTROPY, MAX_ITER, THETA_MAX, TOL
 from messirl.estimators.maxent import MaxEntIRL
 from messirl.objective import Objective
 from messirl.optimise import lbfgs
@@ -91,10 +92,10 @@ class Bench:
         unlabelled: Trajectories | None,
         *,
         reference: Any,
-        theta_max: float = 500.0,
-        entropy: str = "causal",
-        max_iter: int = 300,
-        tol: float = 1e-6,
+        theta_max: float = THETA_MAX,
+        entropy: str = ENTROPY,
+        max_iter: int = MAX_ITER,
+        tol: float = TOL,
         alike: npt.NDArray[np.bool_] | None = None,
     ) -> None:
         self.mdp, self.expert, self.entropy = mdp, expert, entropy
@@ -152,8 +153,8 @@ class Bench:
             objective = Objective.from_trajectories(self.mdp, self.everyone, self.entropy, counts=self.counts)
         else:
             objective = Objective(self.mdp, self.alone.planner, self.alone.target, self.penalty(candidate))
-        tol = self.tol * objective.scale
-        return lbfgs(objective, theta, bound=self.theta_max, max_iter=self.max_iter, tol=tol).theta
+        options: dict[str, Any] = {"bound": self.theta_max, "max_iter": self.max_iter, "tol": self.tol}
+        return lbfgs(objective, theta, unit=objective.unit, **options).theta
 
     def begin(self) -> Floats:
         """Zero, or a θ at which values are finite."""

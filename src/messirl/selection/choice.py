@@ -1,5 +1,7 @@
 """The choice among validated candidates: never one that may lose, and the unlabelled trajectories where they can help.
 
+It is made here, once, for `MESSICV`, `messirl select`, `diagnose` and `messirl diagnose`.
+
 Gains are those of held-out expert log-probability per step over λ0 = 0, paired by split, with their standard errors.
 In this order:
 
@@ -7,11 +9,15 @@ In this order:
 2. *like the expert*: the unlabelled set as a whole is better explained by the experts than by chance, and MESSI with
    those of it that look like the expert's does not lose: gain ≥ −margin; of several the largest gain.
 3. *cannot be told apart*: |gain| + se · SE ≤ margin. The experts predict each other as well with the penalty as
-   without: it acts only where they never go, which is what the others are wanted for. The strongest such MESSI.
+   without: it acts only where they never go, which is what the others are wanted for. The strongest such MESSI, unless
+   the unlabelled set as a whole is worse explained by the experts than by chance: then it would spread what they do.
 4. λ0 = 0.
 
 Where λ0 = 0 itself predicts held-out experts worse than chance, whatever its scale, it is no yardstick: then the rule
 is `choose_best`.
+
+The verdict on the unlabelled trajectories follows: they *help* if what is chosen uses them; if not, they *hurt* where
+they are worse explained by the experts than by chance, or where every MESSI clearly loses; else they *do not matter*.
 """
 
 from __future__ import annotations
@@ -28,6 +34,12 @@ BELOW_CHANCE = 0.05  # nats per step; a multiple of θ near zero is chance itsel
 PREFERRED = ("MESSI", "Screened", "Complete", "RidgeStd", "Ridge", "Pooling", "MaxEnt")
 
 
+USES = ("MESSI", "Screened", "Complete", "Pooling")  # what learns from the unlabelled trajectories
+VERDICTS = ("help", "do not matter", "hurt")
+MARGIN = 0.005  # nats per step; half a percent in the probability of a move counts as no difference
+CLEAR = 2.0  # standard errors a difference must exceed to count as clear
+
+
 @dataclass(frozen=True)
 class Choice:
     """What was chosen, and why."""
@@ -37,7 +49,34 @@ class Choice:
     reason: str
 
 
-def choose(validation: Validation, like: Likeness | None = None, *, margin: float = 0.005, se: float = 2.0) -> Choice:
+def decide(validation: Validation, like: Likeness | None, *, aim: str, margin: float = MARGIN) -> Choice:
+    """The candidate to take: to imitate with, or (aim="prediction") to predict with."""
+    return choose(validation, like, margin=margin) if aim == "imitation" else choose_best(validation)
+
+
+def verdict(validation: Validation, choice: Choice, like: Likeness | None, *, margin: float = MARGIN) -> str:
+    """Whether the unlabelled trajectories help, do not matter or hurt; see above."""
+    if choice.candidate.method in USES:
+        return "help"
+    gain, spread = validation.gains()
+    ours = [i for i, c in enumerate(validation.candidates) if c.method == "MESSI"]
+    losing = bool(ours) and all(gain[i] + CLEAR * spread[i] < -margin for i in ours)
+    return "hurt" if losing or (like is not None and like.mean < -margin) else "do not matter"
+
+
+def best_gain(validation: Validation) -> tuple[Candidate, float, float] | None:
+    """The MESSI that held-out experts gain most from, its gain over λ0 = 0 in nats per step, and the standard error."""
+    gain, spread = validation.gains()
+    ours = [i for i, c in enumerate(validation.candidates) if c.method == "MESSI"]
+    if not ours:
+        return None
+    i = max(ours, key=lambda i: gain[i])
+    return validation.candidates[i], float(gain[i]), float(spread[i])
+
+
+def choose(
+    validation: Validation, like: Likeness | None = None, *, margin: float = MARGIN, se: float = CLEAR
+) -> Choice:
     """The candidate to imitate with.
 
     margin : nats per step; half a percent in the probability of a move counts as no difference
@@ -57,6 +96,12 @@ def choose(validation: Validation, like: Likeness | None = None, *, margin: floa
             why = f"the unlabelled trajectories look like the expert's ({like.mean:+.3f} nats a step over chance)"
             return _chosen(validation, max(light, key=lambda i: gain[i]), why)
     same = [i for i, c in enumerate(every) if c.method == "MESSI" and abs(gain[i]) + se * spread[i] <= margin]
+    if same and like is not None and like.mean < 0.0:
+        why = (
+            "held-out experts cannot tell MESSI from λ0 = 0, and the unlabelled trajectories do not look like the "
+            f"expert's ({like.mean:+.3f} nats a step over chance)"
+        )
+        return _chosen(validation, 0, why)
     if same:
         why = "held-out experts cannot tell it from λ0 = 0: the penalty acts where they never go"
         return _chosen(validation, max(same, key=lambda i: every[i].lambda0), why)

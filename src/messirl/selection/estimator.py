@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold
 
+from messirl._defaults import AIM, CV, ENTROPY, MAX_ITER, THETA_MAX, TOL
 from messirl.estimators.base import IRLEstimator
 from messirl.estimators.baselines import BASELINES, baseline
 from messirl.estimators.maxent import MaxEntIRL
@@ -20,10 +21,10 @@ from messirl.problem.counts import feature_counts
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Trajectories
 from messirl.selection.candidates import LAMBDAS, Bench, Candidate, block_of, candidates
-from messirl.selection.choice import choose, choose_best
+from messirl.selection.choice import MARGIN, decide, verdict
 from messirl.selection.likeness import Likeness, likeness
 from messirl.selection.validation import SCALES, NothingHeldOut, cross_validate, splits
-from messirl.similarity import RBF, CompleteGraph
+from messirl.similarity import DEFAULT, CompleteGraph
 
 AIMS = ("imitation", "prediction")
 
@@ -45,14 +46,14 @@ class MESSICV(IRLEstimator):
         similarities: Sequence[Any] | None = None,
         *,
         lambdas: Sequence[float] = LAMBDAS,
-        aim: str = "imitation",
-        cv: int = 5,
+        aim: str = AIM,
+        cv: int = CV,
         baselines: bool = True,
-        margin: float = 0.005,
-        theta_max: float = 500.0,
-        entropy: str = "causal",
-        max_iter: int = 300,
-        tol: float = 1e-6,
+        margin: float = MARGIN,
+        theta_max: float = THETA_MAX,
+        entropy: str = ENTROPY,
+        max_iter: int = MAX_ITER,
+        tol: float = TOL,
         validation_tol: float = 1e-3,
         random_state: Any = None,
         callback: Any = None,
@@ -77,7 +78,7 @@ class MESSICV(IRLEstimator):
         self._check_arguments()
         if self.aim not in AIMS:
             raise ValueError(f"aim={self.aim!r}: choose 'imitation' or 'prediction'")
-        similarities = [RBF("median", standardise=True)] if self.similarities is None else list(self.similarities)
+        similarities = [DEFAULT] if self.similarities is None else list(self.similarities)
         if not similarities:
             raise ValueError("similarities is empty: give at least one, or None")
         everyone, counts = self._read(mdp, expert, unlabelled)
@@ -116,8 +117,8 @@ class MESSICV(IRLEstimator):
             mdp, every, pairs, unlabelled, scales=scales, screen=screen, progress=self.callback, **options
         )
         self.validation_ = found
-        imitate = self.aim == "imitation"
-        self.choice_ = choose(found, self.likeness_, margin=self.margin) if imitate else choose_best(found)
+        self.choice_ = decide(found, self.likeness_, aim=self.aim, margin=self.margin)
+        self.verdict_ = None if unlabelled is None else verdict(found, self.choice_, self.likeness_, margin=self.margin)
         self.candidate_, self.reason_ = self.choice_.candidate, self.choice_.reason
         found_by = self._estimator(self.candidate_, options["reference"], mdp, expert, unlabelled)
         self.best_estimator_, self.fitted_to_ = found_by  # as in best_estimator_.fit(mdp, *fitted_to_)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from messirl._defaults import CV, MAX_ITER, THETA_MAX
 from messirl.estimators.baselines import uniform_policy, uniform_score
 from messirl.planning import NoFiniteValue, log_likelihood
 from messirl.planning.likelihood import reward_log_likelihood
@@ -50,11 +51,11 @@ def likeness(
     expert: Trajectories,
     unlabelled: Trajectories,
     *,
-    cv: int = 5,
+    cv: int = CV,
     groups: npt.ArrayLike | None = None,
     random_state: Any = None,
-    theta_max: float = 500.0,
-    max_iter: int = 200,
+    theta_max: float = THETA_MAX,
+    max_iter: int = MAX_ITER,
     tol: float = 1e-3,
 ) -> Likeness:
     """See above. Causal model; with one expert trajectory of an endless problem its own later part is held out."""

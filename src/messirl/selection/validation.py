@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.model_selection import GroupKFold, KFold
 
+from messirl._defaults import CV
 from messirl.estimators.baselines import uniform_score
 from messirl.planning.sampling import random_source
 from messirl.problem.mdp import MDP, Floats
@@ -32,7 +33,7 @@ class NothingHeldOut(ValueError):
 
 
 def splits(
-    mdp: MDP, expert: Trajectories, cv: int = 5, groups: npt.ArrayLike | None = None, random_state: Any = None
+    mdp: MDP, expert: Trajectories, cv: int = CV, groups: npt.ArrayLike | None = None, random_state: Any = None
 ) -> list[Split]:
     """Pairs (train, held out): by group if there are groups, one by one up to 2·cv trajectories, else cv folds.
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.spatial.distance import pdist
 
+from messirl._defaults import SIGMA
 from messirl.problem.mdp import Floats
 
 Rows = Callable[[slice], Any]
@@ -44,13 +45,16 @@ class _Full:
 class RBF(_Full):
     """exp(−‖Δ‖²/2σ). sigma="median": the median of ‖Δ‖² over all pairs. standardise: counts in units of spread."""
 
-    sigma: float | str = 1.0
+    sigma: float | str = SIGMA
     standardise: bool = False
 
     def rows(self, counts: Floats) -> Rows:
         points = standardised(counts) if self.standardise else centred(counts)
         sigma = bandwidth(points) if self.sigma == "median" else _positive("sigma", self.sigma)
         return lambda block: np.exp(-squared_distances(points[block], points) / (2.0 * sigma))
+
+
+DEFAULT = RBF(SIGMA, standardise=True)  # of whoever is given no other
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,19 @@
+"""The defaults of estimators and commands: one set, chosen for data of one's own.
+
+The numbers of the paper, where they differ, are in `experiments/settings.py`.
+"""
+
+LAMBDA0 = 0.05  # strength of MESSI's penalty
+THETA_MAX = 500.0  # bound on every weight
+ENTROPY = "causal"
+SOLVER = "lbfgs"
+EM_SOLVER = "paper"  # η of EM-MaxEnt counts gradient steps
+STEP_SIZE = 1.0  # of the solver "paper"
+MAX_ITER = 500
+TOL = 1e-6  # how far a weight may still be from its optimum, relative to its size or its unit
+RIDGE = 0.0
+STEPS_PER_ROUND = 1  # η of EM-MaxEnt
+SIGMA = "median"  # width of the RBF similarity; the similarity sees counts in units of their spread
+CV = 5  # folds of the experts
+INFLUENTIAL = 50  # unlabelled trajectories that a diagnosis leaves out one by one
+AIM = "imitation"

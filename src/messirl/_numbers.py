@@ -1,0 +1,77 @@
+"""Numbers for people, in a terminal: enough digits wherever the point is, one below the other.
+
+>>> significant([13.74, 0.5, -1.2e-7])
+['13.7400   ', ' 0.5000   ', '-1.200e-07']
+"""
+
+from __future__ import annotations
+
+import math
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+LEAST, MOST = -4, 6  # powers of ten that are written without an exponent: 0.0001234 to 9999999
+SPREAD = 4  # powers of ten up to which all have the same decimals; beyond it that would be many empty ones
+
+
+def significant(values: Iterable[float], digits: int = 4) -> list[str]:
+    """A column of numbers, each with at least so many digits that count, all of one width, points below each other.
+
+    The tiny and the huge have an exponent. Zero is 0, and only zero is.
+    """
+    column = [float(value) for value in values]
+    powers = [_power(value, digits) for value in column]
+    plain = [power for power in powers if power is not None and LEAST <= power <= MOST]
+    least, most = min(plain, default=0), max(plain, default=0)
+    texts = []
+    for value, power in zip(column, powers, strict=True):
+        if power is None:
+            texts.append("0" if value == 0 else f"{value:g}")
+        elif LEAST <= power <= MOST:
+            texts.append(f"{value:.{max(digits - 1 - (least if most - least <= SPREAD else power), 0)}f}")
+        else:
+            texts.append(f"{value:.{digits - 1}e}")
+    return _aligned(texts)
+
+
+def nats(value: float, places: int = 4, *, signed: bool = False) -> str:
+    """A score: so many decimals, but what is not zero does not look like it."""
+    sign = "+" if signed else ""
+    if not math.isfinite(value) or value == 0:
+        return f"{abs(value) if value == 0 else value:.{places}f}"
+    text = f"{value:{sign}.{places}f}"
+    too_small, too_large = float(text) == 0, abs(value) >= 1e6
+    return f"{value:{sign}.{1 if too_small else 3}e}" if too_small or too_large else text
+
+
+def percentage(share: float, places: int = 2) -> str:
+    """A share in per cent; one too small to show is said to be below what is shown."""
+    least = 10.0**-places
+    if 0 < 100 * share < least / 2:
+        return f"<{least:.{places}f}%"
+    return f"{share:.{places}%}"
+
+
+def probability(value: float, places: int = 4) -> str:
+    """A p-value; one too small to show is said to be below what is shown."""
+    least = 10.0**-places
+    return f"<{least:.{places}f}" if 0 <= value < least else f"{value:.{places}f}"
+
+
+def _power(value: float, digits: int) -> int | None:
+    """Of ten, after rounding; None where there is none."""
+    return int(f"{value:.{digits - 1}e}".partition("e")[2]) if math.isfinite(value) and value != 0 else None
+
+
+def _aligned(texts: list[str]) -> list[str]:
+    """Points below each other, as if every whole number ended in one; what is no number at the right."""
+    if "nan" in texts:
+        rest = iter(_aligned([text for text in texts if text != "nan"]) or ["nan"])
+        wide = [text if text == "nan" else next(rest) for text in texts]
+        return [f"{text:>{max(map(len, wide))}}" for text in wide]
+    ends = [len(text.partition(".")[0]) for text in texts]
+    before = max(ends, default=0)
+    after = max((len(text) - end for text, end in zip(texts, ends, strict=True)), default=0)
+    return [f"{'':{before - end}}{text:<{after + end}}" for text, end in zip(texts, ends, strict=True)]

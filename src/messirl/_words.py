@@ -1,0 +1,31 @@
+"""What a misspelt word was meant to be."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+LIKE = 0.6  # how alike two words must be, as difflib measures it
+
+
+def meant(word: str, known: Iterable[str], synonyms: Mapping[str, str] | None = None) -> str | None:
+    """The known word that resembles `word` most, or None: another case, a synonym, a few letters exchanged."""
+    import difflib
+
+    there = list(known)
+    lowered = {name.lower(): name for name in reversed(there)}
+    low = word.strip().lower()
+    if low in lowered:
+        return lowered[low]
+    other = (synonyms or {}).get(low)
+    if other in there:
+        return other
+    close = difflib.get_close_matches(low, list(lowered), n=1, cutoff=LIKE)
+    return lowered[close[0]] if close else None
+
+
+def did_you_mean(word: str, known: Iterable[str], synonyms: Mapping[str, str] | None = None) -> str:
+    """`; did you mean 'fit'?`, to end a sentence with, or nothing."""
+    found = meant(word, known, synonyms)
+    return "" if found is None else f"; did you mean {found!r}?"

@@ -1,0 +1,57 @@
+"""Standard streams that can be written to: none is missing, and every letter has a way out.
+
+A stream that was closed (`2>&-`) becomes one that swallows all, so that no file is opened in its place. Where an
+encoding lacks a letter, as plain ASCII lacks λ, a word or a likeness stands for it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import os
+import sys
+
+PLAIN = "messirl.plain"  # the name of the error handler
+LIKENESS = {
+    "α": "alpha", "γ": "gamma", "ε": "eps", "η": "eta", "θ": "theta", "λ": "lambda", "μ": "mu", "ν": "nu", "π": "pi",
+    "ρ": "rho", "σ": "sigma", "χ": "chi", "Δ": "Delta", "Σ": "sum", "−": "-", "–": "-", "—": "-", "±": "+-", "×": "x",
+    "·": "*", "≤": "<=", "≥": ">=", "∞": "inf", "½": "1/2", "²": "^2", "‖": "||", "…": "...", "→": "->", "’": "'",
+    "‘": "'", "“": '"', "”": '"', "\u00a0": " ", "\u2009": " ", "━": "-", "╸": "-", "╺": "-", "•": "*", "⠋": "*",
+}  # fmt: skip
+
+
+def prepare() -> None:
+    """Call before anything is written."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            hole = os.open(os.devnull, os.O_RDWR)
+            if hole != number and not _is_open(number):
+                os.dup2(hole, number)
+            setattr(sys, name, os.fdopen(hole, "r" if number == 0 else "w", encoding="utf-8", closefd=False))
+    codecs.register_error(PLAIN, _plain)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            with contextlib.suppress(OSError):  # not any more the file it was
+                stream.reconfigure(errors=PLAIN)
+
+
+def knows_all_letters(stream: object) -> bool:
+    """Whether every letter can be written as it is."""
+    return str(getattr(stream, "encoding", None) or "utf-8").lower().replace("_", "-") in ("utf-8", "utf8", "utf-16")
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
+def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    letters = error.object[error.start : error.end]
+    if all("\udc80" <= letter <= "\udcff" for letter in letters):  # bytes of a file's name: as they are
+        return bytes(ord(letter) - 0xDC00 for letter in letters), error.end
+    return "".join(LIKENESS.get(letter, f"\\u{ord(letter):04x}") for letter in letters), error.end

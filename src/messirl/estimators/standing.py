@@ -1,0 +1,78 @@
+"""Which weights are held by something other than the expert's choices, and what to do about it.
+
+    box            the weight sits on ±theta_max and would go further
+    penalty        the penalty keeps the expected count of its feature away from the expert's: more than half of the
+                   gap that there was at the start is still there
+    unidentified   no trajectory tells it from others
+    unsettled      the search ended before the weight came to rest: hardly anything in the data holds it
+
+Box and penalty act in the units of the features. A feature given in millimetres needs a weight a thousand times
+smaller than one in metres, and one given in kilometres may need one that the box does not allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from messirl.problem.mdp import MDP, Floats
+from messirl.problem.units import feature_spread
+
+SHOWN = 6  # features that a remark names
+HELD = 0.5  # share of the gap to the expert's counts that is left
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Features whose weights are held, by their numbers; see above."""
+
+    box: tuple[int, ...] = ()
+    penalty: tuple[int, ...] = ()
+    unidentified: tuple[int, ...] = ()
+    unsettled: tuple[int, ...] = ()
+
+    def names(self, mdp: MDP) -> dict[str, list[str]]:
+        """The features of each kind by name, for files."""
+        names = mdp.feature_names or tuple(str(j) for j in range(mdp.n_features))
+        return {kind: [names[j] for j in which] for kind, which in vars(self).items()}
+
+    def remarks(self, mdp: MDP, theta: Floats) -> Iterator[str]:
+        """What box and penalty hold, and what to do; the rest is said in warnings."""
+        unit = feature_spread(mdp)
+        if self.box:
+            small = min(self.box, key=lambda j: float(unit[j]))
+            yield (
+                f"theta_max={np.abs(theta).max():g} holds the weight of {some_features(mdp, self.box)}; it would go "
+                f"further. The values of {mdp.feature_label(small)} spread by {unit[small]:.2g}: give the feature "
+                "in a smaller unit, so that its values are larger, or raise theta_max"
+            )
+        if self.penalty:
+            yield (
+                f"the penalty holds the weight of {some_features(mdp, self.penalty)}: the model follows less than half "
+                "of what the experts show there. Weaken the penalty, or give the feature in a smaller unit, so that "
+                "its values are larger"
+            )
+
+
+def some_features(mdp: MDP, which: Sequence[int]) -> str:
+    """The first few by name, and how many more."""
+    names = ", ".join(mdp.feature_label(j) for j in which[:SHOWN])
+    return names + (f" and {len(which) - SHOWN} more" if len(which) > SHOWN else "")
+
+
+def numbers_of(flags: npt.NDArray[np.bool_]) -> tuple[int, ...]:
+    """Which entries are true."""
+    return tuple(np.flatnonzero(flags).tolist())
+
+
+def held_by_box(theta: Floats, gradient: Floats, bound: float) -> tuple[int, ...]:
+    """Weights on the edge of the box that would leave it."""
+    return numbers_of((np.abs(theta) >= bound * (1.0 - 1e-9)) & (theta * gradient > 0))
+
+
+def held_by_penalty(pull: Floats, gap: Floats, unit: Floats) -> tuple[int, ...]:
+    """Features of which the penalty's pull (d,) leaves more than half of the gap (d,) there was to the expert."""
+    return numbers_of((np.abs(gap) > 1e-6 * unit) & (np.abs(pull) > HELD * np.abs(gap)))

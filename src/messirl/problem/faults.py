@@ -1,0 +1,207 @@
+"""Whether trajectories can come from an MDP: every fault as a record, and an error at the first of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from messirl.problem.mdp import MDP
+from messirl.problem.moves import entry_keys, move_keys, possible_moves
+from messirl.problem.trajectories import Trajectories
+
+Bools = npt.NDArray[np.bool_]
+ENDLESS = "endless"  # the one kind that is a matter of what is fitted: without an end only at discount = 1
+RIGHT_LENGTH = "a trajectory has that many, or ends earlier in a terminal state"
+MUST_END = "with discount=1 and no horizon a trajectory must end in a terminal state or have a goal"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with one step, with one trajectory (step None), or with all of them (trajectory None as well).
+
+    text : with {0}, {1} for `states` and {a} for `action`, so that whoever knows labels can put them in
+    """
+
+    kind: str
+    trajectory: int | None
+    step: int | None
+    text: str
+    remedy: str
+    states: tuple[int, ...] = ()
+    action: int | None = None
+
+    def what(self, state: Callable[[int], str] = str, action: Callable[[int], str] = str) -> str:
+        """The text, with states and actions called as the two functions call them."""
+        taken = "" if self.action is None else action(self.action)
+        return self.text.format(*map(state, self.states), a=taken)
+
+    def place(self, name: str, step: int | None) -> str:
+        """Where it is, as a sentence about it begins: name of the trajectory, number of the step."""
+        if self.trajectory is None:
+            return ""
+        return f"trajectory {name} " if step is None else f"trajectory {name}, step {step}: "
+
+
+def check_trajectories(mdp: MDP, trajectories: Trajectories, name: str = "trajectories") -> None:
+    """Raise a ValueError that names trajectory and step where `trajectories` cannot come from `mdp`."""
+    if not isinstance(mdp, MDP):
+        raise TypeError(f"expected an MDP, not {type(mdp).__name__}")
+    if not isinstance(trajectories, Trajectories):
+        raise TypeError(
+            f"{name} must be Trajectories, not {type(trajectories).__name__}: use Trajectories.from_lists([[...], ...])"
+        )
+    fault = next(trajectory_faults(mdp, trajectories), None)
+    if fault is not None:
+        colon = " " if fault.trajectory is None else ": "
+        place = fault.place(str(fault.trajectory), fault.step)
+        raise ValueError(f"{name}{colon}{place}{fault.what()}: {fault.remedy}")
+
+
+def trajectory_faults(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
+    """Every fault, kind by kind; a kind is looked for when those before it are used up.
+
+    A step that is already faulty (it leaves a terminal state, a goal or a dead end) is not an impossible move as well,
+    and states or actions that are none end the search: nothing else can be said of them.
+    """
+    if len(trajectories) == 0:
+        return
+    wrong = False
+    for fault in _out_of_range(mdp, trajectories):
+        wrong = True
+        yield fault
+    if wrong:
+        return
+    over = np.zeros(trajectories.states.size, dtype=bool)  # steps from where nothing may go on
+    yield from _goals(mdp, trajectories)
+    yield from _ends(mdp, trajectories, over)
+    yield from _moves(mdp, trajectories, over)
+    yield from _lengths(mdp, trajectories)
+
+
+def start_faults(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
+    """Trajectories without goals that begin where `start` says none does."""
+    if mdp.start is None or trajectories.goals is not None or len(trajectories) == 0:
+        return
+    remedy = "give the state a weight in start, or drop start"
+    for i in np.flatnonzero(~(mdp.start[trajectories.first] > 0)).tolist():
+        first = int(trajectories.first[i])
+        yield Fault("start", i, 0, "it begins in state {0}, where start is 0", remedy, (first,))
+
+
+def _at(trajectories: Trajectories, wrong: Bools, say: Callable[[int, int, int], Fault]) -> Iterator[Fault]:
+    """A fault for every entry of `states` that is wrong; `say` gets the entry, its trajectory and its step."""
+    if wrong.any():
+        for entry in np.flatnonzero(wrong).tolist():
+            yield say(entry, *trajectories.locate(entry))
+
+
+def _out_of_range(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
+    states, actions = trajectories.states, trajectories.actions
+    known = f"is not one of 0 … {mdp.n_states - 1}"
+    yield from _at(
+        trajectories,
+        (states < 0) | (states >= mdp.n_states),
+        lambda e, i, t: Fault("state", i, t, f"state {states[e]} {known}", "correct it"),
+    )
+    if actions is not None:
+        outside = (actions < 0) | (actions >= mdp.n_actions)
+        if outside.any():
+            left = np.flatnonzero(trajectories.leaves)
+            for at in np.flatnonzero(outside).tolist():
+                i, t = trajectories.locate(int(left[at]))
+                text = f"action {actions[at]} is not one of 0 … {mdp.n_actions - 1}"
+                yield Fault("action", i, t, text, "correct it")
+
+
+def _goals(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
+    goals = trajectories.goals
+    if goals is None:
+        return
+    if mdp.horizon is not None:
+        text = f"have goals, but the MDP has horizon={mdp.horizon}"
+        yield Fault("goal and horizon", None, None, text, "a trajectory with a goal ends there, use horizon=None")
+        return
+    missed = goals != trajectories.last
+    if missed.any():  # where the goal was passed, going on after it is the fault
+        passed = np.logical_or.reduceat(_at_goal(trajectories), trajectories.offsets[:-1])
+        remedy = "end it there, or correct the goal"
+        for i in np.flatnonzero(missed & ~passed).tolist():
+            where = (int(trajectories.last[i]), int(goals[i]))
+            yield Fault("goal", i, None, "ends in state {0}, not in its goal {1}", remedy, where)
+
+
+def _at_goal(trajectories: Trajectories) -> Bools:
+    if trajectories.goals is None:
+        return np.zeros(trajectories.states.size, dtype=bool)
+    return np.asarray(trajectories.states == np.repeat(trajectories.goals, trajectories.lengths))
+
+
+def _ends(mdp: MDP, trajectories: Trajectories, over: Bools) -> Iterator[Fault]:
+    states, left = trajectories.states, trajectories.leaves
+    at_goal = _at_goal(trajectories)
+    stuck = ~mdp.allowed.any(axis=1) & ~mdp.terminal
+    for kind, wrong, text, remedy in (
+        ("terminal", left & mdp.terminal[states], "it goes on after terminal state {0}", "cut it there"),
+        ("after goal", left & at_goal, "it goes on after its goal {0}", "cut it there"),
+        (
+            "dead end",
+            stuck[states] & ~at_goal,
+            "state {0} has no allowed action and is not terminal",
+            "make it terminal, or give it a move",
+        ),
+    ):
+
+        def say(e: int, i: int, t: int, kind: str = kind, text: str = text, remedy: str = remedy) -> Fault:
+            return Fault(kind, i, t, text, remedy, (int(states[e]),))
+
+        new = wrong & ~over
+        over |= wrong
+        yield from _at(trajectories, new, say)
+
+
+def _moves(mdp: MDP, trajectories: Trajectories, over: Bools) -> Iterator[Fault]:
+    left, states, actions = np.flatnonzero(trajectories.leaves), trajectories.states, trajectories.actions
+    if left.size == 0:
+        return
+    if actions is None:
+        keys, wanted = possible_moves(mdp).keys, move_keys(mdp, trajectories)
+    else:
+        keys = entry_keys(mdp)
+        wanted = (states[left] * mdp.n_actions + actions) * mdp.n_states + states[left + 1]
+    impossible: npt.NDArray[Any] = np.ones(left.size, dtype=bool)
+    if keys.size:
+        impossible = keys[np.minimum(np.searchsorted(keys, wanted), keys.size - 1)] != wanted
+    for at in np.flatnonzero(impossible & ~over[left]).tolist() if impossible.any() else ():
+        entry = int(left[at])
+        i, t = trajectories.locate(entry)
+        here, there = int(states[entry]), int(states[entry + 1])
+        text, remedy = "the move from state {0} to {1} has probability 0 in the MDP", "correct it, or add the move"
+        if actions is None:
+            yield Fault("move", i, t, text, remedy, (here, there))
+            continue
+        taken = int(actions[at])
+        text = "the move from state {0} to {1} by action {a} has probability 0 in the MDP"
+        if mdp.allowed[here, taken]:
+            yield Fault("move", i, t, text, remedy, (here, there), taken)
+        else:
+            text += ", which does not allow that action there"
+            yield Fault("not allowed", i, t, text, remedy, (here, there), taken)
+
+
+def _lengths(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
+    if trajectories.goals is not None:  # with a horizon that is a fault already
+        return
+    ended, lengths = mdp.terminal[trajectories.last], trajectories.lengths
+    if mdp.horizon is not None:
+        wrong = (lengths > mdp.horizon) | ((lengths < mdp.horizon) & ~ended)
+        for i in np.flatnonzero(wrong).tolist():
+            text = f"has {lengths[i]} states, but horizon={mdp.horizon}"
+            yield Fault("length", i, None, text, RIGHT_LENGTH)
+    elif mdp.discount == 1.0:
+        for i in np.flatnonzero(~ended).tolist():
+            last = (int(trajectories.last[i]),)
+            yield Fault(ENDLESS, i, None, "ends in state {0}, which is not terminal", MUST_END, last)

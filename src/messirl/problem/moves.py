@@ -1,0 +1,56 @@
+"""The possible moves of an MDP, as sorted keys that steps can be looked up in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from messirl.problem.mdp import MDP
+from messirl.problem.trajectories import Ints, Trajectories
+
+
+@dataclass(frozen=True)
+class Moves:
+    """The possible moves s → s', sorted by key s·S + s'."""
+
+    keys: Ints
+    action: Ints  # the lowest action that makes the move
+    ambiguous: npt.NDArray[np.bool_]  # several actions make it, and their features differ
+
+
+def possible_moves(mdp: MDP) -> Moves:
+    """The moves of an MDP, found once."""
+
+    def build() -> Moves:
+        coo = mdp.transitions.tocoo()
+        rows = coo.row.astype(np.int64)
+        key = (rows // mdp.n_actions) * mdp.n_states + coo.col
+        order = np.argsort(key, kind="stable")
+        keys, first, size = np.unique(key[order], return_index=True, return_counts=True)
+        ambiguous = size > 1
+        if mdp.state_action:
+            leader = np.repeat(rows[order][first], size)
+            gap = mdp.feature_rows[rows[order]] - mdp.feature_rows[leader]
+            differs = np.asarray(abs(gap).sum(axis=1)).ravel() > 0
+            ambiguous = np.logical_or.reduceat(differs, first) if keys.size else ambiguous
+        return Moves(keys, rows[order][first] % mdp.n_actions, ambiguous)
+
+    return mdp.memo("moves", build)
+
+
+def move_keys(mdp: MDP, trajectories: Trajectories) -> Ints:
+    """s·S + s' of every step."""
+    left = np.flatnonzero(trajectories.leaves)
+    return trajectories.states[left] * mdp.n_states + trajectories.states[left + 1]
+
+
+def entry_keys(mdp: MDP) -> Ints:
+    """row·S + column of every stored probability, found once; sorted, since the matrix is."""
+
+    def build() -> Ints:
+        rows = np.repeat(np.arange(mdp.transitions.shape[0], dtype=np.int64), np.diff(mdp.transitions.indptr))
+        return np.asarray(rows * mdp.n_states + mdp.transitions.indices)
+
+    return mdp.memo("entry keys", build)

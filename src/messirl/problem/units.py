@@ -1,0 +1,69 @@
+"""The unit of each feature: its spread over the states, or over the moves that are allowed.
+
+A weight times its feature's spread has no unit. Whatever compares weights, searches for them or decides that they are
+found does it in these terms, so that no answer depends on whether a length is given in metres or in millimetres.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from messirl.problem.mdp import MDP, Floats
+
+CONSTANT = 1e-6  # spread, relative to the size of the values, below which a feature is as good as constant
+UNEQUAL = 1e4  # a ratio of spreads that is remarked on
+CHUNK = 65_536  # rows looked at together
+
+
+def feature_spread(mdp: MDP) -> Floats:
+    """The standard deviation of each feature, (d,); of a constant one its size, and 1 where there is nothing else."""
+
+    def build() -> Floats:
+        rows = mdp.feature_rows
+        return spread_of(rows[mdp.allowed.ravel()] if mdp.state_action else rows)
+
+    return mdp.memo("feature spread", build)
+
+
+def unequal_spreads(mdp: MDP) -> str | None:
+    """A remark where features differ in scale so much that a box or a penalty cannot suit them all."""
+    rows = mdp.feature_rows
+    used = np.flatnonzero(np.asarray(abs(rows).sum(axis=0)).ravel())
+    spread = feature_spread(mdp)
+    if used.size == 0:
+        return None
+    low, high = (int(used[pick(spread[used])]) for pick in (np.argmin, np.argmax))
+    if spread[high] <= UNEQUAL * spread[low]:
+        return None
+    large, small = (f"{mdp.feature_label(j)} spread by {spread[j]:.2g}" for j in (high, low))
+    return (
+        f"the features differ in scale by {spread[high] / spread[low]:.0e}: values of {large}, of {small}; fits "
+        "do not mind, but theta_max and penalties that are not standardised act in these units: give them in units of "
+        "comparable size"
+    )
+
+
+def spread_of(rows: Any) -> Floats:
+    """The spread of each column of a matrix (n, d), dense or sparse."""
+    n, d = rows.shape
+    if n == 0:
+        return np.ones(d)
+    largest = np.asarray(abs(rows).max(axis=0).todense() if sp.issparse(rows) else np.abs(rows).max(axis=0)).ravel()
+    unit = np.where(largest > 0, largest, 1.0)  # first divided by it, so that squares neither over- nor underflow
+    mean, square = np.zeros(d), np.zeros(d)
+    for part in _parts(rows, unit):
+        mean += part.sum(axis=0) / n
+    for part in _parts(rows, unit):
+        square += ((part - mean) ** 2).sum(axis=0) / n
+    size = np.sqrt(square + mean**2)
+    spread = np.sqrt(square)
+    return np.asarray(unit * np.where(spread > CONSTANT * size, spread, np.where(size > 0, size, 1.0)))
+
+
+def _parts(rows: Any, unit: Floats) -> Any:
+    for lo in range(0, rows.shape[0], CHUNK):
+        part = rows[lo : lo + CHUNK]
+        yield (part.toarray() if sp.issparse(part) else part) / unit

@@ -1,0 +1,272 @@
+"""Commands that write: nothing that is there is lost, and nothing old is taken for new."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from folders import grid, park, read_json, roads
+
+import messirl
+from messirl import cli
+from messirl.io import read_problem, read_trajectories
+
+PLAIN = ["--no-baselines", "--no-report"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The folders, read by all tests and changed by none."""
+    place = tmp_path_factory.mktemp("folders")
+    return {"grid": grid(place / "grid"), "roads": roads(place / "roads"), "park": park(place / "park")}
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command; its exit code, and what it printed and remarked."""
+
+    def command(*words):
+        capsys.readouterr()
+        code = cli.main([str(word) for word in words])
+        written = capsys.readouterr()
+        return code, written.out, written.err
+
+    return command
+
+
+def content(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+# ------------------------------------------------------------ convert
+
+
+@pytest.mark.parametrize("way", ["itself", "slash", "dots", "link", "relative"])
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_convert_refuses_its_own_source(run, tmp_path, monkeypatch, way, force):
+    source = park(tmp_path / "park")
+    (tmp_path / "link").symlink_to(source)
+    monkeypatch.chdir(source)
+    ways = {"itself": source, "slash": f"{source}/", "dots": f"{source}/../park", "link": tmp_path / "link"}
+    before = content(source)
+    code, _, said = run("convert", source, ways.get(way, "."), *force)
+    assert code == 2
+    assert "is what is to be converted: give another DEST" in said
+    assert content(source) == before
+
+
+def test_convert_replaces_a_problem_only_when_forced_and_leaves_other_files(made, run, tmp_path):
+    other = park(tmp_path / "other")
+    (other / "notes.txt").write_text("mine")
+    before = content(other)
+    code, _, said = run("convert", made["grid"], other)
+    assert code == 2
+    assert "holds edges.csv already: give another folder, or --force" in said
+    assert content(other) == before
+    assert run("convert", made["grid"], other, "--force")[0] == 0
+    assert read_problem(other).mdp.n_states == 16
+    assert (other / "notes.txt").read_text() == "mine"
+    assert not list(other.glob("*.csv"))
+
+
+def test_convert_refuses_an_existing_table_unless_forced(run, tmp_path, monkeypatch):
+    table = tmp_path / "table.csv"
+    table.write_text("mine")
+    some = messirl.Trajectories.from_lists([[0, 1]], [[0]])
+    monkeypatch.setattr("messirl.io.minari.from_minari", lambda _: some)
+    code, _, said = run("convert", "minari:a/b-v0", table)
+    assert code == 2
+    assert "is there already: give another name, or --force" in said
+    assert table.read_text() == "mine"
+    assert run("convert", "minari:a/b-v0", table, "--force")[0] == 0
+    assert read_trajectories(table)[0] == some
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_convert_keeps_every_column(run, tmp_path, form):
+    edges = "from,to,action,road\ngate,pond,east,A1\npond,gate,west,A2\npond,pond,stay,\n"
+    steps = "trajectory_id,step,state,speed,light\nanna,0,gate,1.5,red\nanna,1,pond,,green\n"
+    source = park(
+        tmp_path / "a", edges__csv=edges, trajectories__csv=steps, trajectory_meta__csv="trajectory_id,age\nanna,3\n"
+    )
+    assert run("convert", source, tmp_path / "b", "--format", form)[0] == 0
+    one, other = read_problem(source), read_problem(tmp_path / "b")
+    for name in ("state_columns", "edge_columns", "step_columns"):
+        for column, values in getattr(one, name).items():
+            np.testing.assert_array_equal(getattr(other, name)[column], values)
+    assert other.edge_columns["road"].tolist() == ["A1", None, "A2"], "by state and action"
+    assert other.step_columns["light"].tolist() == ["red", "green"]
+
+
+# ------------------------------------------------------------ fit and the others
+
+
+def test_a_fit_without_a_report_leaves_yesterday_s_report_and_says_whose_it_is(made, run, tmp_path):
+    out = tmp_path / "out"
+    assert run("fit", made["park"], "--no-baselines", "--out", out)[0] == 0
+    before = content(out)
+    files = read_json((out / "fit.json").read_text(encoding="utf-8"))["files"]
+    assert {"model.npz", "report.html"} <= set(files)
+    assert set(files) == set(before) - {"fit.json"}
+    code, _, said = run("fit", made["park"], *PLAIN, "--max-iter", 400, "--out", out)
+    assert code == 0
+    after = content(out)
+    assert set(after) == set(before)
+    assert after["report.html"] == before["report.html"]
+    assert "report.html" in said
+    assert "of an earlier command, not of this one" in said
+    assert set(read_json((out / "fit.json").read_text(encoding="utf-8"))["files"]) == {"model.npz"}
+
+
+def test_a_fit_again_replaces_its_own_files_and_remarks_on_none(made, run, tmp_path):
+    for _ in range(2):
+        code, _, said = run("fit", made["park"], "--no-baselines", "--out", tmp_path / "out")
+        assert code == 0
+        assert "earlier command" not in said
+
+
+def test_another_command_in_the_same_folder_leaves_what_was_there_and_show_tells_them_apart(made, run, tmp_path):
+    out = tmp_path / "out"
+    assert run("fit", made["grid"], "--expert", "role = expert", *PLAIN, "--out", out)[0] == 0
+    assert "earlier command" not in run("show", out)[2]
+    split = ["--expert", "role = expert", "--unlabelled", "role = unlabelled", "--lambdas", "0.05", "--cv", 2]
+    code, _, said = run("select", made["grid"], *split, "--out", out)
+    assert code == 0
+    assert "fit.json in" in said
+    assert (out / "fit.json").exists()
+    assert "fit.json beside the model is of an earlier command, and of another model" in run("show", out)[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("report.html", []), ("model.npz", PLAIN), ("fit.json", PLAIN)], ids=lambda v: str(v)
+)
+def test_a_fit_refuses_to_write_over_what_is_no_result(made, run, tmp_path, name, words):
+    (tmp_path / name).write_text("mine")
+    code, _, said = run("fit", made["park"], *words, "--out", tmp_path)
+    assert code == 2
+    assert f"holds {name}, which is no result of messirl: give another folder with --out" in said
+    assert content(tmp_path) == {name: b"mine"}
+
+
+def test_a_folder_of_somebody_else_is_left_as_it_is(made, run, tmp_path):
+    (tmp_path / "report.html").write_text("mine")
+    assert run("fit", made["park"], *PLAIN, "--out", tmp_path)[0] == 0
+    assert (tmp_path / "report.html").read_text() == "mine"
+
+
+def test_a_fit_that_was_interrupted_before_its_summary_can_be_repeated(made, run, tmp_path):
+    assert run("fit", made["park"], *PLAIN, "--out", tmp_path)[0] == 0
+    (tmp_path / "fit.json").unlink()
+    assert run("fit", made["park"], *PLAIN, "--out", tmp_path)[0] == 0
+
+
+def test_a_picture_that_is_there_is_replaced_only_when_forced(made, run, tmp_path):
+    picture = tmp_path / "visits.png"
+    picture.write_bytes(b"mine")
+    code, _, said = run("show", made["grid"], "--picture", picture)
+    assert code == 2
+    assert "is there already: give another name, or --force" in said
+    assert picture.read_bytes() == b"mine"
+    assert run("show", made["grid"], "--picture", picture, "--force")[0] == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+# ------------------------------------------------------------ sample
+
+
+@pytest.fixture
+def fitted(made, run, tmp_path):
+    def fit(folder):
+        assert run("fit", folder, *PLAIN, "--out", tmp_path / "fit")[0] == 0
+        return tmp_path / "fit" / "model.npz"
+
+    return fit
+
+
+def test_sample_replaces_its_default_file_but_no_file_that_was_named(made, run, fitted, tmp_path, monkeypatch):
+    model = fitted(made["park"])
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        assert run("sample", model, "--length", 3)[0] == 0
+    named = ["sample", model, "--length", 3, "--out", tmp_path / "walks.csv"]
+    assert run(*named)[0] == 0
+    before = (tmp_path / "walks.csv").read_bytes()
+    code, _, said = run(*named, "--seed", 7)
+    assert code == 2
+    assert "walks.csv: is there already: give another name, or --force" in said
+    assert (tmp_path / "walks.csv").read_bytes() == before
+    assert run(*named, "--seed", 7, "--force")[0] == 0
+    assert (tmp_path / "walks.csv").read_bytes() != before
+
+
+def test_sample_refuses_to_write_over_its_model(made, run, fitted, tmp_path):
+    model = fitted(made["park"])
+    os.link(model, tmp_path / "linked.csv")
+    code, _, said = run("sample", model, "--length", 3, "--out", tmp_path / "linked.csv", "--force")
+    assert code == 2
+    assert "is the model itself: give another name" in said
+
+
+def test_sample_prints_csv_and_nothing_else(made, run, fitted, tmp_path, monkeypatch):
+    model = fitted(made["park"])
+    monkeypatch.chdir(tmp_path)
+    code, out, said = run("sample", model, "-n", 4, "--length", 3, "--out", "-")
+    assert code == 0
+    assert said == ""
+    assert not (tmp_path / "-").exists()
+    (tmp_path / "printed.csv").write_text(out, encoding="utf-8")
+    table, _ = read_trajectories(tmp_path / "printed.csv", read_problem(made["park"]))
+    assert table == messirl.load(model).sample(4, 3, random_state=0)
+
+
+NAMES = {
+    "names beside labels": {"states__csv": "state,f_green,name\ngate,0,Tor\npond,1,Teich\nwood,1,Wald\ncafé,0,Café\n"},
+    "labels without names": {"problem__json": '{"discount": 0.5, "state_names": null, "action_names": null}'},
+    "labels that are the names": {},
+    "labels like numbers": {
+        "states__csv": "state,f_green\n007,0\n2,1\n",
+        "edges__csv": "from,to,action\n007,2,01\n2,007,01\n2,2,b\n",
+        "trajectories__csv": "trajectory_id,step,state\nanna,0,007\nanna,1,2\n",
+        "trajectory_meta__csv": "trajectory_id,age\nanna,1\n",
+    },
+}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("case", NAMES)
+def test_sample_writes_the_labels_of_the_folder(run, fitted, tmp_path, case, suffix):
+    folder = park(tmp_path / "folder", **NAMES[case])
+    model = fitted(folder)
+    out = tmp_path / f"walks{suffix}"
+    assert run("sample", model, "-n", 6, "--length", 5, "--out", out)[0] == 0
+    drawn = messirl.load(model).sample(6, 5, random_state=0)
+    assert read_trajectories(out, read_problem(folder))[0] == drawn
+    (folder / "trajectories.csv").unlink()
+    (folder / "trajectory_meta.csv").unlink()
+    out.rename(folder / f"trajectories{suffix}")
+    assert read_problem(folder).trajectories == drawn
+
+
+def test_sample_writes_numbers_where_the_folder_has_numbers_and_names(run, fitted, tmp_path):
+    folder = park(
+        tmp_path / "folder",
+        states__csv="state,f_a\n0,1\n1,0\n",
+        edges__csv="from,to,action\n0,1,0\n1,0,0\n1,1,1\n",
+        trajectories__csv="trajectory_id,step,state\nanna,0,0\nanna,1,1\n",
+        trajectory_meta__csv="trajectory_id\nanna\n",
+        problem__json='{"discount": 0.5, "state_names": ["in", "out"], "action_names": ["go", "stay"]}',
+    )
+    _, out, _ = run("sample", fitted(folder), "-n", 1, "--length", 3, "--out", "-")
+    head, first, *_ = out.splitlines()
+    assert head == '"trajectory_id","step","state","state_name","action","action_name"'
+    assert first in ('0,0,0,"in",0,"go"', '0,0,1,"out",0,"go"', '0,0,1,"out",1,"stay"')
+
+
+def test_sample_calls_goals_by_their_labels(made, run, fitted, tmp_path):
+    model = fitted(made["roads"])
+    _, out, _ = run("sample", model, "-n", 2, "--goal", "crossing 1-3", "--out", "-")
+    assert out.splitlines()[1].endswith('"crossing 1-3"')
+    code, _, said = run("sample", model, "--goal", "crosing 1-3", "--out", "-")
+    assert code == 2
+    assert "did you mean 'crossing 1-3'?" in said

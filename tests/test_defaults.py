@@ -1,0 +1,96 @@
+"""Python, the commands and the README have one set of defaults."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL, _defaults
+from messirl.cli import diagnose, fit, select
+from messirl.cli.common import Parser
+from messirl.cli.model import make_model
+from messirl.diagnostics import diagnose as diagnose_function
+from messirl.dynamics import FittedMESSI, estimate_mdp
+from messirl.selection import MESSICV, Bench, likeness
+from messirl.similarity import DEFAULT, RBF
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+OF_COMMANDS = {"random_state": 0}  # the commands always have a seed
+
+
+def parsed(command: Any, *words: str) -> Any:
+    parser = Parser(prog="messirl")
+    command.add(parser)
+    return parser.parse_args(["folder", *words])
+
+
+def of(function: Any) -> dict[str, Any]:
+    found = inspect.signature(function).parameters
+    return {name: one.default for name, one in found.items() if one.default is not inspect.Parameter.empty}
+
+
+@pytest.mark.parametrize(("method", "kind"), [("messi", MESSI), ("maxent", MaxEntIRL), ("em", EMMaxEnt)])
+@pytest.mark.parametrize("command", [fit, diagnose])
+def test_a_command_without_options_means_the_estimator_without_arguments(method, kind, command):
+    model = make_model(parsed(command, "--method", method), unlabelled=True)
+    assert type(model) is kind
+    assert model.get_params(deep=False) == {**kind().get_params(deep=False), **OF_COMMANDS}
+
+
+def test_select_means_messicv_without_arguments():
+    options, own = parsed(select), of(MESSICV)
+    assert {name: getattr(options, name) for name in ("aim", "cv", "theta_max")} == {
+        name: own[name] for name in ("aim", "cv", "theta_max")
+    }
+    assert options.lambdas is None, "those of MESSICV"
+
+
+def test_diagnose_means_the_function_without_arguments():
+    options, own = parsed(diagnose), of(diagnose_function)
+    for name in ("influential", "cv", "aim"):
+        assert getattr(options, name) == own[name], name
+
+
+SHARED = ("lambda0", "theta_max", "entropy", "solver", "step_size", "max_iter", "tol", "cv", "aim")
+
+
+@pytest.mark.parametrize("function", [MESSI, MaxEntIRL, MESSICV, FittedMESSI, Bench, likeness])
+def test_what_has_one_name_has_one_default(function):
+    known = {
+        "similarity": DEFAULT,
+        **{name: getattr(_defaults, name.upper()) for name in SHARED if name != "similarity"},
+    }
+    own = {name: value for name, value in of(function).items() if name in known}
+    if function is likeness:
+        own.pop("tol")  # the fits of a validation need not be as exact
+    assert own == {name: known[name] for name in own}
+
+
+def test_the_default_similarity_is_an_rbf_of_the_median_width_on_standardised_counts():
+    assert RBF("median", standardise=True) == DEFAULT
+    assert RBF() == RBF("median")
+
+
+@pytest.mark.parametrize("function", [MDP, estimate_mdp, FittedMESSI])
+def test_a_discount_is_never_taken_in_silence(function):
+    assert "discount" not in of(function)
+    if function is MDP:
+        with pytest.raises(TypeError, match="discount"):
+            MDP(np.eye(2)[:, None], np.eye(2))
+
+
+def test_the_readme_names_the_defaults_there_are():
+    said = re.search(r"λ0 = (\S+), θ_max = (\S+), at most (\d+) iterations, a tolerance of (\S+)", README)
+    assert said is not None
+    values = [float(x.rstrip(",.;")) for x in said.groups()]
+    assert values == [_defaults.LAMBDA0, _defaults.THETA_MAX, _defaults.MAX_ITER, _defaults.TOL]
+    assert "an RBF of the median width on standardised counts" in README
+
+
+def test_the_readme_fits_without_arguments():
+    assert "MESSI().fit(mdp, expert, others)" in README

@@ -1,0 +1,216 @@
+"""What the documents quote is what the program prints, and every command and option they name is there.
+
+A block marked `text` that begins with `$ ` is a session in a shell, in a folder that holds `park` of
+`examples/own_csv.py`. A line `…` stands for any lines, a `…` in a line for anything. Seconds and numbers of iterations
+are another machine's affair; other numbers agree to two digits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_stopping import COMMAND, PYTHON, Program
+
+from messirl import cli
+from messirl.cli.common import Parser
+
+HOME = Path(__file__).resolve().parents[1]
+DATA = Path(os.environ.get("MESSIRL_DATA") or HOME.parent / "shared" / "data")
+PAGES = [HOME / "README.md", *sorted((HOME / "docs").glob("*.md"))]
+NAMES = [str(page.relative_to(HOME)) for page in PAGES]
+every_page = pytest.mark.parametrize("page", PAGES, ids=NAMES)
+NUMBER = r"[-+]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?"
+
+
+def sessions(page):
+    """Commands of a document in their order, each with the lines that follow it."""
+    found = []
+    for block in re.findall(r"^```text\n(\$ .*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, *lines = part.splitlines()
+            found.append((command, lines))
+    return found
+
+
+# ------------------------------------------------------------ sessions
+
+
+@pytest.fixture(scope="module")
+def park(tmp_path_factory):
+    """A folder with the example's problem, and a program `messirl`."""
+    place = tmp_path_factory.mktemp("session")
+    words = [sys.executable, str(HOME / "examples" / "own_csv.py"), str(place / "made")]
+    subprocess.run(words, check=True, capture_output=True, timeout=120)
+    (place / "bin").mkdir()
+    program = place / "bin" / "messirl"
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m messirl.cli "$@"\n')
+    program.chmod(0o755)
+    return place
+
+
+def said(command, place, folder):
+    """What a shell shows: the output, and the errors before it."""
+    told = {**os.environ, "PATH": f"{place / 'bin'}{os.pathsep}{os.environ['PATH']}", "PYTHONUTF8": "1"}
+    done = subprocess.run(
+        ["sh", "-c", command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=folder,
+        env=told,
+        timeout=300,
+        check=False,
+        encoding="utf-8",
+    )
+    return done.stdout.splitlines()
+
+
+def agree(quoted, line):
+    """Words are the same, numbers nearly."""
+    parts = re.split(rf"(?<![\w.])({NUMBER})(?!\w)", quoted)
+    texts, numbers = parts[::2], parts[1::2]
+    words = [re.escape(text).replace("…", ".*").replace(r"\ ", " ") for text in texts]
+    found = re.fullmatch(re.sub(" +", " +", f"({NUMBER})".join(words)), line)
+    if found is None:
+        return False
+    loose = [re.match(r" s\b| iterations", text) is not None for text in texts[1:]]
+    near = zip(numbers, found.groups(), loose, strict=True)
+    return all(free or value(there) == pytest.approx(value(here), rel=0.02) for here, there, free in near)
+
+
+def value(text):
+    return float(text.replace(",", ""))
+
+
+def differ(quoted, lines):
+    """The first quoted line that was not said where it should have been, or None."""
+    at, anywhere = 0, False
+    for text in quoted:
+        if text == "…":
+            anywhere = True
+            continue
+        while anywhere and at < len(lines) and not agree(text, lines[at]):
+            at += 1
+        if at >= len(lines) or not agree(text, lines[at]):
+            return text
+        at, anywhere = at + 1, False
+    return None if anywhere or at == len(lines) else f"nothing, where the program says {lines[at]!r}"
+
+
+def check_sessions(page, place, folder):
+    for command, quoted in sessions(page):
+        lines = said(command, place, folder)
+        wrong = differ(quoted, lines)
+        assert wrong is None, f"$ {command}\nquoted: {wrong}\nsaid:\n" + "\n".join(lines)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if sessions(page) and page.name != "routes.md"], ids=str)
+def test_a_session_in_the_documents_is_what_the_program_prints(page, park, tmp_path):
+    shutil.copytree(park / "made" / "park", tmp_path / "park")
+    check_sessions(page, park, tmp_path)
+
+
+@pytest.mark.slow
+def test_the_session_on_route_choice_is_what_the_program_prints(park, tmp_path):
+    if not (DATA / "borlange").exists():
+        pytest.skip(f"there is no borlange in {DATA}: set MESSIRL_DATA to the folder of the data")
+    (tmp_path / "borlange").symlink_to(DATA / "borlange")
+    check_sessions(HOME / "docs" / "routes.md", park, tmp_path)
+
+
+def test_messages_quoted_in_the_text_are_those_of_the_program():
+    """In backquotes and beginning with the program's name; each must be said by one of these."""
+    started = Program([sys.executable, "-c", COMMAND.format(work=PYTHON)])
+    started.wait_for("begun")
+    started.press()
+    known = started.end()[2]
+    quoted = [text for page in PAGES for text in re.findall(r"`(messirl: [^`]+)`", page.read_text(encoding="utf-8"))]
+    assert quoted
+    assert [text for text in quoted if text not in known] == []
+
+
+@pytest.mark.parametrize(
+    ("quoted", "line", "same"),
+    [
+        ("done after 13 iterations, 0.6 s", "done after 15 iterations, 2.1 s", True),
+        ("done after 13 iterations, 0.6 s", "ended after 15 iterations, 2.1 s", False),
+        ("  -2.4941  g_time", "  -2.4990  g_time", True),
+        ("  -2.4941  g_time", "  -2.9  g_time", False),
+        ("  -2.4941  g_time", "  -2.4941  g_tim", False),
+        ("MESSI: 13 iterations, …", "MESSI: 12 iterations, it (was) good", True),
+        ("p <0.0001", "p <0.0001", True),
+        ("12 of 20 (x)", "12 of 20 (x)", True),
+        ("", "", True),
+        ("", "more", False),
+    ],
+)
+def test_the_comparison_sees_what_it_should(quoted, line, same):
+    assert agree(quoted, line) is same
+
+
+def test_the_comparison_sees_missing_and_further_lines():
+    assert differ(["a", "…", "c"], ["a", "b", "b", "c"]) is None
+    assert differ(["a", "…"], ["a"]) is None
+    assert differ(["a", "…", "c"], ["a", "b"]) == "c"
+    assert differ(["a"], ["a", "b"]) == "nothing, where the program says 'b'"
+
+
+# ------------------------------------------------------------ commands and options
+
+
+def parser_of(name):
+    made = Parser(prog=f"messirl {name}")
+    importlib.import_module(f"messirl.cli.{name}").add(made)
+    made.add_argument("--debug", action="store_true")
+    return made
+
+
+def options_of(parser):
+    return {option for action in parser._actions for option in action.option_strings}
+
+
+def commands(page):
+    """Every `messirl …` of a document: lines of blocks, and pieces in backquotes."""
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```\w*\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    lines = [line for block in blocks for line in block.splitlines()]
+    lines += [line for line in text.splitlines() if line.startswith("    ")]
+    found = [line.strip().removeprefix("$ ") for line in lines]
+    found += re.findall(r"`([^`\n]+)`", text)
+    found = [re.sub(r"^\S*/bin/", "", line) for line in found]
+    return [shlex.split(line, comments=True)[1:] for line in found if re.match(r"messirl [a-z]", line)]
+
+
+@every_page
+def test_every_command_in_the_documents_can_be_given(page):
+    for name, *words in commands(page):
+        if (name, *words[:1]) == ("fitt", "park") or "--lamda0" in words:  # the mistakes it shows
+            continue
+        assert name in cli.COMMANDS, name
+        if not words:
+            continue
+        try:
+            parser_of(name).parse_args(words)
+        except (SystemExit, argparse.ArgumentError):
+            pytest.fail(f"messirl {name} {shlex.join(words)}")
+
+
+@every_page
+def test_every_option_in_the_documents_is_there(page):
+    known = {option for name in cli.COMMANDS for option in options_of(parser_of(name))}
+    text = re.sub(r"^.*(python -m |pip ).*$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", text))
+    assert named - known <= {"--help", "--version", "--lamda0"}
+
+
+def test_every_command_is_in_the_documents():
+    there = {name for page in PAGES for name, *_ in commands(page)}
+    assert set(cli.COMMANDS) <= there

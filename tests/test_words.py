@@ -1,0 +1,29 @@
+"""What a misspelt word was meant to be."""
+
+from __future__ import annotations
+
+import pytest
+
+from messirl._words import did_you_mean, meant
+
+COMMANDS = ("fit", "select", "diagnose", "evaluate", "sample", "show", "check", "convert", "reproduce")
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "said"),
+    [
+        ("fitt", COMMANDS, "; did you mean 'fit'?"),
+        ("slect", COMMANDS, "; did you mean 'select'?"),
+        ("State", ("state", "step"), "; did you mean 'state'?"),
+        (" state ", ("state",), "; did you mean 'state'?"),
+        ("zzz", COMMANDS, ""),
+        ("fit", (), ""),
+    ],
+)
+def test_a_misspelt_word_is_answered_with_the_one_it_resembles(word, known, said):
+    assert did_you_mean(word, known) == said
+
+
+def test_a_synonym_is_known_only_where_its_word_is():
+    assert meant("gamma", ("discount", "horizon"), {"gamma": "discount"}) == "discount"
+    assert meant("gamma", ("horizon",), {"gamma": "discount"}) is None
