@@ -476,9 +476,12 @@ def test_with_goals_visitation_is_the_mean_over_the_experts_trips():
 @every
 def test_at_the_optimum_expected_counts_match_the_experts(kind):
     mdp, expert, _ = problem(kind)
-    model = MaxEntIRL(max_iter=500, tol=1e-8, theta_max=None).fit(mdp, expert)
+    wanted = feature_counts(mdp, expert).mean(axis=0)
+    # A little ridge: the counts of some draws are out of reach of every theta, by luck of the dynamics.
+    model = MaxEntIRL(ridge=1e-3, max_iter=500, theta_max=None).fit(mdp, expert)
     assert model.converged_
-    assert_allclose(model.feature_counts_, feature_counts(mdp, expert).mean(axis=0), rtol=1e-6)
+    tolerance = 2e-6 * max(1.0, np.abs(wanted).max())  # what a gradient counts as zero by, and a rounding
+    assert_allclose(model.feature_counts_ + 1e-3 * model.theta_, wanted, rtol=0, atol=tolerance)
     if not mdp.state_action:
         assert_allclose(model.feature_counts_, model.visitation_ @ mdp.features, rtol=1e-12)
 

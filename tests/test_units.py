@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from roads import network, trips
+from seeds import generator
 from sklearn.exceptions import ConvergenceWarning
 from worlds import drawn, maze, random_mdp
 
@@ -42,7 +43,7 @@ def case(kind: str, seed: int = 0) -> tuple[MDP, Trajectories, dict[str, Any]]:
         mdp = network(seed=seed)
         return mdp, trips(mdp, 100, seed), {}
     anywhere = np.full(16, 1 / 16)
-    features = np.random.default_rng(seed).random((16, 2)) + 0.3
+    features = generator(seed).random((16, 2)) + 0.3
     ends = None if kind == "goals" else np.arange(16) == 15
     mdp = maze(4, 4, features, discount=1.0, terminal=ends)
     if kind == "episodic":
@@ -172,7 +173,7 @@ def test_weights_that_run_on_are_not_called_converged_and_are_named():
 
 def correlated(seed: int, n_features: int = 45) -> tuple[MDP, Trajectories]:
     """Features in pairs of correlation 0.99, with spreads from 0.01 to 100."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     mdp = random_mdp(seed, n_states=150, n_actions=4, n_features=n_features, discount=0.9)
     table = rng.normal(size=(150, n_features))
     table[:, 1::2] = 0.99 * table[:, : n_features - 1 : 2] + np.sqrt(1 - 0.99**2) * table[:, 1::2]

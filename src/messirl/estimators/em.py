@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.lib.recfunctions as rfn
-from scipy.special import logsumexp
+from scipy.special import softmax
 
 from messirl._defaults import EM_SOLVER, ENTROPY, MAX_ITER, STEP_SIZE, STEPS_PER_ROUND, THETA_MAX, TOL
 from messirl.estimators.base import IRLEstimator
@@ -104,7 +104,7 @@ class EMMaxEnt(IRLEstimator):
 def e_step(mdp: MDP, theta: Floats, entropy: str, everyone: Trajectories, counts: Floats) -> Floats:
     """P(ζ|θ) normalised over Σ, in log space: w_ζ ∝ exp(θᵀf_ζ − V_θ(s_0))."""
     log_weight = counts @ theta - start_values(mdp, mdp.reward(theta), entropy, everyone)
-    return np.asarray(np.exp(log_weight - logsumexp(log_weight)))
+    return np.asarray(softmax(log_weight))
 
 
 def _rows(result: Result, done: int, size: float, *, keep_first: bool) -> Any:
