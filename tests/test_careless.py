@@ -6,6 +6,7 @@ import os
 
 import numpy as np
 import pytest
+from folders import PARK, park
 
 from messirl import MDP, MaxEntIRL, Trajectories, cli
 from messirl.estimators.base import quietly
@@ -56,3 +57,47 @@ def test_a_reproduction_leaves_nothing_in_a_folder_that_it_refuses(tmp_path):
     with pytest.raises(StoreError, match="holds files but manifest.json is missing"):
         Store(tmp_path, None).open()
     assert os.listdir(tmp_path) == ["notes.txt"]
+
+
+# ------------------------------------------------------------ options that would act on nothing
+
+
+@pytest.mark.parametrize(
+    "words", [["--discount", "0.5"], ["--n-expert", "3"], ["--n-unlabelled", "3"], ["--seed", "1"]]
+)
+def test_convert_refuses_an_option_that_is_not_of_its_source(run, tmp_path, words):
+    code, _, said = run("convert", park(tmp_path / "park"), tmp_path / "other", *words)
+    assert code == 2
+    assert f"{words[0]} is of gym:ID, and would change nothing in" in said
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("name", ["all.csv", "all.parquet"])
+def test_convert_makes_no_folder_that_is_named_like_a_table(run, tmp_path, name):
+    code, _, said = run("convert", park(tmp_path / "park"), tmp_path / name)
+    assert code == 2
+    assert "is named like a table, but a problem is several: give a folder" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["--method", "messi", "--ridge", "1"],
+            "--ridge is of --method maxent, and would change nothing with --method m",
+        ),
+        (["--method", "em", "--ridge", "1"], "--ridge is of --method maxent"),
+        (["--method", "messi", "--eta", "7"], "--eta is of --method em"),
+        (["--method", "messi", "--step-size", "2"], "--step-size is of --solver paper"),
+        (["--similarity", "complete", "--sigma", "3"], "--sigma is of --similarity rbf"),
+        (["--scale", "3"], "--scale is of --similarity exponential"),
+        (["--similarity", "complete", "--no-standardise"], "--no-standardise would change nothing"),
+        (["--method", "maxent", "--standardise"], "--standardise is of the ridge, and there is none"),
+    ],
+)
+def test_an_option_of_another_method_is_refused(run, tmp_path, words, message):
+    folder = park(tmp_path / "park")
+    code, _, said = run("fit", folder, "--unlabelled", "trajectory_id = bob", *PLAIN, *words, "--out", tmp_path / "out")
+    assert code == 2
+    assert message in said
+    assert not (tmp_path / "out").exists()
