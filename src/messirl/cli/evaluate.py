@@ -79,8 +79,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _differences(own: Any, given: Any) -> list[str]:
     """In what the MDP of a folder differs from that of a model, besides features that were left out of the fit."""
-    import numpy as np
-
     found = [
         f"{name} {getattr(given, name)}, not {getattr(own, name)}"
         for name in ("discount", "horizon")
