@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from folders import PARK, park
 from messirl import MDP, MaxEntIRL, Trajectories, cli
 from messirl.estimators.base import quietly
 from messirl.experiments.store import Store, StoreError
+from messirl.io import InputError, read_problem
 from messirl.problem.files import beside
 
 PLAIN = ["--no-baselines", "--no-report"]
@@ -129,3 +131,54 @@ def test_evaluate_says_that_a_value_of_a_feature_is_another(run, tmp_path):
     other = park(tmp_path / "other", states__csv=text.replace("pond,1", "pond,0.5"))
     assert other.joinpath("states.csv").read_text(encoding="utf-8") != text
     assert "other values of 'f_green'" in run("evaluate", tmp_path / "out", other)[2]
+
+
+# ------------------------------------------------------------ tables as spreadsheets leave them
+
+
+def test_empty_columns_that_a_spreadsheet_leaves_at_the_right_do_not_count(tmp_path):
+    changes = {name.replace(".", "__"): text.replace("\n", ",,\r\n") for name, text in PARK.items() if "csv" in name}
+    wide, plain = read_problem(park(tmp_path / "wide", **changes)), read_problem(park(tmp_path / "plain"))
+    assert wide.state_columns.keys() == plain.state_columns.keys()
+    np.testing.assert_array_equal(wide.mdp.features, plain.mdp.features)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("state,", "sep=,\nstate,", "states.csv, row 1: begins with sep=, which is no row of a table: drop this row"),
+        ("pond", "po\0nd", "states.csv, row 3: holds a NUL, which no text does: save it with the encoding UTF-8"),
+        (
+            "pond,1,0,1,0",
+            "pond,1",
+            "states.csv, row 3: has 2 cells, but there are 5 columns: fill in the cells that are",
+        ),
+    ],
+)
+def test_what_is_no_table_is_refused_by_its_cause(tmp_path, old, new, message):
+    folder = park(tmp_path / "park", states__csv=PARK["states.csv"].replace(old, new))
+    with pytest.raises(InputError, match=re.escape(message)):
+        read_problem(folder)
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ("2.5", "trajectories.csv, row 4: column 'step' holds decimal numbers: write whole numbers"),
+        (
+            "9" * 25,
+            "trajectories.csv, row 4: column 'step' holds whole numbers too large for 64 bits: write smaller ones",
+        ),
+    ],
+)
+def test_a_number_that_is_no_id_is_named_with_its_own_row(tmp_path, cell, message):
+    text = PARK["trajectories.csv"].replace("anna,2,", f"anna,{cell},")
+    with pytest.raises(InputError, match=re.escape(message)):
+        read_problem(park(tmp_path / "park", trajectories__csv=text))
+
+
+def test_starts_too_large_to_be_summed_are_told_to_be_smaller(tmp_path):
+    rows = PARK["states.csv"].split("\n")
+    text = "\n".join(row and f"{row},{'1e308' if i else 'start'}" for i, row in enumerate(rows))
+    with pytest.raises(InputError, match="sum to inf: write smaller ones"):
+        read_problem(park(tmp_path / "park", states__csv=text))
