@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -182,3 +184,36 @@ def test_starts_too_large_to_be_summed_are_told_to_be_smaller(tmp_path):
     text = "\n".join(row and f"{row},{'1e308' if i else 'start'}" for i, row in enumerate(rows))
     with pytest.raises(InputError, match="sum to inf: write smaller ones"):
         read_problem(park(tmp_path / "park", states__csv=text))
+
+
+# ------------------------------------------------------------ what is said
+
+
+def test_names_that_differ_in_blanks_only_are_told_apart(run, tmp_path):
+    folder = park(tmp_path / "park", trajectory_meta__csv=PARK["trajectory_meta.csv"].replace("anna", "an  na"))
+    code, said, _ = run("check", folder)
+    assert code == 2
+    assert "'an  na' is not a known trajectory" in said
+
+
+def test_a_name_of_two_lines_is_printed_on_one(run, tmp_path):
+    folder = park(tmp_path / "park", states__csv=PARK["states.csv"].replace("f_green", '"f_green\nand \x1b[31mred"'))
+    code, said, _ = run("fit", folder, "--unlabelled", "trajectory_id = bob", *PLAIN, "--out", tmp_path / "out")
+    assert code == 0
+    assert "f_green and ?[31mred" in said
+
+
+def test_an_empty_path_is_refused(run, tmp_path, monkeypatch):
+    folder = park(tmp_path / "park")
+    monkeypatch.chdir(tmp_path)
+    code, _, said = run("fit", folder, *PLAIN, "--out", "")
+    assert code == 2
+    assert "--out: the path is empty" in said
+    assert os.listdir(tmp_path) == ["park"]
+
+
+def test_a_standard_error_on_a_full_disk_ends_as_other_full_disks_do(tmp_path):
+    words = ["fit", str(park(tmp_path / "park")), *PLAIN, "--out", str(tmp_path / "out")]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "messirl.cli", *words], stdout=subprocess.PIPE, stderr=full)
+    assert done.returncode == 2
