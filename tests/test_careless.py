@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from folders import PARK, park
 
-from messirl import MDP, MaxEntIRL, Trajectories, cli
+from messirl import MDP, MaxEntIRL, Trajectories, cli, estimation_table
 from messirl.estimators.base import quietly
 from messirl.experiments.store import Store, StoreError
 from messirl.io import InputError, read_problem
@@ -217,3 +217,42 @@ def test_a_standard_error_on_a_full_disk_ends_as_other_full_disks_do(tmp_path):
     with open("/dev/full", "w") as full:
         done = subprocess.run([sys.executable, "-m", "messirl.cli", *words], stdout=subprocess.PIPE, stderr=full)
     assert done.returncode == 2
+
+
+# ------------------------------------------------------------ numbers
+
+
+def small(offset=0.0, **options):
+    """Three states in a ring, to be gone round either way, and trajectories that mostly go one way."""
+    moves = np.zeros((3, 2, 3))
+    for s in range(3):
+        moves[s, 0, (s + 1) % 3] = moves[s, 1, (s + 2) % 3] = 1.0
+    features = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]]) + np.array([offset, 0.0])
+    mdp = MDP(moves, features, discount=1, horizon=4, feature_names=["height", "shade"], **options)
+    return mdp, Trajectories.from_lists([[0, 1, 2, 1], [0, 1, 0, 2], [0, 2, 1, 0], [0, 1, 2, 1]])
+
+
+def test_a_feature_that_hardly_varies_beside_its_size_is_named_with_what_to_do(tmp_path, run):
+    mdp, expert = small(offset=1e12)
+    with quietly():
+        said = MaxEntIRL(ridge=0.1).fit(mdp, expert).remarks_[-1]
+    assert said.startswith("the values of 'height' spread by only 0.47 around a size of 1e+12")
+    assert "subtract the same number from all of them" in said
+    for fine in (0.0, 1e3):
+        assert not any("spread by only" in text for text in MaxEntIRL(ridge=0.1).fit(*small(offset=fine)).remarks_)
+    text = PARK["states.csv"]
+    for label, green in (("gate", 0), ("pond", 1), ("wood", 1), ("café", 0)):
+        text = text.replace(f"{label},{green},", f"{label},{10**9 + green},")
+    code, _, notes = run("check", park(tmp_path / "park", states__csv=text))
+    assert code == 0
+    assert "the values of 'f_green' spread by only 0.5 around a size of 1e+09" in notes
+    assert "differ in scale" not in notes
+
+
+def test_a_table_of_estimates_is_refused_for_trajectories_that_were_not_fitted_to(tmp_path):
+    mdp, expert = small(start=[1.0, 0.0, 0.0])
+    model = MaxEntIRL().fit(mdp, expert)
+    assert estimation_table(model, expert).n_trajectories == 4
+    others = Trajectories.from_lists([[0, 2, 1, 0], [0, 2, 0, 2], [0, 1, 0, 1]])
+    with pytest.raises(ValueError, match="not the trajectories the model was fitted to"):
+        estimation_table(model, others)
