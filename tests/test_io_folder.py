@@ -277,7 +277,7 @@ TABLE_FAULTS = [
     ("states", "state,f_a\n", "states.csv: has no row: give one row per state"),
     ("states", "id,f_a\n0,1\n", "states.csv: column 'state' is missing (there are 'id', 'f_a'): add it, or rename one"),
     ("states", "state,state\n0,1\n", "states.csv: has two columns named 'state': keep one of them"),
-    ("states", "state,f_a\n0,1\n1\n2,1\n", "states.csv, row 3: has 1 cells, but there are 2 columns: fill in the cells"),
+    ("states", "state,f_a\n0,1\n1\n2,1\n", "states.csv, row 3: has 1 cells, but there are 2 columns: fill in the"),
     ("states", 'state,f_a\n0,1\n"1,1\n', "states.csv, row 3: is not CSV (unexpected end of data): close every quote"),
     ("states", "state,f_a\n0,1\n0,1\n1,1\n", "states.csv, row 3: state 0 occurs twice: give one row per state"),
     ("states", "state,f_a\n0,1\n1,1\n7,1\n", "states.csv, row 4: state 7 is not one of 0 … 2: number the 3 states"),
