@@ -63,6 +63,28 @@ def test_a_reproduction_leaves_nothing_in_a_folder_that_it_refuses(tmp_path):
     assert os.listdir(tmp_path) == ["notes.txt"]
 
 
+@pytest.mark.parametrize("command", ["fit", "select", "diagnose"])
+def test_pictures_of_somebody_else_are_not_written_over(run, tmp_path, command):
+    (tmp_path / "out" / "figures").mkdir(parents=True)
+    picture = tmp_path / "out" / "figures" / "weights.png"
+    picture.write_text("mine")
+    words = [park(tmp_path / "park"), "--unlabelled", "trajectory_id = bob", "--out", tmp_path / "out"]
+    code, _, said = run(command, *words)
+    assert code == 2
+    assert "holds figures/weights.png, which is no result of messirl: give another folder with --out" in said
+    assert picture.read_text() == "mine"
+    assert os.listdir(tmp_path / "out") == ["figures"]
+
+
+def test_a_file_where_figures_are_to_be_written_is_found_before_the_work(run, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "figures").write_text("mine")
+    code, _, said = run("fit", park(tmp_path / "park"), "--out", tmp_path / "out")
+    assert code == 2
+    assert "figures is no folder, but figures are to be written there" in said
+    assert os.listdir(tmp_path / "out") == ["figures"]
+
+
 # ------------------------------------------------------------ options that would act on nothing
 
 
