@@ -187,12 +187,16 @@ def table(files, name):
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Refused(str(error)) from None
+    need("\0" not in text, "NUL")
+    need(not text.startswith(("sep=", '"sep=')), "sep=")
     sign = separator_of(text)
     rows = records(text, sign)
     need(rows, "an empty file, or not CSV")
     head, *body = rows
-    need(len(set(head)) == len(head), "a column twice")
     need(all(len(row) == len(head) for row in body), "a row too long or too short")
+    while len(head) > 1 and head[-1] == "" and all(row[-1] == "" for row in body):
+        head, body = head[:-1], [row[:-1] for row in body]
+    need(len(set(head)) == len(head), "a column twice")
     columns = {column: [row[i] for row in body] for i, column in enumerate(head)}
     return columns if sign == "," else with_points(columns)
 

@@ -21,15 +21,14 @@ def run(arguments: argparse.Namespace) -> int:
     from messirl.io.folder import examine
     from messirl.io.settings import SETTINGS, read_settings
     from messirl.io.swap import current
-    from messirl.problem.units import unequal_spreads
+    from messirl.problem.units import offsets, unequal_spreads
 
     problem, faults, notes = examine(arguments.folder)
     if not faults:
         unknown = read_settings(current(arguments.folder) / SETTINGS).unknown
         notes += tuple(f"{SETTINGS}: nothing is known of {key!r}, so it is ignored" for key in unknown)
         assert problem is not None, "nothing is wrong with it"
-        unequal = unequal_spreads(problem.mdp)
-        notes += () if unequal is None else (unequal,)
+        notes += tuple(text for text in (unequal_spreads(problem.mdp), offsets(problem.mdp)) if text is not None)
     if arguments.json:
         rows = [{"file": f.where, "row": f.row, "what": f.what, "remedy": f.remedy} for f in faults]
         print(as_json({"folder": str(arguments.folder), "ok": not faults, "faults": rows, "notes": notes}))

@@ -7,6 +7,7 @@ explain itself answers at once. The work is in files that are imported when ther
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import os
 import sys
@@ -67,7 +68,8 @@ class _Formatter(argparse.HelpFormatter):
 
 def say(text: str) -> None:
     """Progress and remarks: standard error, so that standard output is the result alone."""
-    print(text, file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):  # there may be a full disk behind it
+        print(text, file=sys.stderr, flush=True)
 
 
 def note(text: str) -> None:
@@ -77,7 +79,8 @@ def note(text: str) -> None:
 
 def one_line(text: str) -> str:
     """What others wrote, on one line and with nothing in it that a terminal would obey."""
-    return "".join(sign if sign.isprintable() else "?" for sign in " ".join(text.split()))
+    lines = " ".join(line.strip() for line in text.splitlines() if line.strip())  # blanks between words may matter
+    return "".join(sign if sign.isprintable() else " " if sign == "\t" else "?" for sign in lines)
 
 
 def remarks(heard: Any) -> list[str]:
@@ -111,6 +114,8 @@ def _plain(value: Any) -> Any:
 def path(text: str) -> Path:
     from pathlib import Path
 
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the path is empty")
     return Path(text)
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 EPISODE = 10_000  # states after which a recorded episode is given up
-
+EXPERT, UNLABELLED = 20, 100  # episodes that are recorded where nothing is said
 
 DESCRIPTION = (
     "SOURCE is a problem folder (parquet or csv); gym:ID, a toy-text environment of gymnasium with its "
@@ -30,9 +30,9 @@ def add(made: Parser) -> None:
     )
     group = made.add_argument_group("gym:ID")
     group.add_argument("--discount", type=positive, help="γ; must be given")
-    group.add_argument("--n-expert", type=count, default=20, help="episodes of an optimal policy (20)")
-    group.add_argument("--n-unlabelled", type=count, default=100, help="episodes of a random policy (100)")
-    group.add_argument("--seed", type=seed, default=0, help="seed of the draws (0)")
+    group.add_argument("--n-expert", type=count, help=f"episodes of an optimal policy ({EXPERT})")
+    group.add_argument("--n-unlabelled", type=count, help=f"episodes of a random policy ({UNLABELLED})")
+    group.add_argument("--seed", type=seed, help="seed of the draws (0)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -45,6 +45,13 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError(f"{kind}: which one? Give its id as well, as in gym:FrozenLake-v1")
     if same_place(arguments.source, arguments.dest):
         raise ValueError(f"{arguments.dest} is what is to be converted: give another DEST")
+    if kind != "gym" or not name:
+        for option in ("discount", "n_expert", "n_unlabelled", "seed"):
+            if getattr(arguments, option) is not None:
+                raise ValueError(
+                    f"--{option.replace('_', '-')} is of gym:ID, and would change nothing in {arguments.source}: leave "
+                    "it out"
+                )
     if kind == "gym" and name:
         check_place(arguments.dest, overwrite=arguments.force)
         return _folder(_gym(name, arguments), arguments)
@@ -52,6 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _trajectories(kind == "minari", name, arguments)
     from messirl.io.folder import read_problem
 
+    if arguments.dest.suffix.lower() in (".csv", ".parquet") and not arguments.dest.exists():
+        raise ValueError(f"{arguments.dest} is named like a table, but a problem is several: give a folder")
     problem = read_problem(arguments.source)
     for text in problem.notes:
         note(text)
@@ -78,9 +87,9 @@ def _gym(name: str, arguments: argparse.Namespace) -> Any:
     mdp = from_gym(name, discount=arguments.discount, features="entered")
     best = optimal_policy(mdp, gym_reward(name))
     alike = np.full(best.shape, 1.0 / mdp.n_actions)
-    experts, others = arguments.n_expert, arguments.n_unlabelled
-    every = record(name, best, experts, length=EPISODE, seed=arguments.seed) + record(
-        name, alike, others, length=EPISODE, seed=arguments.seed + 1
+    experts, others, first = arguments.n_expert or EXPERT, arguments.n_unlabelled or UNLABELLED, arguments.seed or 0
+    every = record(name, best, experts, length=EPISODE, seed=first) + record(
+        name, alike, others, length=EPISODE, seed=first + 1
     )
     role = np.array(["expert"] * experts + ["unlabelled"] * others)
     return Problem(mdp, every, {"role": role})

@@ -45,7 +45,7 @@ def diagnosis(arguments: argparse.Namespace) -> int:
     rows = data.rows["unlabelled"]
     names = [str(name) for name in (rows if ids is None else ids[rows])]
     features = list(mdp.feature_names or [f"feature {j}" for j in range(mdp.n_features)])
-    out = begin(arguments.out, ("diagnosis.json", "diagnosis.csv", "diagnosis.html"))
+    out = begin(arguments.out, ("diagnosis.json", "diagnosis.csv", "diagnosis.html"), draws=True)
     notes = watched(model, arguments.max_iter, mdp, data.expert, data.unlabelled)
     say("messirl: what do held-out experts gain from them?")
     with Progress("leaving out", "trajectories") as progress, warnings.catch_warnings():

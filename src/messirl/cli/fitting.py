@@ -11,7 +11,7 @@ from typing import Any
 from messirl import __version__
 from messirl._defaults import THETA_MAX
 from messirl._numbers import nats, significant
-from messirl.cli.common import as_json, note, say
+from messirl.cli.common import as_json, note, one_line, say
 from messirl.cli.model import make_model, make_similarity, with_features
 from messirl.cli.reading import Data, read_data
 from messirl.cli.results import begin
@@ -47,7 +47,8 @@ def fit(arguments: argparse.Namespace) -> int:
         data = read_data(arguments)
     mdp = with_features(data.problem.mdp, arguments.features)
     model = make_model(arguments, data.unlabelled is not None)
-    out = begin(arguments.out, ("fit.json", "model.npz", *(() if arguments.no_report else ("report.html",))))
+    page_too = () if arguments.no_report else ("report.html",)
+    out = begin(arguments.out, ("fit.json", "model.npz", *page_too), draws=not arguments.no_report)
     both = (data.expert,) if data.unlabelled is None else (data.expert, data.unlabelled)
     notes = watched(model, arguments.max_iter, mdp, *both)
     save_model(model, arguments.out / "model.npz", data.problem)
@@ -168,7 +169,7 @@ def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
         weights = significant(value for _, value in largest[:20])
         wide = max([10, *map(len, weights)])
         shown = zip(weights, largest, strict=False)
-        lines += [f"{'weight':>{wide}}  feature", *(f"{value:>{wide}}  {name}" for value, (name, _) in shown)]
+        lines += [f"{'weight':>{wide}}  feature", *(f"{value:>{wide}}  {one_line(name)}" for value, (name, _) in shown)]
         lines += [f"{'':>{wide}}  … and {len(largest) - 20} more" if len(largest) > 20 else ""]
     lines += [f"{'expert':>10} {'held out':>10}  log-probability a step"]
     for row in summary["scores"]:

@@ -79,10 +79,12 @@ def make_model(arguments: argparse.Namespace, unlabelled: bool) -> Any:
     from messirl.estimators import MESSI, EMMaxEnt, MaxEntIRL
 
     method = arguments.method or ("messi" if unlabelled else "maxent")
+    solver = arguments.solver or (EM_SOLVER if method == "em" else SOLVER)
+    _refuse_what_acts_on_nothing(arguments, {"method": method, "solver": solver, "similarity": arguments.similarity})
     common: dict[str, Any] = {
         "theta_max": arguments.theta_max,
         "entropy": arguments.entropy,
-        "solver": arguments.solver or (EM_SOLVER if method == "em" else SOLVER),
+        "solver": solver,
         "step_size": arguments.step_size,
         "max_iter": arguments.max_iter,
         "tol": arguments.tol,
@@ -97,6 +99,28 @@ def make_model(arguments: argparse.Namespace, unlabelled: bool) -> Any:
     if arguments.theta_max is None:
         raise ValueError("--theta-max none is for maxent: MESSI's strength is lambda0 / theta_max")
     return MESSI(make_similarity(arguments), lambda0=arguments.lambda0, **common)
+
+
+def _refuse_what_acts_on_nothing(arguments: argparse.Namespace, chosen: dict[str, str]) -> None:
+    """An option of another method, solver or similarity is a misunderstanding, not something to pass over."""
+    for option, default, kind, needed in (
+        ("ridge", RIDGE, "method", "maxent"),
+        ("standardise", False, "method", "maxent"),
+        ("eta", STEPS_PER_ROUND, "method", "em"),
+        ("step_size", STEP_SIZE, "solver", "paper"),
+        ("sigma", SIGMA, "similarity", "rbf"),
+        ("scale", 1.0, "similarity", "exponential"),
+    ):
+        if getattr(arguments, option) != default and chosen[kind] != needed:
+            name = f"--{option.replace('_', '-')}"
+            raise ValueError(
+                f"{name} is of --{kind} {needed}, and would change nothing with --{kind} {chosen[kind]}: leave it "
+                f"out, or say --{kind} {needed}"
+            )
+    if arguments.no_standardise and chosen["similarity"] == "complete":
+        raise ValueError("--no-standardise would change nothing with --similarity complete: leave it out")
+    if arguments.standardise and not arguments.ridge:
+        raise ValueError("--standardise is of the ridge, and there is none: say how strong with --ridge")
 
 
 def make_similarity(arguments: argparse.Namespace) -> Any:

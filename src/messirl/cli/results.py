@@ -49,12 +49,23 @@ class Results:
             note(f"{', '.join(left[:SHOWN])}{more} in {self.folder} {verb} of an earlier command, not of this one")
 
 
-def begin(folder: Path, writes: Sequence[str]) -> Results:
+def begin(folder: Path, writes: Sequence[str], *, draws: bool = False) -> Results:
     """Make the folder of the results; refuse to write over files there that are not results of a command of ours.
 
     writes : names of the files that will be written
+    draws : whether pictures will be written as well, to a folder `figures` in it
     """
-    if folder.is_dir() and not any(_is_summary(folder / name) for name in SUMMARIES):
+    figures, ours = folder / "figures", any(_is_summary(folder / name) for name in SUMMARIES)
+    if draws and figures.exists() and not figures.is_dir():
+        raise ValueError(f"{figures} is no folder, but figures are to be written there: give another folder with --out")
+    if draws and not ours and not _is_model(folder / "model.npz"):
+        others = sorted([*figures.glob("*.png"), *figures.glob("*.svg")])
+        if others:
+            raise ValueError(
+                f"{folder} holds figures/{others[0].name}, which is no result of messirl: give another folder with "
+                "--out, or move it away"
+            )
+    if folder.is_dir() and not ours:
         for name in writes:
             place = folder / name
             if place.exists() and not _is_model(place):

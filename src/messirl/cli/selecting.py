@@ -37,7 +37,7 @@ def select(arguments: argparse.Namespace) -> int:
         theta_max=arguments.theta_max,
         random_state=arguments.seed,
     )
-    out = begin(arguments.out, ("select.json", "model.npz"))
+    out = begin(arguments.out, ("select.json", "model.npz"), draws=True)
     summary: dict[str, Any] = {
         "folder": str(arguments.folder),
         "aim": arguments.aim,

@@ -27,7 +27,7 @@ from messirl.planning.sampling import random_source
 from messirl.problem.counts import check_trajectories, feature_counts
 from messirl.problem.mdp import MDP, Floats
 from messirl.problem.trajectories import Ints, Trajectories
-from messirl.problem.units import feature_spread
+from messirl.problem.units import feature_spread, offsets
 
 SOLVERS = ("lbfgs", "paper")
 NAMES_SHOWN = 6
@@ -220,9 +220,10 @@ class IRLEstimator(BaseEstimator):
 
     @property
     def remarks_(self) -> list[str]:
-        """Which weights the box or the penalty holds, and what to do about it, in sentences."""
+        """Which weights the box, the penalty or the lack of digits holds, and what to do about it, in sentences."""
         self._fitted()
-        return list(self.standing_.remarks(self.mdp_, self.theta_))
+        offset = offsets(self.mdp_)
+        return [*self.standing_.remarks(self.mdp_, self.theta_), *(() if offset is None else (offset,))]
 
     def _standing(self, objective: Objective, result: Result, unidentified: Floats) -> Standing:
         theta, point = result.theta, result.point

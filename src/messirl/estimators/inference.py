@@ -20,6 +20,7 @@ from scipy.stats import chi2, norm
 from messirl._numbers import probability, significant
 from messirl.estimators.base import IRLEstimator
 from messirl.objective import Objective
+from messirl.optimise import projected_norm
 from messirl.planning.curvature import value_gradients
 from messirl.problem.counts import feature_counts
 from messirl.problem.mdp import Floats
@@ -110,8 +111,10 @@ def estimation_table(model: IRLEstimator, expert: Trajectories) -> EstimationTab
     if n < 2:
         raise ValueError("standard errors need at least two expert trajectories")
     objective = Objective.from_trajectories(mdp, expert, model.entropy, model.quadratic_)
-    gap = np.abs(objective(theta).expected_counts - model.feature_counts_)
-    if np.any(gap > 1e-6 * (objective.unit + np.abs(model.feature_counts_))):
+    point, size = objective(theta), objective.unit + np.abs(model.feature_counts_)
+    gap = np.abs(point.expected_counts - model.feature_counts_)
+    slope = abs(projected_norm(theta, point.gradient, model._bound) - model.gradient_norm_)
+    if np.any(gap > 1e-6 * size) or slope > 1e-6 * size.max():
         raise ValueError("these are not the trajectories the model was fitted to: give the same expert (unweighted)")
     counts = feature_counts(mdp, expert)
     scores = counts - (value_gradients(mdp, theta, model.entropy, expert) if mdp.start is None else 0.0)

@@ -84,15 +84,16 @@ class Store:
 
     def open(self) -> None:
         """Make the folder, or check that what is there is ours to go on with."""
-        self.parts.mkdir(parents=True, exist_ok=True)
         manifest = self.folder / "manifest.json"
-        if not manifest.exists():
+        if self.folder.is_dir() and not manifest.exists():
             ours = {self.parts.name, manifest.name}
-            foreign = [*self.parts.iterdir(), *(p for p in self.folder.iterdir() if p.name not in ours)]
+            foreign = [*self.parts.glob("*"), *(p for p in self.folder.iterdir() if p.name not in ours)]
             if any(not p.name.startswith(".") for p in foreign):
                 raise StoreError(
                     f"{self.folder} holds files but {manifest.name} is missing: choose another --out, or remove it"
                 )
+        self.parts.mkdir(parents=True, exist_ok=True)
+        if not manifest.exists():
             self._claim(manifest)
         try:
             found = Origin(**json.loads(manifest.read_text(encoding="utf-8")))

@@ -199,7 +199,13 @@ def id_column(faults: Faults, table: Table, name: str) -> Column | None:
         return Column("whole", np.zeros(0, dtype=np.int64), column.null, column.text)
     if column.kind not in ("whole", "text"):
         what = f"column {name!r} holds {_KINDS[column.kind]}"
-        faults.add(table.error(what, WRITE_WHOLE, _first(~column.null)))
+        wrong = ~column.null
+        if column.kind in ("number", "huge") and column.text is not None:  # those that made it one
+            wrong &= ~matches(column.text, SMALL_WHOLE)
+            most = wrong & ~matches(column.text, POINT_ZERO)
+            wrong = most if most.any() else wrong
+        remedy = "write smaller ones, or labels of text" if column.kind == "huge" else WRITE_WHOLE
+        faults.add(table.error(what, remedy, _first(wrong)))
         return None
     if column.null.any():
         missing(faults, table, name, column)

@@ -147,7 +147,8 @@ def _distribution(faults: Faults, table: Table) -> Floats:
     with np.errstate(over="ignore"):
         total = float(weights.sum())
     if not 0 < total < np.inf:
-        faults.add(table.error(f"the weights in start sum to {total:g}", "give some state a weight"))
+        remedy = "give some state a weight" if total == 0 else "write smaller ones"
+        faults.add(table.error(f"the weights in start sum to {total:g}", remedy))
         return weights
     return weights if abs(total - 1.0) <= 1e-12 else weights / total
 

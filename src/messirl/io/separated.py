@@ -39,6 +39,11 @@ def read_separated(data: bytes, where: str) -> Separated:
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise InputError(where, "is not UTF-8 text", "save it with the encoding UTF-8", line) from None
+    if "\0" in text:
+        line = text[: text.index("\0")].count("\n") + 1
+        raise InputError(where, "holds a NUL, which no text does", "save it with the encoding UTF-8", line)
+    if re.match(r'"?sep=', text):
+        raise InputError(where, "begins with sep=, which is no row of a table", "drop this row", 1)
     sign = _separator(text, where)
     rows: list[list[str]] = []
     numbers: list[int] = []
@@ -59,7 +64,10 @@ def read_separated(data: bytes, where: str) -> Separated:
         if len(row) != len(names):
             what = f"has {len(row)} cells, but there are {len(names)} columns"
             raise InputError(where, what, _remedy(row, len(row) - len(names), sign), number)
-    return Separated(names, rows, numbers, sign)
+    width = len(names)
+    while width > 1 and not names[width - 1] and not any(row[width - 1].strip(BLANKS) for row in rows):
+        width -= 1  # a spreadsheet leaves empty columns at the right
+    return Separated(names[:width], [row[:width] for row in rows], numbers, sign)
 
 
 def _records(text: str, sign: str) -> Iterator[list[str]]:
@@ -101,4 +109,6 @@ def _remedy(row: list[str], surplus: int, sign: str) -> str:
             "a comma cannot both separate cells and mark decimals, so write decimals with a point or separate cells "
             "with semicolons; put quotes around text that holds a comma"
         )
+    if surplus < 0:
+        return "fill in the cells that are missing"
     return f"put quotes around cells that hold {'a comma' if sign == ',' else SEPARATORS[sign]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import uuid
 from collections.abc import Iterator
@@ -13,9 +14,13 @@ from pathlib import Path
 def beside(target: str | os.PathLike[str]) -> Iterator[Path]:
     """A path to write to, in the same folder, renamed to `target` at the end; on an error the old file stays.
 
-    Nobody else uses its name, in this process or another.
+    Nobody else uses its name, in this process or another. A device or a folder in its place is no file to be replaced.
     """
     place = Path(target)
+    if place.is_dir() or not place.name:
+        raise IsADirectoryError(errno.EISDIR, "a folder stands where a file is to be written", str(target))
+    if place.exists() and not place.is_file():
+        raise OSError(errno.EINVAL, "no file, but a device or the like, which would be replaced", str(target))
     part = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
     try:
         yield part

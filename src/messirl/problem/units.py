@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from messirl.problem.mdp import MDP, Floats
 
 CONSTANT = 1e-6  # spread, relative to the size of the values, below which a feature is as good as constant
+ROUNDING = 1e-15  # and below which it is constant
 UNEQUAL = 1e4  # a ratio of spreads that is remarked on
 CHUNK = 65_536  # rows looked at together
 
@@ -22,8 +23,7 @@ def feature_spread(mdp: MDP) -> Floats:
     """The standard deviation of each feature, (d,); of a constant one its size, and 1 where there is nothing else."""
 
     def build() -> Floats:
-        rows = mdp.feature_rows
-        return spread_of(rows[mdp.allowed.ravel()] if mdp.state_action else rows)
+        return spread_of(_looked_at(mdp))
 
     return mdp.memo("feature spread", build)
 
@@ -33,6 +33,7 @@ def unequal_spreads(mdp: MDP) -> str | None:
     rows = mdp.feature_rows
     used = np.flatnonzero(np.asarray(abs(rows).sum(axis=0)).ravel())
     spread = feature_spread(mdp)
+    used = np.setdiff1d(used, _hardly_varying(mdp))
     if used.size == 0:
         return None
     low, high = (int(used[pick(spread[used])]) for pick in (np.argmin, np.argmax))
@@ -46,11 +47,43 @@ def unequal_spreads(mdp: MDP) -> str | None:
     )
 
 
+def offsets(mdp: MDP) -> str | None:
+    """A remark where the values of a feature differ so little beside their size that hardly a digit is left."""
+    which = _hardly_varying(mdp)
+    if not which.size:
+        return None
+    j = int(which[0])
+    unit, spread, size = _moments(_looked_at(mdp))
+    more = f" (and of {which.size - 1} more features)" if which.size > 1 else ""
+    return (
+        f"the values of {mdp.feature_label(j)}{more} spread by only {unit[j] * spread[j]:.2g} around a size of "
+        f"{unit[j] * size[j]:.2g}, and its weight is found badly or not at all: subtract the same number from all of "
+        "them; where trajectories differ in length, add a constant feature"
+    )
+
+
+def _hardly_varying(mdp: MDP) -> Any:
+    """Numbers of the features that vary, but so little beside their size that they are taken for constant ones."""
+    unit, spread, size = _moments(_looked_at(mdp))
+    return np.flatnonzero((spread > ROUNDING * size) & (spread <= CONSTANT * size) & (unit > 0))
+
+
 def spread_of(rows: Any) -> Floats:
     """The spread of each column of a matrix (n, d), dense or sparse."""
+    unit, spread, size = _moments(rows)
+    return np.asarray(unit * np.where(spread > CONSTANT * size, spread, np.where(size > 0, size, 1.0)))
+
+
+def _looked_at(mdp: MDP) -> Any:
+    rows = mdp.feature_rows
+    return rows[mdp.allowed.ravel()] if mdp.state_action else rows
+
+
+def _moments(rows: Any) -> tuple[Floats, Floats, Floats]:
+    """The largest value of each column (1 where there is none), and in terms of it the spread and the size."""
     n, d = rows.shape
     if n == 0:
-        return np.ones(d)
+        return np.ones(d), np.zeros(d), np.zeros(d)
     largest = np.asarray(abs(rows).max(axis=0).todense() if sp.issparse(rows) else np.abs(rows).max(axis=0)).ravel()
     unit = np.where(largest > 0, largest, 1.0)  # first divided by it, so that squares neither over- nor underflow
     mean, square = np.zeros(d), np.zeros(d)
@@ -58,9 +91,7 @@ def spread_of(rows: Any) -> Floats:
         mean += part.sum(axis=0) / n
     for part in _parts(rows, unit):
         square += ((part - mean) ** 2).sum(axis=0) / n
-    size = np.sqrt(square + mean**2)
-    spread = np.sqrt(square)
-    return np.asarray(unit * np.where(spread > CONSTANT * size, spread, np.where(size > 0, size, 1.0)))
+    return unit, np.sqrt(square), np.sqrt(square + mean**2)
 
 
 def _parts(rows: Any, unit: Floats) -> Any:

@@ -1,0 +1,280 @@
+"""What a careless user does: options that act on nothing, places that are no files, odd tables."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from folders import PARK, park
+
+from messirl import MDP, MaxEntIRL, Trajectories, cli, estimation_table
+from messirl.estimators.base import quietly
+from messirl.experiments.store import Store, StoreError
+from messirl.io import InputError, read_problem
+from messirl.problem.files import beside
+
+PLAIN = ["--no-baselines", "--no-report"]
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command; its exit code, and what it printed and remarked."""
+
+    def command(*words):
+        capsys.readouterr()
+        try:
+            code = cli.main([str(word) for word in words])
+        except SystemExit as stop:
+            code = stop.code
+        written = capsys.readouterr()
+        return code, written.out, written.err
+
+    return command
+
+
+# ------------------------------------------------------------ places
+
+
+def test_a_device_is_never_replaced_by_a_file(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="no file, but a device or the like"), beside(pipe) as part:
+        part.write_text("new")
+    assert pipe.is_fifo()
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_model_is_not_saved_in_place_of_a_folder(tmp_path):
+    mdp = MDP(np.array([[[1.0, 0.0], [0.0, 1.0]]] * 2), np.eye(2), discount=1, horizon=3)
+    with quietly():
+        model = MaxEntIRL(ridge=1.0).fit(mdp, Trajectories.from_lists([[0, 0, 1], [0, 1, 1]]))
+    with pytest.raises(IsADirectoryError, match="a folder stands where a file is to be written"):
+        model.save(tmp_path)
+
+
+def test_a_reproduction_leaves_nothing_in_a_folder_that_it_refuses(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(StoreError, match="holds files but"):
+        Store(tmp_path, None).open()
+    assert os.listdir(tmp_path) == ["notes.txt"]
+
+
+@pytest.mark.parametrize("command", ["fit", "select", "diagnose"])
+def test_pictures_of_somebody_else_are_not_written_over(run, tmp_path, command):
+    (tmp_path / "out" / "figures").mkdir(parents=True)
+    picture = tmp_path / "out" / "figures" / "weights.png"
+    picture.write_text("mine")
+    words = [park(tmp_path / "park"), "--unlabelled", "trajectory_id = bob", "--out", tmp_path / "out"]
+    code, _, said = run(command, *words)
+    assert code == 2
+    assert "holds figures/weights.png, which is no result of messirl: give another folder with --out" in said
+    assert picture.read_text() == "mine"
+    assert os.listdir(tmp_path / "out") == ["figures"]
+
+
+def test_a_file_where_figures_are_to_be_written_is_found_before_the_work(run, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "figures").write_text("mine")
+    code, _, said = run("fit", park(tmp_path / "park"), "--out", tmp_path / "out")
+    assert code == 2
+    assert "figures is no folder, but figures are to be written there" in said
+    assert os.listdir(tmp_path / "out") == ["figures"]
+
+
+# ------------------------------------------------------------ options that would act on nothing
+
+
+@pytest.mark.parametrize(
+    "words", [["--discount", "0.5"], ["--n-expert", "3"], ["--n-unlabelled", "3"], ["--seed", "1"]]
+)
+def test_convert_refuses_an_option_that_is_not_of_its_source(run, tmp_path, words):
+    code, _, said = run("convert", park(tmp_path / "park"), tmp_path / "other", *words)
+    assert code == 2
+    assert f"{words[0]} is of gym:ID, and would change nothing in" in said
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("name", ["all.csv", "all.parquet"])
+def test_convert_makes_no_folder_that_is_named_like_a_table(run, tmp_path, name):
+    code, _, said = run("convert", park(tmp_path / "park"), tmp_path / name)
+    assert code == 2
+    assert "is named like a table, but a problem is several: give a folder" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["--method", "messi", "--ridge", "1"],
+            "--ridge is of --method maxent, and would change nothing with --method m",
+        ),
+        (["--method", "em", "--ridge", "1"], "--ridge is of --method maxent"),
+        (["--method", "messi", "--eta", "7"], "--eta is of --method em"),
+        (["--method", "messi", "--step-size", "2"], "--step-size is of --solver paper"),
+        (["--similarity", "complete", "--sigma", "3"], "--sigma is of --similarity rbf"),
+        (["--scale", "3"], "--scale is of --similarity exponential"),
+        (["--similarity", "complete", "--no-standardise"], "--no-standardise would change nothing"),
+        (["--method", "maxent", "--standardise"], "--standardise is of the ridge, and there is none"),
+    ],
+)
+def test_an_option_of_another_method_is_refused(run, tmp_path, words, message):
+    folder = park(tmp_path / "park")
+    code, _, said = run("fit", folder, "--unlabelled", "trajectory_id = bob", *PLAIN, *words, "--out", tmp_path / "out")
+    assert code == 2
+    assert message in said
+    assert not (tmp_path / "out").exists()
+
+
+# ------------------------------------------------------------ a model and a folder that do not belong together
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        ("problem.json", PARK["problem.json"], '{"discount": 0.123}', "discount 0.123, not"),
+        ("states.csv", "f_green", "f_blue", "no feature 'f_green'"),
+    ],
+)
+def test_evaluate_says_in_what_the_folder_is_another_problem(run, tmp_path, name, old, new, message):
+    assert run("fit", park(tmp_path / "park"), *PLAIN, "--out", tmp_path / "out")[0] == 0
+    assert "another problem" not in run("evaluate", tmp_path / "out", tmp_path / "park")[2]
+    other = park(tmp_path / "other", **{name.replace(".", "__"): PARK[name].replace(old, new)})
+    code, _, said = run("evaluate", tmp_path / "out", other)
+    assert code == 0
+    assert "the folder is another problem than the one the model was fitted to" in said
+    assert message in said
+
+
+def test_evaluate_says_that_a_value_of_a_feature_is_another(run, tmp_path):
+    assert run("fit", park(tmp_path / "park"), *PLAIN, "--out", tmp_path / "out")[0] == 0
+    text = PARK["states.csv"]
+    other = park(tmp_path / "other", states__csv=text.replace("pond,1", "pond,0.5"))
+    assert other.joinpath("states.csv").read_text(encoding="utf-8") != text
+    assert "other values of 'f_green'" in run("evaluate", tmp_path / "out", other)[2]
+
+
+# ------------------------------------------------------------ tables as spreadsheets leave them
+
+
+def test_empty_columns_that_a_spreadsheet_leaves_at_the_right_do_not_count(tmp_path):
+    changes = {name.replace(".", "__"): text.replace("\n", ",,\r\n") for name, text in PARK.items() if "csv" in name}
+    wide, plain = read_problem(park(tmp_path / "wide", **changes)), read_problem(park(tmp_path / "plain"))
+    assert wide.state_columns.keys() == plain.state_columns.keys()
+    np.testing.assert_array_equal(wide.mdp.features, plain.mdp.features)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("state,", "sep=,\nstate,", "states.csv, row 1: begins with sep=, which is no row of a table: drop this row"),
+        ("pond", "po\0nd", "states.csv, row 3: holds a NUL, which no text does: save it with the encoding UTF-8"),
+        (
+            "pond,1,0,1,0",
+            "pond,1",
+            "states.csv, row 3: has 2 cells, but there are 5 columns: fill in the cells that are",
+        ),
+    ],
+)
+def test_what_is_no_table_is_refused_by_its_cause(tmp_path, old, new, message):
+    folder = park(tmp_path / "park", states__csv=PARK["states.csv"].replace(old, new))
+    with pytest.raises(InputError, match=re.escape(message)):
+        read_problem(folder)
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ("2.5", "trajectories.csv, row 4: column 'step' holds decimal numbers: write whole numbers"),
+        (
+            "9" * 25,
+            "trajectories.csv, row 4: column 'step' holds whole numbers too large for 64 bits: write smaller ones",
+        ),
+    ],
+)
+def test_a_number_that_is_no_id_is_named_with_its_own_row(tmp_path, cell, message):
+    text = PARK["trajectories.csv"].replace("anna,2,", f"anna,{cell},")
+    with pytest.raises(InputError, match=re.escape(message)):
+        read_problem(park(tmp_path / "park", trajectories__csv=text))
+
+
+def test_starts_too_large_to_be_summed_are_told_to_be_smaller(tmp_path):
+    rows = PARK["states.csv"].split("\n")
+    text = "\n".join(row and f"{row},{'1e308' if i else 'start'}" for i, row in enumerate(rows))
+    with pytest.raises(InputError, match="sum to inf: write smaller ones"):
+        read_problem(park(tmp_path / "park", states__csv=text))
+
+
+# ------------------------------------------------------------ what is said
+
+
+def test_names_that_differ_in_blanks_only_are_told_apart(run, tmp_path):
+    folder = park(tmp_path / "park", trajectory_meta__csv=PARK["trajectory_meta.csv"].replace("anna", "an  na"))
+    code, said, _ = run("check", folder)
+    assert code == 2
+    assert "'an  na' is not a known trajectory" in said
+
+
+def test_a_name_of_two_lines_is_printed_on_one(run, tmp_path):
+    folder = park(tmp_path / "park", states__csv=PARK["states.csv"].replace("f_green", '"f_green\nand \x1b[31mred"'))
+    code, said, _ = run("fit", folder, "--unlabelled", "trajectory_id = bob", *PLAIN, "--out", tmp_path / "out")
+    assert code == 0
+    assert "f_green and ?[31mred" in said
+
+
+def test_an_empty_path_is_refused(run, tmp_path, monkeypatch):
+    folder = park(tmp_path / "park")
+    monkeypatch.chdir(tmp_path)
+    code, _, said = run("fit", folder, *PLAIN, "--out", "")
+    assert code == 2
+    assert "--out: the path is empty" in said
+    assert os.listdir(tmp_path) == ["park"]
+
+
+def test_a_standard_error_on_a_full_disk_ends_as_other_full_disks_do(tmp_path):
+    words = ["fit", str(park(tmp_path / "park")), *PLAIN, "--out", str(tmp_path / "out")]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "messirl.cli", *words], stdout=subprocess.PIPE, stderr=full)
+    assert done.returncode == 2
+
+
+# ------------------------------------------------------------ numbers
+
+
+def small(offset=0.0, **options):
+    """Three states in a ring, to be gone round either way, and trajectories that mostly go one way."""
+    moves = np.zeros((3, 2, 3))
+    for s in range(3):
+        moves[s, 0, (s + 1) % 3] = moves[s, 1, (s + 2) % 3] = 1.0
+    features = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]]) + np.array([offset, 0.0])
+    mdp = MDP(moves, features, discount=1, horizon=4, feature_names=["height", "shade"], **options)
+    return mdp, Trajectories.from_lists([[0, 1, 2, 1], [0, 1, 0, 2], [0, 2, 1, 0], [0, 1, 2, 1]])
+
+
+def test_a_feature_that_hardly_varies_beside_its_size_is_named_with_what_to_do(tmp_path, run):
+    mdp, expert = small(offset=1e12)
+    with quietly():
+        said = MaxEntIRL(ridge=0.1).fit(mdp, expert).remarks_[-1]
+    assert said.startswith("the values of 'height' spread by only 0.47 around a size of 1e+12")
+    assert "subtract the same number from all of them" in said
+    for fine in (0.0, 1e3):
+        assert not any("spread by only" in text for text in MaxEntIRL(ridge=0.1).fit(*small(offset=fine)).remarks_)
+    text = PARK["states.csv"]
+    for label, green in (("gate", 0), ("pond", 1), ("wood", 1), ("café", 0)):
+        text = text.replace(f"{label},{green},", f"{label},{10**9 + green},")
+    code, _, notes = run("check", park(tmp_path / "park", states__csv=text))
+    assert code == 0
+    assert "the values of 'f_green' spread by only 0.5 around a size of 1e+09" in notes
+    assert "differ in scale" not in notes
+
+
+def test_a_table_of_estimates_is_refused_for_trajectories_that_were_not_fitted_to(tmp_path):
+    mdp, expert = small(start=[1.0, 0.0, 0.0])
+    model = MaxEntIRL().fit(mdp, expert)
+    assert estimation_table(model, expert).n_trajectories == 4
+    others = Trajectories.from_lists([[0, 2, 1, 0], [0, 2, 0, 2], [0, 1, 0, 1]])
+    with pytest.raises(ValueError, match="not the trajectories the model was fitted to"):
+        estimation_table(model, others)
