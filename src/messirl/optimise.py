@@ -31,6 +31,7 @@ NEAR = 1e-2  # an expected move below which Newton's method takes over
 ROUNDS = 5  # of Newton's method
 PROBE = 1e-4  # length, in units, of the differences that give its curvature
 RESOLVED = 1e-8  # curvature, relative to the largest, that such differences can tell from none
+RISING = 1e-10  # of a value, relative to its size: a rise that is not rounding
 
 SETTLED = "no weight would move by more than tol"
 UNSETTLED = "the objective hardly rises any more, but some weights are not settled"
@@ -164,10 +165,28 @@ class _Climb:
     @property
     def free(self) -> Flags:
         """The weights that the box does not hold."""
-        return np.asarray((np.abs(self.theta) < self.bound) | (self.theta * self.point.gradient < 0))
+        return np.asarray(~self.at_box | (self.theta * self.point.gradient < 0))
+
+    @property
+    def at_box(self) -> Flags:
+        return np.asarray(np.abs(self.theta) >= self.bound)
 
     def gradient(self, free: Flags) -> Floats:
         return np.where(free, self.point.gradient / self.unit, 0.0)
+
+    def lead(self, solve: Callable[[Floats, Flags], Floats]) -> tuple[Floats, Floats]:
+        """The gradient, and the direction that `solve` makes of it, on the weights that neither leads out of the box.
+
+        A direction may lead a weight out that the gradient leads in; cut off there, it need not lead up.
+        """
+        free = self.free
+        while True:
+            gradient = self.gradient(free)
+            direction = solve(gradient, free)
+            out = self.at_box & (self.theta * direction > 0)
+            if not out.any():
+                return gradient, direction
+            free = free & ~out
 
     def move(self, direction: Floats) -> Floats:
         """How far each weight would go, relative to its size or its unit, whichever is larger."""
@@ -186,8 +205,12 @@ class _Climb:
             ahead = np.clip(theta + step * direction / self.unit, -self.bound, self.bound)
             moved = ahead - theta
             promised = float(point.gradient @ moved)
-            if not promised > 0.0:
-                return False
+            if not promised > 0.0:  # what the box cuts off was to balance the rest: go until the first weight is there
+                first = _reach(direction, (self.bound - np.sign(direction) * theta) * self.unit) * (1.0 + 1e-9)
+                if step <= first:
+                    return False
+                step = first
+                continue
             there = self._at(ahead)
             rise = there.value - point.value
             lost = (lost or trial == 0) and max(promised, abs(rise)) <= noise
@@ -218,11 +241,14 @@ class _Climb:
             self.secants.forget()
         return self.along(gradient, min(1.0, 1.0 / float(np.abs(gradient).sum())))
 
-    def newton(self, gradient: Floats, free: Flags) -> Floats | None:
-        """Newton's step H⁻¹ g by conjugate gradients, H from differences of gradients; None where there is none.
+    def newton(self, gradient: Floats, free: Flags) -> Floats:
+        """Newton's step H⁻¹ g by conjugate gradients, H from differences of gradients; NaN where there is none.
 
-        Directions in which the function is flat, as far as such differences can tell, are left out.
+        A direction in which the function is flat, as far as such differences can tell, is left out, unless the function
+        still rises there: then the step leads on by the size of the weights.
         """
+        size = np.maximum(1.0, np.abs(self.theta) * self.unit)
+        probe = PROBE * np.maximum(1.0, PROBE * size)  # large weights must move by more than their rounding
         step, rest = np.zeros_like(gradient), gradient.copy()
         lead = self.secants.solve(rest, free)
         way, left = lead, float(rest @ lead)
@@ -230,17 +256,19 @@ class _Climb:
         for _ in range(2 * int(free.sum()) + 2):
             if not left > 1e-4 * first:
                 break
-            length = PROBE / float(np.abs(way).max())
+            length = _reach(way, probe)
             if np.any(np.abs(self.theta + length * way / self.unit) > self.bound):
                 length = -length
             there = self._at(self.theta + length * way / self.unit)
             if not np.isfinite(there.value):
-                return None
+                return np.full_like(step, np.nan)
             bent = np.where(free, (self.point.gradient - there.gradient) / self.unit, 0.0) / length
-            curvature, size = float(way @ bent), float(way @ way)
-            steepest = max(steepest, curvature / size)
-            if not curvature > RESOLVED * steepest * size:
-                break
+            curvature, square = float(way @ bent), float(way @ way)
+            steepest = max(steepest, curvature / square)
+            if not curvature > RESOLVED * steepest * square:
+                reach = _reach(way, size)
+                rises = reach * left > RISING * (1.0 + abs(self.point.value))
+                return step + reach * way if rises else step
             step, rest = step + left / curvature * way, rest - left / curvature * bent
             lead = self.secants.solve(rest, free)
             left, before = float(rest @ lead), left
@@ -267,11 +295,10 @@ def lbfgs(
     climb = _Climb(function, theta, bound, unit, log)
     expected: list[float] = []  # the largest move, step by step, since the value hardly rises
     rounds = 0
-    converged, reason = False, f"max_iter={max_iter} iterations were done"
+    converged = False
     while True:
-        free = climb.free
-        gradient = climb.gradient(free)
-        direction = climb.secants.solve(gradient, free)
+        reason = f"max_iter={max_iter} iterations were done"
+        gradient, direction = climb.lead(climb.secants.solve)
         move = climb.move(direction)
         if climb.stopped:
             reason = ASKED
@@ -296,15 +323,15 @@ def lbfgs(
             reason = UNSETTLED
         if not (known and near):
             break
-        step = climb.newton(gradient, free)
-        if step is None:
+        _, step = climb.lead(climb.newton)
+        if not np.isfinite(step).all():
+            reason = EDGE
             break
         move = climb.move(step)
         if move.max() <= tol:
             converged, reason = True, SETTLED
             break
         if climb.iteration >= max_iter:
-            reason = f"max_iter={max_iter} iterations were done"
             break
         rounds += 1
         if rounds > ROUNDS:
@@ -371,6 +398,11 @@ def rescaled(theta: Floats, bound: float) -> Floats:
     """The projection of Alg. 1, step 4."""
     size = float(np.abs(theta).max(initial=0.0))
     return theta * (bound / size) if size > bound else theta
+
+
+def _reach(way: Floats, most: Floats) -> float:
+    """How far to go until the first coordinate has moved by what it may at most."""
+    return float((most / np.maximum(np.abs(way), 1e-300)).min())
 
 
 def _finite(point: Any, when: str, remedy: str) -> Any:
