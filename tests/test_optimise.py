@@ -184,6 +184,23 @@ def test_a_rise_without_end_is_no_optimum(size, tol, bend):
     assert result.move[0] > tol
 
 
+@pytest.mark.parametrize("seed", [13, 80, 136])
+def test_a_weak_direction_does_not_hide_behind_strong_ones(seed):
+    rng = np.random.default_rng(seed)
+    d, tol = int(rng.choice([1, 2, 5, 10, 30, 60])), 1e-3
+    axes, _ = np.linalg.qr(rng.normal(size=(d, d)))
+    bend = (axes * 10.0 ** rng.uniform(-5, 2, size=d)) @ axes.T
+    top = rng.normal(size=d) * 10 ** rng.uniform(-1, 2)
+
+    def bowl(theta):
+        fall = bend @ (theta - top)
+        return Point(-0.5 * float((theta - top) @ fall), -fall)
+
+    result = lbfgs(bowl, np.zeros(d), bound=np.inf, max_iter=500, tol=tol)
+    assert result.converged
+    assert (np.abs(result.theta - top) <= 1.5 * tol * np.maximum(1.0, np.abs(top))).all()
+
+
 def test_the_exact_solver_finds_the_top_in_a_box_that_cuts_its_steps():
     for seed in range(200):  # a step cut off by the box may lead down
         rng = generator(seed)

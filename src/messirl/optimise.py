@@ -124,6 +124,12 @@ class Secants:
     def forget(self) -> None:
         self.n = 0
 
+    @property
+    def weakest(self) -> float:
+        """The least curvature met along a step."""
+        steps, falls = self._steps[: self.n], self._falls[: self.n]
+        return float(((steps * falls).sum(axis=1) / (steps * steps).sum(axis=1)).min(initial=np.inf))
+
     def solve(self, gradient: Floats, free: Flags) -> Floats:
         """H⁻¹ g on the free coordinates, H the curvature: the two-loop recursion (Nocedal & Wright, Alg. 7.4)."""
         q = np.where(free, gradient, 0.0)
@@ -149,8 +155,10 @@ class Secants:
 class _Climb:
     """A point on the way up, and the ways to go on from it. Directions and gradients are those of θ · unit."""
 
-    def __init__(self, function: Function, theta: Floats, bound: float, unit: Floats | None, log: _Log) -> None:
-        self.function, self.bound, self.log = function, bound, log
+    def __init__(
+        self, function: Function, theta: Floats, bound: float, tol: float, unit: Floats | None, log: _Log
+    ) -> None:
+        self.function, self.bound, self.tol, self.log = function, bound, tol, log
         self.theta: Floats = np.clip(theta, -bound, bound)
         self.unit = np.ones_like(self.theta) if unit is None else unit
         self.secants = Secants(self.theta.size)
@@ -252,9 +260,10 @@ class _Climb:
         step, rest = np.zeros_like(gradient), gradient.copy()
         lead = self.secants.solve(rest, free)
         way, left = lead, float(rest @ lead)
-        first, steepest = left, 0.0
+        first, steepest, weakest = left, 0.0, self.secants.weakest
         for _ in range(2 * int(free.sum()) + 2):
-            if not left > 1e-4 * first:
+            settled = float(np.abs(rest).max()) <= self.tol * weakest  # even where the function hardly bends
+            if not left > (1e-4 if settled else 1e-12) * first:
                 break
             length = _reach(way, probe)
             if np.any(np.abs(self.theta + length * way / self.unit) > self.bound):
@@ -269,6 +278,7 @@ class _Climb:
                 reach = _reach(way, size)
                 rises = reach * left > RISING * (1.0 + abs(self.point.value))
                 return step + reach * way if rises else step
+            weakest = min(weakest, curvature / square)
             step, rest = step + left / curvature * way, rest - left / curvature * bent
             lead = self.secants.solve(rest, free)
             left, before = float(rest @ lead), left
@@ -292,7 +302,7 @@ def lbfgs(
     unit : (d,) the spread of each feature; None is 1 for all
     """
     log = _Log(bound, callback, rising=True)
-    climb = _Climb(function, theta, bound, unit, log)
+    climb = _Climb(function, theta, bound, tol, unit, log)
     expected: list[float] = []  # the largest move, step by step, since the value hardly rises
     rounds = 0
     converged = False
