@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import problem
+from scipy.optimize import lsq_linear
 from seeds import generator
 from worlds import ROUNDING, never_falls
 
@@ -170,6 +171,49 @@ def test_the_exact_solver_never_hangs_where_there_is_no_top():
     result = lbfgs(lambda theta: Point(float(theta[0]), np.ones(1)), np.zeros(1), bound=np.inf, max_iter=30, tol=1e-6)
     assert not result.converged
     assert result.history.iteration[-1] <= 30
+
+
+@pytest.mark.parametrize("size", [0.0, 1e12])
+@pytest.mark.parametrize(("tol", "bend"), [(1e-3, 1e4), (1e-6, 1e8)])
+def test_a_rise_without_end_is_no_optimum(size, tol, bend):
+    def slope(theta):
+        return Point(float(theta[0] - bend * theta[1] ** 2), np.array([1.0, -2.0 * bend * theta[1]]))
+
+    result = lbfgs(slope, np.array([size, 1.0]), bound=np.inf, max_iter=30, tol=tol)
+    assert not result.converged
+    assert result.move[0] > tol
+
+
+@pytest.mark.parametrize("seed", [13, 80, 136])
+def test_a_weak_direction_does_not_hide_behind_strong_ones(seed):
+    rng = np.random.default_rng(seed)
+    d, tol = int(rng.choice([1, 2, 5, 10, 30, 60])), 1e-3
+    axes, _ = np.linalg.qr(rng.normal(size=(d, d)))
+    bend = (axes * 10.0 ** rng.uniform(-5, 2, size=d)) @ axes.T
+    top = rng.normal(size=d) * 10 ** rng.uniform(-1, 2)
+
+    def bowl(theta):
+        fall = bend @ (theta - top)
+        return Point(-0.5 * float((theta - top) @ fall), -fall)
+
+    result = lbfgs(bowl, np.zeros(d), bound=np.inf, max_iter=500, tol=tol)
+    assert result.converged
+    assert (np.abs(result.theta - top) <= 1.5 * tol * np.maximum(1.0, np.abs(top))).all()
+
+
+def test_the_exact_solver_finds_the_top_in_a_box_that_cuts_its_steps():
+    for seed in range(200):  # a step cut off by the box may lead down
+        rng = generator(seed)
+        table, wanted = rng.normal(size=(8, 8)) * 10.0 ** rng.uniform(-2, 1, size=8), 3.0 * rng.normal(size=8)
+
+        def fit(theta, table=table, wanted=wanted):
+            gap = wanted - table @ theta
+            return Point(-0.5 * float(gap @ gap), table.T @ gap)
+
+        result = lbfgs(fit, np.zeros(8), bound=1.0, max_iter=500, tol=1e-8)
+        best = fit(lsq_linear(table, wanted, (-1, 1), method="bvls", tol=1e-14).x)
+        assert result.converged
+        assert result.point.value >= best.value - 1e-10 * (1.0 + abs(best.value))
 
 
 def test_the_exact_solver_does_not_trust_a_gradient_that_lies():

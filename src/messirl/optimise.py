@@ -32,6 +32,7 @@ ROUNDS = 5  # of Newton's method
 PROBE = 1e-4  # length, in units, of the differences that give its curvature
 ENOUGH = 1e-2  # share of the squared residual at which its step is known well enough, to about a tenth
 RESOLVED = 1e-8  # curvature, relative to the largest, that such differences can tell from none
+RISING = 1e-10  # of a value, relative to its size: a rise that is not rounding
 
 SETTLED = "no weight would move by more than tol"
 UNSETTLED = "the objective hardly rises any more, but some weights are not settled"
@@ -124,6 +125,12 @@ class Secants:
     def forget(self) -> None:
         self.n = 0
 
+    @property
+    def weakest(self) -> float:
+        """The least curvature met along a step."""
+        steps, falls = self._steps[: self.n], self._falls[: self.n]
+        return float(((steps * falls).sum(axis=1) / (steps * steps).sum(axis=1)).min(initial=np.inf))
+
     def solve(self, gradient: Floats, free: Flags) -> Floats:
         """H⁻¹ g on the free coordinates, H the curvature: the two-loop recursion (Nocedal & Wright, Alg. 7.4)."""
         q = np.where(free, gradient, 0.0)
@@ -149,8 +156,10 @@ class Secants:
 class _Climb:
     """A point on the way up, and the ways to go on from it. Directions and gradients are those of θ · unit."""
 
-    def __init__(self, function: Function, theta: Floats, bound: float, unit: Floats | None, log: _Log) -> None:
-        self.function, self.bound, self.log = function, bound, log
+    def __init__(
+        self, function: Function, theta: Floats, bound: float, tol: float, unit: Floats | None, log: _Log
+    ) -> None:
+        self.function, self.bound, self.tol, self.log = function, bound, tol, log
         self.theta: Floats = np.clip(theta, -bound, bound)
         self.unit = np.ones_like(self.theta) if unit is None else unit
         self.secants = Secants(self.theta.size)
@@ -165,10 +174,28 @@ class _Climb:
     @property
     def free(self) -> Flags:
         """The weights that the box does not hold."""
-        return np.asarray((np.abs(self.theta) < self.bound) | (self.theta * self.point.gradient < 0))
+        return np.asarray(~self.at_box | (self.theta * self.point.gradient < 0))
+
+    @property
+    def at_box(self) -> Flags:
+        return np.asarray(np.abs(self.theta) >= self.bound)
 
     def gradient(self, free: Flags) -> Floats:
         return np.where(free, self.point.gradient / self.unit, 0.0)
+
+    def lead(self, solve: Callable[[Floats, Flags], Floats]) -> tuple[Floats, Floats]:
+        """The gradient, and the direction that `solve` makes of it, on the weights that neither leads out of the box.
+
+        A direction may lead a weight out that the gradient leads in; cut off there, it need not lead up.
+        """
+        free = self.free
+        while True:
+            gradient = self.gradient(free)
+            direction = solve(gradient, free)
+            out = self.at_box & (self.theta * direction > 0)
+            if not out.any():
+                return gradient, direction
+            free = free & ~out
 
     def move(self, direction: Floats) -> Floats:
         """How far each weight would go, relative to its size or its unit, whichever is larger."""
@@ -187,8 +214,12 @@ class _Climb:
             ahead = np.clip(theta + step * direction / self.unit, -self.bound, self.bound)
             moved = ahead - theta
             promised = float(point.gradient @ moved)
-            if not promised > 0.0:
-                return False
+            if not promised > 0.0:  # what the box cuts off was to balance the rest: go until the first weight is there
+                first = _reach(direction, (self.bound - np.sign(direction) * theta) * self.unit) * (1.0 + 1e-9)
+                if step <= first:
+                    return False
+                step = first
+                continue
             there = self._at(ahead)
             rise = there.value - point.value
             lost = (lost or trial == 0) and max(promised, abs(rise)) <= noise
@@ -219,40 +250,42 @@ class _Climb:
             self.secants.forget()
         return self.along(gradient, min(1.0, 1.0 / float(np.abs(gradient).sum())))
 
-    def newton(self, gradient: Floats, free: Flags) -> Floats | None:
-        """Newton's step H⁻¹ g by conjugate gradients, H from differences of gradients; None where there is none.
+    def newton(self, gradient: Floats, free: Flags) -> Floats:
+        """Newton's step H⁻¹ g by conjugate gradients, H from differences of gradients; NaN where there is none.
 
-        A direction too flat for such differences is left out if the gradient along it is no more than rounding. If it
-        is more, the step goes one unit along it: where it would end is not known, but it would not stay.
+        A direction in which the function is flat, as far as such differences can tell, is left out, unless the function
+        still rises there: then the step leads on by the size of the weights.
         """
-        noise = NOISE * (1.0 + abs(self.point.value))
+        size = np.maximum(1.0, np.abs(self.theta) * self.unit)
         step, rest = np.zeros_like(gradient), gradient.copy()
-        way = self.secants.solve(rest, free)
-        first = left = float(rest @ way)
-        if not first > 0.0:
-            return None
-        steepest = 0.0
+        lead = self.secants.solve(rest, free)
+        way, left = lead, float(rest @ lead)
+        first, steepest, weakest = left, 0.0, self.secants.weakest
         for _ in range(2 * int(free.sum()) + 2):
-            unit = way / float(np.abs(way).max())
-            bent = self._bend(unit, free)
+            settled = float(np.abs(rest).max()) <= self.tol * weakest  # even where the function hardly bends
+            if not left > (ENOUGH if settled else 1e-12) * first:
+                break
+            bent = self._bend(way, size, free)
             if bent is None:
-                return None
-            curvature, size, slope = float(unit @ bent), float(unit @ unit), float(rest @ unit)
-            steepest = max(steepest, curvature / size)
-            if not curvature > RESOLVED * steepest * size:
-                return step + unit if slope > noise else step
-            step, rest = step + slope / curvature * unit, rest - slope / curvature * bent
+                return np.full_like(step, np.nan)
+            curvature, square = float(way @ bent), float(way @ way)
+            steepest = max(steepest, curvature / square)
+            if not curvature > RESOLVED * steepest * square:
+                reach = _reach(way, size)
+                rises = reach * left > RISING * (1.0 + abs(self.point.value))
+                return step + reach * way if rises else step
+            weakest = min(weakest, curvature / square)
+            step, rest = step + left / curvature * way, rest - left / curvature * bent
             lead = self.secants.solve(rest, free)
             left, before = float(rest @ lead), left
-            if not left > ENOUGH * first:
-                break
             way = lead + left / before * way
         return step
 
-    def _bend(self, direction: Floats, free: Flags) -> Floats | None:
+    def _bend(self, way: Floats, size: Floats, free: Flags) -> Floats | None:
         """H v: how fast the gradient falls along a direction; None where the function is not finite close by."""
-        for length in (PROBE, -PROBE):
-            there = self._at(self.theta + length * direction / self.unit)
+        reach = _reach(way, PROBE * np.maximum(1.0, PROBE * size))  # large weights must move by more than rounding
+        for length in (reach, -reach):
+            there = self._at(self.theta + length * way / self.unit)
             if np.isfinite(there.value):
                 return np.where(free, (self.point.gradient - there.gradient) / self.unit, 0.0) / length
         return None
@@ -276,14 +309,13 @@ def lbfgs(
     certain : whether that is made sure by Newton's method, or the secants are believed: for many rough fits
     """
     log = _Log(bound, callback, rising=True)
-    climb = _Climb(function, theta, bound, unit, log)
+    climb = _Climb(function, theta, bound, tol, unit, log)
     expected: list[float] = []  # the largest move, step by step, since the value hardly rises
     rounds = 0
-    converged, reason = False, f"max_iter={max_iter} iterations were done"
+    converged = False
     while True:
-        free = climb.free
-        gradient = climb.gradient(free)
-        direction = climb.secants.solve(gradient, free)
+        reason = f"max_iter={max_iter} iterations were done"
+        gradient, direction = climb.lead(climb.secants.solve)
         move = climb.move(direction)
         if climb.stopped:
             reason = ASKED
@@ -310,8 +342,8 @@ def lbfgs(
             converged, reason = True, SETTLED
         if converged or not (known and near):
             break
-        step = climb.newton(gradient, free)
-        if step is None:
+        _, step = climb.lead(climb.newton)
+        if not np.isfinite(step).all():
             reason = EDGE
             break
         move = climb.move(step)
@@ -319,7 +351,6 @@ def lbfgs(
             converged, reason = True, SETTLED
             break
         if climb.iteration >= max_iter:
-            reason = f"max_iter={max_iter} iterations were done"
             break
         rounds += 1
         if rounds > ROUNDS:
@@ -386,6 +417,11 @@ def rescaled(theta: Floats, bound: float) -> Floats:
     """The projection of Alg. 1, step 4."""
     size = float(np.abs(theta).max(initial=0.0))
     return theta * (bound / size) if size > bound else theta
+
+
+def _reach(way: Floats, most: Floats) -> float:
+    """How far to go until the first coordinate has moved by what it may at most."""
+    return float((most / np.maximum(np.abs(way), 1e-300)).min())
 
 
 def _finite(point: Any, when: str, remedy: str) -> Any:
