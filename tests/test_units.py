@@ -207,7 +207,7 @@ def test_converged_means_that_no_weight_would_move_by_more_than_tol(kind, tol):
 
 
 def test_the_spread_is_the_standard_deviation_and_the_size_of_what_does_not_vary():
-    table = np.column_stack([np.arange(6.0), np.full(6, -3.0), np.zeros(6), 1e6 + 1e-3 * np.arange(6.0)])
+    table = np.column_stack([np.arange(6.0), np.full(6, -3.0), np.zeros(6), 1e6 + 1e-6 * np.arange(6.0)])
     expected = [np.arange(6.0).std(), 3.0, 1.0, 1e6]
     assert_allclose(spread_of(table), expected, rtol=1e-6)
     assert_allclose(spread_of(sp.csr_array(table)), expected, rtol=1e-6)

@@ -248,7 +248,7 @@ class _Climb:
             if near:
                 return False
             self.secants.forget()
-        return self.along(gradient, min(1.0, 1.0 / float(np.abs(gradient).sum())))
+        return self.along(gradient, 1.0 / max(1.0, float(np.abs(gradient).sum())))
 
     def newton(self, gradient: Floats, free: Flags) -> Floats:
         """Newton's step H⁻¹ g by conjugate gradients, H from differences of gradients; NaN where there is none.
@@ -320,8 +320,10 @@ def lbfgs(
         if climb.stopped:
             reason = ASKED
             break
-        if not gradient.any():
+        slope, noise = float(np.abs(gradient).sum()), NOISE * (1.0 + abs(climb.point.value))
+        if slope == 0.0 or (climb.secants.n == 0 and slope <= noise):  # a unit of every weight would change nothing
             converged, reason = True, SETTLED
+            move = np.zeros_like(move)
             break
         largest, gain = float(move.max()), float(gradient @ direction)
         known, near = climb.secants.n > 0, largest <= max(NEAR, tol)

@@ -93,7 +93,7 @@ def below_chance(model: IRLEstimator, expert: Trajectories) -> str | None:
     reasons = []
     if not model.converged_:
         reasons.append("the fit did not converge")
-    if mdp.discount < 1.0:
+    if mdp.discount ** float(np.median(expert.lengths)) < 0.5:
         reasons.append(
             f"the fit matches counts discounted by {mdp.discount:g} a step, and the score does not discount, so that "
             "late steps hardly entered the fit"

@@ -177,7 +177,9 @@ def _mdp(states: States, ids: Ids, edges: Edges, settings: Settings, tables: dic
             feature_names=settings.names.get("feature_names", names),
         )
     except (ValueError, TypeError) as error:
-        raise InputError(settings.where, str(error), "correct it, or the tables it speaks of") from None
+        of_tables = str(error).startswith("feature ")
+        where = f"{tables['states'].where}, {tables['edges'].where}" if of_tables else settings.where
+        raise InputError(where, str(error), "correct it, or the tables it speaks of") from None
 
 
 def _labels(ids: Ids) -> list[str] | None:

@@ -121,7 +121,7 @@ class MDP:
         end = f"horizon {self.horizon}" if self.horizon is not None else "no horizon"
         return (
             f"MDP({self.n_states} states, {self.n_actions} actions, {self.n_features} {kind} features, "
-            f"discount {self.discount:g}, {end}, {int(self.terminal.sum())} terminal)"
+            f"discount {self.discount:.12g}, {end}, {int(self.terminal.sum())} terminal)"
         )
 
     def replace(self, **changes: Any) -> MDP:

@@ -13,8 +13,9 @@ import scipy.sparse as sp
 
 from messirl.problem.mdp import MDP, Floats
 
-CONSTANT = 1e-6  # spread, relative to the size of the values, below which a feature is as good as constant
+CONSTANT = 1e-10  # spread, relative to the size of the values, below which a feature is as good as constant
 ROUNDING = 1e-15  # and below which it is constant
+FEW_DIGITS = 1e-6  # and below which differences have too few digits left
 UNEQUAL = 1e4  # a ratio of spreads that is remarked on
 CHUNK = 65_536  # rows looked at together
 
@@ -57,15 +58,15 @@ def offsets(mdp: MDP) -> str | None:
     more = f" (and of {which.size - 1} more features)" if which.size > 1 else ""
     return (
         f"the values of {mdp.feature_label(j)}{more} spread by only {unit[j] * spread[j]:.2g} around a size of "
-        f"{unit[j] * size[j]:.2g}, and its weight is found badly or not at all: subtract the same number from all of "
-        "them; where trajectories differ in length, add a constant feature"
+        f"{unit[j] * size[j]:.2g}, and its weight is found with few digits or not at all: subtract the same number from "
+        "all of them; where trajectories differ in length, add a constant feature"
     )
 
 
 def _hardly_varying(mdp: MDP) -> Any:
-    """Numbers of the features that vary, but so little beside their size that they are taken for constant ones."""
+    """Numbers of the features that vary, but so little beside their size that few digits of it are left."""
     unit, spread, size = _moments(_looked_at(mdp))
-    return np.flatnonzero((spread > ROUNDING * size) & (spread <= CONSTANT * size) & (unit > 0))
+    return np.flatnonzero((spread > ROUNDING * size) & (spread <= FEW_DIGITS * size) & (unit > 0))
 
 
 def spread_of(rows: Any) -> Floats:
