@@ -166,6 +166,9 @@ def test_a_ratio_test_finds_what_matters_and_only_that():
     ridge = MaxEntIRL(ridge=0.1, theta_max=None).fit(mdp, expert)
     with pytest.raises(ValueError, match="unpenalised"):
         likelihood_ratio_test(fewer, ridge, expert)
+    held = MaxEntIRL(theta_max=1.0).fit(mdp, expert)
+    with pytest.raises(ValueError, match=r"theta_max holds the weight of 'time'.*raise theta_max"):
+        likelihood_ratio_test(fewer, held, expert)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of some draws there is no optimum

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -19,6 +20,7 @@ from worlds import drawn, maze, random_mdp
 from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL, Trajectories
 from messirl.estimators import estimation_table
 from messirl.estimators.baselines import below_chance
+from messirl.optimise import ROUNDING
 from messirl.problem.units import feature_spread, spread_of
 from messirl.similarity import RBF
 
@@ -166,6 +168,18 @@ def test_weights_that_run_on_are_not_called_converged_and_are_named():
         model = MaxEntIRL(theta_max=None).fit(mdp, dry)
     assert not model.converged_
     assert model.standing_.names(mdp)["unsettled"] == ["mud"]
+
+
+def test_where_rounding_is_in_the_way_the_data_are_not_blamed(monkeypatch):
+    mdp, expert, _ = case("finite")
+    found = MaxEntIRL._optimise
+
+    def rounded(self, *given):  # where rounding ends a search differs between processors
+        return replace(found(self, *given), converged=False, reason=ROUNDING, move=np.full(3, 1e-5))
+
+    monkeypatch.setattr(MaxEntIRL, "_optimise", rounded)
+    with pytest.warns(ConvergenceWarning, match=r"move by 1e-05 .* The values allow no more: take a tol above that"):
+        assert MaxEntIRL().fit(mdp, expert).standing_.unsettled == (0, 1, 2)
 
 
 # ------------------------------------------------------------ convergence

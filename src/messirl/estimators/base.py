@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from messirl.estimators.policies import GoalPolicies
 from messirl.estimators.standing import Standing, held_by_box, held_by_penalty, numbers_of, some_features
 from messirl.objective import Objective, check_start
-from messirl.optimise import EDGE, ROUNDING, UNSETTLED, Result, lbfgs, paper
+from messirl.optimise import EDGE, NEAR, ROUNDING, UNSETTLED, Result, lbfgs, paper
 from messirl.planning import log_likelihood, sample, soft_policy
 from messirl.planning.api import check_entropy, check_goal, policy_where_met
 from messirl.planning.feasible import feasible_theta
@@ -256,6 +256,8 @@ class IRLEstimator(BaseEstimator):
         loose = self.standing_.unsettled
         if not loose:
             return said
+        if result.reason == ROUNDING and result.move[worst] <= NEAR:  # the numbers are in the way, not the data
+            return f"{said}. The values allow no more: take a tol above that, or a smaller discount where it is near 1"
         return (
             f"{said}. Not settled: {some_features(self.mdp_, loose)}. Hardly anything in the data holds them: add a "
             "penalty, or trajectories that say more about them"

@@ -19,6 +19,7 @@ from scipy.stats import chi2, norm
 
 from messirl._numbers import probability, significant
 from messirl.estimators.base import IRLEstimator
+from messirl.estimators.standing import some_features
 from messirl.objective import Objective
 from messirl.optimise import projected_norm
 from messirl.planning.curvature import value_gradients
@@ -168,6 +169,12 @@ def likelihood_ratio_test(restricted: IRLEstimator, full: IRLEstimator, expert: 
             raise ValueError("a likelihood-ratio test compares unpenalised fits: use MaxEntIRL without a ridge")
         if not (model.mdp_.deterministic and model.mdp_.discount == 1.0):
             raise ValueError("a likelihood-ratio test needs deterministic moves and discount=1: use robust t-values")
+        if model.standing_.box:
+            held = some_features(model.mdp_, model.standing_.box)
+            raise ValueError(
+                f"theta_max holds the weight of {held}: a likelihood-ratio test needs the top of the likelihood; raise "
+                "theta_max"
+            )
     small, large = estimation_table(restricted, expert), estimation_table(full, expert)
     degrees = large.n_parameters - small.n_parameters
     statistic = 2.0 * (large.log_likelihood - small.log_likelihood)
