@@ -58,8 +58,8 @@ def offsets(mdp: MDP) -> str | None:
     more = f" (and of {which.size - 1} more features)" if which.size > 1 else ""
     return (
         f"the values of {mdp.feature_label(j)}{more} spread by only {unit[j] * spread[j]:.2g} around a size of "
-        f"{unit[j] * size[j]:.2g}, and its weight is found with few digits or not at all: subtract the same number from "
-        "all of them; where trajectories differ in length, add a constant feature"
+        f"{unit[j] * size[j]:.2g}, and its weight is found with few digits or not at all: subtract the same number "
+        "from all of them; where trajectories differ in length, add a constant feature"
     )
 
 
