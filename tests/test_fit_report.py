@@ -167,7 +167,7 @@ def test_names_may_be_anything(tmp_path):
         state_names=[f"{BAD}{s}" for s in range(9)],
         action_names=["$\\frac{$", "東", BAD, "_west"],
     )
-    model = MaxEntIRL().fit(mdp, problem("episodic").expert)
+    model = MaxEntIRL(ridge=0.1).fit(mdp, problem("episodic").expert)
     estimates = [{"name": name, "estimate": 1.0, "std_error": None, "p": float("nan")} for name in names]
     path = write_fit_report(
         record(
@@ -234,7 +234,7 @@ def test_weights_stand_by_size_with_their_intervals():
 
 def test_intervals_go_with_the_names_of_the_features():
     mdp = maze(discount=1.0, terminal=np.arange(9) == 8, feature_names=["a", "b"])
-    model = MaxEntIRL().fit(mdp, problem("episodic").expert)
+    model = MaxEntIRL(ridge=0.1).fit(mdp, problem("episodic").expert)
     rows = [{"name": "b", "estimate": 0.0, "std_error": 1.0, "robust_std_error": float("nan")}]
     assert_array_equal(FitRecord("named", model, estimates=rows).half_widths(), [np.nan, 1.96])
 
