@@ -231,12 +231,11 @@ class IRLEstimator(BaseEstimator):
         if objective.quadratic is not None:
             pull = objective.quadratic @ theta
             penalty = held_by_penalty(pull, self._gap(objective), objective.unit)
-        loose = not result.converged and result.reason in (EDGE, UNSETTLED, ROUNDING)
         return Standing(
             box=held_by_box(theta, point.gradient, self._bound),
             penalty=penalty,
             unidentified=numbers_of(np.abs(unidentified).max(axis=0, initial=0.0) > 0),
-            unsettled=numbers_of(result.move > self.tol) if loose else (),
+            unsettled=() if result.converged else numbers_of(result.move > self.tol),
         )
 
     def _gap(self, objective: Objective) -> Floats:
@@ -258,9 +257,11 @@ class IRLEstimator(BaseEstimator):
             return said
         if result.reason == ROUNDING and result.move[worst] <= NEAR:  # the numbers are in the way, not the data
             return f"{said}. The values allow no more: take a tol above that, or a smaller discount where it is near 1"
+        said = f"{said}. Not settled: {some_features(self.mdp_, loose)}"
+        if result.reason not in (EDGE, UNSETTLED, ROUNDING):
+            return f"{said}: allow more iterations, or add a penalty if they run on for ever"
         return (
-            f"{said}. Not settled: {some_features(self.mdp_, loose)}. Hardly anything in the data holds them: add a "
-            "penalty, or trajectories that say more about them"
+            f"{said}. Hardly anything in the data holds them: add a penalty, or trajectories that say more about them"
         )
 
     def _set_policy(self) -> None:
