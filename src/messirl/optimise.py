@@ -31,6 +31,7 @@ NEAR = 1e-2  # an expected move below which Newton's method takes over
 ROUNDS = 5  # of Newton's method
 PROBE = 1e-4  # length, in units, of the differences that give its curvature
 ENOUGH = 1e-2  # share of the squared residual at which its step is known well enough, to about a tenth
+FEW = 16  # weights of which Newton's step is found in full
 RESOLVED = 1e-8  # curvature, relative to the largest, that such differences can tell from none
 RISING = 1e-10  # of a value, relative to its size: a rise that is not rounding
 
@@ -262,7 +263,8 @@ class _Climb:
         way, left = lead, float(rest @ lead)
         first, steepest, weakest = left, 0.0, self.secants.weakest
         for _ in range(2 * int(free.sum()) + 2):
-            settled = float(np.abs(rest).max()) <= self.tol * weakest  # even where the function hardly bends
+            # Even where the function hardly bends; few weights are looked at one and all.
+            settled = free.sum() > FEW and float(np.abs(rest).max()) <= self.tol * weakest
             if not left > (ENOUGH if settled else 1e-12) * first:
                 break
             bent = self._bend(way, size, free)
