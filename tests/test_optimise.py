@@ -184,7 +184,7 @@ def test_a_rise_without_end_is_no_optimum(size, tol, bend):
     assert result.move[0] > tol
 
 
-@pytest.mark.parametrize("seed", [13, 80, 136])
+@pytest.mark.parametrize("seed", [13, 80])
 def test_a_weak_direction_does_not_hide_behind_strong_ones(seed):
     rng = np.random.default_rng(seed)
     d, tol = int(rng.choice([1, 2, 5, 10, 30, 60])), 1e-3
