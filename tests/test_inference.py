@@ -135,6 +135,19 @@ def test_what_lies_on_the_bound_has_no_standard_error():
     assert np.isfinite(table.std_error[1])
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_equal_trajectories_say_nothing_about_the_robust_error(seed):
+    mdp, expert = small(seed, state_action=False, horizon=6, discount=0.9)
+    expert = expert[[0, 0, 0]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # one path may run along an edge
+        model = MaxEntIRL(theta_max=1.0).fit(mdp, expert)
+    table = estimation_table(model, expert)
+    assert np.isnan(table.robust_std_error).all()
+    assert np.isnan(table.p).all()
+    str(table)
+
+
 def test_a_table_for_other_trajectories_is_refused():
     mdp = network()
     model = MaxEntIRL(theta_max=None).fit(mdp, trips(mdp, 100, 0))

@@ -5,8 +5,8 @@
 
 The two agree, for many trajectories, where L is the log-likelihood (deterministic moves, γ = 1: route choice) and the
 model is right. Elsewhere only the sandwich counts the luck of the moves, so p-values are the sandwich's. Where θ is not
-identified, or lies on the bound, there is no standard error: NaN. A penalty shrinks θ: errors are then those of the
-penalised estimate, not of the truth.
+identified, or lies on the bound, there is no standard error: NaN; nor a robust one where the trajectories do not
+differ. A penalty shrinks θ: errors are then those of the penalised estimate, not of the truth.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from messirl.problem.mdp import Floats
 from messirl.problem.trajectories import Trajectories
 
 FLAT = 1e-8  # relative curvature below which a direction is not identified
+SAME = 1e-12  # of a variance, relative to the size of its terms: rounding
 
 
 @dataclass(frozen=True)
@@ -121,14 +122,18 @@ def estimation_table(model: IRLEstimator, expert: Trajectories) -> EstimationTab
     scores = counts - (value_gradients(mdp, theta, model.entropy, expert) if mdp.start is None else 0.0)
     free = np.abs(theta) < model._bound * (1.0 - 1e-9)
     inverse, rank, known = _inverse(-objective.hessian(theta), free)
-    robust = inverse @ np.cov(scores.T, ddof=1).reshape(inverse.shape) @ inverse / n
+    spread = np.cov(scores.T, ddof=1).reshape(inverse.shape)
+    robust = inverse @ spread @ inverse / n
+    largest = np.abs(counts).max(axis=0)
+    terms = np.abs(inverse) @ (np.abs(spread) + SAME * np.outer(largest, largest)) @ np.abs(inverse) / n
+    varied = np.diag(robust) > SAME * np.diag(terms)  # not so with equal trajectories, or fewer than weights
     names = mdp.feature_names or tuple(str(j) for j in range(mdp.n_features))
     steps = int((expert.lengths - 1).sum())
     return EstimationTable(
         names,
         theta,
         np.where(known, np.sqrt(np.diag(inverse) / n), np.nan),
-        np.where(known, np.sqrt(np.diag(robust)), np.nan),
+        np.sqrt(np.where(known & varied, np.diag(robust), np.nan)),
         inverse / n,
         robust,
         model.score(expert) * steps,
