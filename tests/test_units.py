@@ -218,6 +218,16 @@ def test_converged_means_that_no_weight_would_move_by_more_than_tol(kind, tol):
         assert (np.abs(best.theta_ - found.theta_) <= 1.1 * tol * unit + 1e-9 * unit).all()
 
 
+@pytest.mark.parametrize("kind", ["finite", "steps", "noncausal", "endless"])
+@pytest.mark.parametrize("ridge", [1e-3, 1.0])
+def test_a_penalty_in_the_users_units_does_not_keep_the_search_from_its_end(kind, ridge):
+    for seed in range(3):
+        mdp, expert, arguments = case(kind, seed)
+        factor = 10.0 ** generator(seed).permutation([-9, 0, 9])[: mdp.n_features]
+        model = MaxEntIRL(ridge=ridge, theta_max=None, **arguments).fit(in_other_units(mdp, factor), expert)
+        assert model.converged_
+
+
 # ------------------------------------------------------------ the spread
 
 

@@ -90,6 +90,11 @@ class Objective:
         """The spread of each feature, (d,), in which its weight is measured."""
         return feature_spread(self.mdp)
 
+    @property
+    def scale(self) -> Floats:
+        """About how much J bends along each weight, (d,), as a square root: by the data, and by the penalty."""
+        return self.unit if self.quadratic is None else np.hypot(self.unit, np.sqrt(np.diag(self.quadratic)))
+
     def __call__(self, theta: npt.ArrayLike) -> Evaluation:
         """J and its gradient at θ (Eqs. 4 and 6)."""
         t = np.asarray(theta, dtype=np.float64)

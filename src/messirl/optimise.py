@@ -155,14 +155,14 @@ class Secants:
 
 
 class _Climb:
-    """A point on the way up, and the ways to go on from it. Directions and gradients are those of θ · unit."""
+    """A point on the way up, and the ways to go on from it. Directions and gradients are those of θ · scale."""
 
     def __init__(
-        self, function: Function, theta: Floats, bound: float, tol: float, unit: Floats | None, log: _Log
+        self, function: Function, theta: Floats, bound: float, tol: float, unit: Floats, scale: Floats, log: _Log
     ) -> None:
         self.function, self.bound, self.tol, self.log = function, bound, tol, log
         self.theta: Floats = np.clip(theta, -bound, bound)
-        self.unit = np.ones_like(self.theta) if unit is None else unit
+        self.unit, self.scale = unit, scale
         self.secants = Secants(self.theta.size)
         self.iteration, self.evaluations, self.edged = 0, 1, 0
         self.point = _finite(function(self.theta), "at the start", "begin at a theta with more negative rewards")
@@ -182,7 +182,7 @@ class _Climb:
         return np.asarray(np.abs(self.theta) >= self.bound)
 
     def gradient(self, free: Flags) -> Floats:
-        return np.where(free, self.point.gradient / self.unit, 0.0)
+        return np.where(free, self.point.gradient / self.scale, 0.0)
 
     def lead(self, solve: Callable[[Floats, Flags], Floats]) -> tuple[Floats, Floats]:
         """The gradient, and the direction that `solve` makes of it, on the weights that neither leads out of the box.
@@ -200,7 +200,7 @@ class _Climb:
 
     def move(self, direction: Floats) -> Floats:
         """How far each weight would go, relative to its size or its unit, whichever is larger."""
-        ahead = np.clip(self.theta + direction / self.unit, -self.bound, self.bound)
+        ahead = np.clip(self.theta + direction / self.scale, -self.bound, self.bound)
         return np.asarray(np.abs(ahead - self.theta) * self.unit / np.maximum(1.0, np.abs(self.theta) * self.unit))
 
     def along(self, direction: Floats, step: float = 1.0) -> bool:
@@ -212,11 +212,11 @@ class _Climb:
         noise = NOISE * (1.0 + abs(point.value))
         beyond = lost = False
         for trial in range(MAX_TRIALS):
-            ahead = np.clip(theta + step * direction / self.unit, -self.bound, self.bound)
+            ahead = np.clip(theta + step * direction / self.scale, -self.bound, self.bound)
             moved = ahead - theta
             promised = float(point.gradient @ moved)
             if not promised > 0.0:  # what the box cuts off was to balance the rest: go until the first weight is there
-                first = _reach(direction, (self.bound - np.sign(direction) * theta) * self.unit) * (1.0 + 1e-9)
+                first = _reach(direction, (self.bound - np.sign(direction) * theta) * self.scale) * (1.0 + 1e-9)
                 if step <= first:
                     return False
                 step = first
@@ -226,7 +226,7 @@ class _Climb:
             lost = (lost or trial == 0) and max(promised, abs(rise)) <= noise
             slope = float(there.gradient @ moved)
             if slope >= -0.9 * promised if lost else rise >= max(ARMIJO * promised, 0.0):
-                self.secants.add(moved * self.unit, (point.gradient - there.gradient) / self.unit)
+                self.secants.add(moved * self.scale, (point.gradient - there.gradient) / self.scale)
                 self.theta, self.point = ahead, there
                 self.iteration += 1
                 self.edged = self.edged + 1 if beyond and step < 0.1 else 0
@@ -257,7 +257,7 @@ class _Climb:
         A direction in which the function is flat, as far as such differences can tell, is left out, unless the function
         still rises there: then the step leads on by the size of the weights.
         """
-        size = np.maximum(1.0, np.abs(self.theta) * self.unit)
+        size = np.maximum(1.0, np.abs(self.theta) * self.scale)
         step, rest = np.zeros_like(gradient), gradient.copy()
         lead = self.secants.solve(rest, free)
         way, left = lead, float(rest @ lead)
@@ -287,9 +287,9 @@ class _Climb:
         """H v: how fast the gradient falls along a direction; None where the function is not finite close by."""
         reach = _reach(way, PROBE * np.maximum(1.0, PROBE * size))  # large weights must move by more than rounding
         for length in (reach, -reach):
-            there = self._at(self.theta + length * way / self.unit)
+            there = self._at(self.theta + length * way / self.scale)
             if np.isfinite(there.value):
-                return np.where(free, (self.point.gradient - there.gradient) / self.unit, 0.0) / length
+                return np.where(free, (self.point.gradient - there.gradient) / self.scale, 0.0) / length
         return None
 
 
@@ -301,6 +301,7 @@ def lbfgs(
     max_iter: int,
     tol: float,
     unit: Floats | None = None,
+    scale: Floats | None = None,
     callback: Callback | None = None,
     certain: bool = True,
 ) -> Result:
@@ -308,10 +309,12 @@ def lbfgs(
 
     tol : it counts as found when no weight would move by more than `tol` · max(|θ_j|, 1/unit_j) to reach it
     unit : (d,) the spread of each feature; None is 1 for all
+    scale : (d,) the search is in θ · scale, which should bend about alike in every direction; None is `unit`
     certain : whether that is made sure by Newton's method, or the secants are believed: for many rough fits
     """
     log = _Log(bound, callback, rising=True)
-    climb = _Climb(function, theta, bound, tol, unit, log)
+    unit = np.ones_like(theta) if unit is None else unit
+    climb = _Climb(function, theta, bound, tol, unit, unit if scale is None else scale, log)
     expected: list[float] = []  # the largest move, step by step, since the value hardly rises
     rounds = 0
     converged = False

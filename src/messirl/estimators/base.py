@@ -177,7 +177,7 @@ class IRLEstimator(BaseEstimator):
         }
         if self.solver == "paper":
             return paper(objective, theta, step_size=float(self.step_size), **shared)
-        return lbfgs(objective, theta, **shared)
+        return lbfgs(objective, theta, scale=objective.scale, **shared)
 
     def _finish(
         self, mdp: MDP, expert: Trajectories, objective: Objective, theta_start: Floats, result: Result

@@ -154,7 +154,7 @@ class Bench:
         else:
             objective = Objective(self.mdp, self.alone.planner, self.alone.target, self.penalty(candidate))
         options: dict[str, Any] = {"bound": self.theta_max, "max_iter": self.max_iter, "tol": self.tol}
-        return lbfgs(objective, theta, unit=objective.unit, certain=False, **options).theta
+        return lbfgs(objective, theta, unit=objective.unit, scale=objective.scale, certain=False, **options).theta
 
     def begin(self) -> Floats:
         """Zero, or a θ at which values are finite."""
