@@ -18,7 +18,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from messirl import MESSI, IdentifiabilityWarning, MaxEntIRL, optimal_policy, plot
-from messirl.io.gym import from_gym, gym_reward, record
+from messirl.io.interop.gym import from_gym, gym_reward, record
 from messirl.similarity import RBF
 
 warnings.simplefilter("ignore", IdentifiabilityWarning)  # some tiles can be entered in no episode

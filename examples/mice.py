@@ -17,14 +17,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from messirl import MESSI, IdentifiabilityWarning, plot
-from messirl.estimators.baselines import compare
+from messirl.evaluation.comparison import compare
 from messirl.io import read_problem, select
 from messirl.similarity import RBF
 
 if len(sys.argv) < 2 or not Path(sys.argv[1], "problem.json").exists():
     sys.exit(
         "mice.py: there are no mice here. The data belongs to others and is not part of messirl: get it by the doi in "
-        "this file, write it as a problem folder (see messirl.io.folder), and run python examples/mice.py FOLDER"
+        "this file, write it as a problem folder (see messirl.io.folder.reader), and run python examples/mice.py FOLDER"
     )
 warnings.simplefilter("ignore", IdentifiabilityWarning)  # depth and quadrant of a junction determine each other
 out = Path(sys.argv[2] if len(sys.argv) > 2 else "out/examples")

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from messirl._files import beside
 from messirl.experiments.curves import interval
-from messirl.problem.files import beside
-from messirl.report.images import render, write_bytes
-from messirl.report.progress import Progress
+from messirl.report.kit.images import render, write_bytes
+from messirl.report.kit.progress import Progress
 
 FRESH = 2000  # the first seed that no choice has seen
 

@@ -23,15 +23,15 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier
 
+from messirl._types import Floats
 from messirl.dynamics import FittedMESSI, estimate_mdp
 from messirl.dynamics.features import RadialGrid
 from messirl.estimators import MaxEntIRL
 from messirl.experiments.curves import interval
-from messirl.io.discretise import Grid, discretise
-from messirl.io.recordings import Recording
+from messirl.io.recordings.discretise import Grid, discretise
+from messirl.io.recordings.recording import Recording
 from messirl.planning import soft_policy
-from messirl.problem.mdp import Floats
-from messirl.report.style import WIDTH
+from messirl.report.kit.style import WIDTH
 from studies.common import Rows, column, draws, options, save_figure, write
 
 Policy = Callable[[Floats], Floats]  # states (n, 2) to probabilities of the three actions (n, 3)

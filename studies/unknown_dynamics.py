@@ -27,17 +27,18 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.tree import DecisionTreeRegressor
 
+from messirl._types import Floats
 from messirl.domains import gridworld, mixture, pit
 from messirl.domains.grids import coordinates
 from messirl.dynamics import FittedMESSI, estimate_mdp
 from messirl.estimators import MESSI, MaxEntIRL
 from messirl.experiments.curves import interval
 from messirl.experiments.settings import SETTINGS
-from messirl.io.recordings import Recording
+from messirl.io.recordings.recording import Recording
 from messirl.planning import sample, soft_policy, state_visitation
-from messirl.problem.mdp import MDP, Floats
+from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
-from messirl.report.style import WIDTH, domain_name
+from messirl.report.kit.style import WIDTH, domain_name
 from studies.common import Rows, column, draws, options, save_figure, write
 
 SIZES = (500, 1_000, 2_000, 5_000, 20_000)

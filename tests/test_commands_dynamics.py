@@ -18,7 +18,7 @@ from messirl import MESSI, cli
 from messirl.dynamics import FittedMESSI, estimate_mdp
 from messirl.dynamics.features import RadialGrid, Squares
 from messirl.io import Problem, Recording, read_problem, select, to_minari, write_problem
-from messirl.io.recording_files import recordings_from_table
+from messirl.io.recordings.files import recordings_from_table
 from messirl.similarity import RBF
 
 SPLIT = ["--expert", "role = expert", "--unlabelled", "role = unlabelled"]

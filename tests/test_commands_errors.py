@@ -204,7 +204,7 @@ def broken(*_arguments, **_more):
 
 
 def test_a_fault_of_ours_is_one_line_and_exit_code_1(capsys, place, monkeypatch):
-    monkeypatch.setattr("messirl.io.folder.read_problem", broken)
+    monkeypatch.setattr("messirl.io.folder.reader.read_problem", broken)
     said = wrong(capsys, place, ["show", "@grid"], code=1)
     assert said == (
         "messirl: internal error, RuntimeError: the wheel?[31m came off; run again with --debug and report it"
@@ -212,7 +212,7 @@ def test_a_fault_of_ours_is_one_line_and_exit_code_1(capsys, place, monkeypatch)
 
 
 def test_an_import_that_fails_inside_is_a_fault_of_ours(capsys, place, monkeypatch):
-    monkeypatch.setitem(sys.modules, "messirl.io.folder", None)
+    monkeypatch.setitem(sys.modules, "messirl.io.folder.reader", None)
     assert "internal error, ModuleNotFoundError" in wrong(capsys, place, ["show", "@grid"], code=1)
 
 
@@ -220,13 +220,13 @@ def test_too_little_memory_is_said_with_a_way_out(capsys, place, monkeypatch):
     def full(*_arguments):
         raise MemoryError
 
-    monkeypatch.setattr("messirl.io.folder.read_problem", full)
+    monkeypatch.setattr("messirl.io.folder.reader.read_problem", full)
     assert "not enough memory" in wrong(capsys, place, ["show", "@grid"])
 
 
 @pytest.mark.parametrize(("words", "code"), [(["show", "@grid"], 1), (["show", "@nowhere"], 2)])
 def test_debug_shows_the_traceback(capsys, place, monkeypatch, words, code):
-    monkeypatch.setattr("messirl.io.folder.read_problem", broken)
+    monkeypatch.setattr("messirl.io.folder.reader.read_problem", broken)
     named = [str(place / word[1:]) if word.startswith("@") else word for word in words]
     assert cli.main([*named, "--debug"]) == code
     written = capsys.readouterr()
@@ -239,13 +239,13 @@ def test_an_interrupted_command_says_so(capsys, place, monkeypatch):
     def stop(*_arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("messirl.io.folder.read_problem", stop)
+    monkeypatch.setattr("messirl.io.folder.reader.read_problem", stop)
     assert "interrupted" in wrong(capsys, place, ["show", "@grid"], code=130)
 
 
 def test_a_warning_becomes_a_note_of_one_line(place):
     code = (
-        "import sys, warnings\nfrom messirl import cli\nimport messirl.io.folder as folder\n"
+        "import sys, warnings\nfrom messirl import cli\nimport messirl.io.folder.reader as folder\n"
         "read = folder.read_problem\n"
         "folder.read_problem = lambda path: warnings.warn('look\\nout') or read(path)\n"
         f"sys.exit(cli.main(['show', {str(place / 'park')!r}]))"

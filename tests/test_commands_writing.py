@@ -74,7 +74,7 @@ def test_convert_refuses_an_existing_table_unless_forced(run, tmp_path, monkeypa
     table = tmp_path / "table.csv"
     table.write_text("mine")
     some = messirl.Trajectories.from_lists([[0, 1]], [[0]])
-    monkeypatch.setattr("messirl.io.minari.from_minari", lambda _: some)
+    monkeypatch.setattr("messirl.io.interop.minari.from_minari", lambda _: some)
     code, _, said = run("convert", "minari:a/b-v0", table)
     assert code == 2
     assert "is there already: give another name, or --force" in said

@@ -14,12 +14,12 @@ from seeds import generator
 
 from messirl import MESSI
 from messirl.diagnostics import Diagnosis, Direction
-from messirl.report import diagnosis_figures as figures
-from messirl.report import selection_figures
-from messirl.report.diagnosis import MEANING, diagnosis_parts, write_diagnosis_report
-from messirl.report.fit import FitRecord, write_fit_report
-from messirl.report.fit_record import Diagnosed
-from messirl.report.images import render
+from messirl.report.fit import diagnosis_figures as figures
+from messirl.report.fit import selection_figures
+from messirl.report.fit.diagnosis import MEANING, diagnosis_parts, write_diagnosis_report
+from messirl.report.fit.page import FitRecord, write_fit_report
+from messirl.report.fit.record import Diagnosed
+from messirl.report.kit.images import render
 from messirl.selection import Candidate, Choice, Likeness, Validation
 from messirl.similarity import RBF, Exponential
 

@@ -17,10 +17,9 @@ from seeds import generator
 from worlds import maze
 
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories, plot, sample, soft_policy
-from messirl.report import fit_figures as figures
-from messirl.report.fit import FitRecord, Score, lead, write_fit_report
-from messirl.report.names import named, one_line, short
-from messirl.report.numbers import significant
+from messirl.report.fit.page import FitRecord, Score, figures, lead, write_fit_report
+from messirl.report.kit.names import named, one_line, short
+from messirl.report.kit.numbers import significant
 from messirl.similarity import RBF
 
 mpl.use("Agg")
@@ -79,7 +78,7 @@ def axes_of(make, *arguments):
     """The axes of a figure in our style, drawn."""
     import matplotlib.style
 
-    from messirl.report.style import RC
+    from messirl.report.kit.style import RC
 
     with matplotlib.style.context(["default", RC]):
         figure = make(*arguments)

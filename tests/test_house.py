@@ -17,14 +17,14 @@ import messirl
 
 HOUSE = Path(messirl.__file__).parent
 ROOMS = [  # a file imports only from rooms above its own, and from its own
-    ["_defaults", "_words", "_numbers"],
+    ["_lazy", "_types", "_files", "_defaults", "_words", "_numbers"],
     ["problem"],
     ["planning"],
     ["similarity"],
     ["objective"],
     ["optimise"],
     ["estimators"],
-    ["metrics"],
+    ["evaluation"],
     ["selection"],
     ["diagnostics"],
     ["dynamics"],

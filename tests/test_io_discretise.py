@@ -9,9 +9,9 @@ import pytest
 from seeds import generator
 
 from messirl import Trajectories
-from messirl.io.discretise import Grid, KMeans, discretise, from_dict
-from messirl.io.errors import InputError
-from messirl.io.recordings import Recording
+from messirl.io.recordings.discretise import Grid, KMeans, discretise, from_dict
+from messirl.io.recordings.recording import Recording
+from messirl.problem.errors import InputError
 
 
 def cloud(n=200, k=2, seed=0):

@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from seeds import generator
 
 from messirl import MaxEntIRL, feature_counts, optimal_policy, optimal_values, soft_policy
-from messirl.io.errors import InputError
-from messirl.io.gym import from_gym, gym_reward, record
+from messirl.io.interop.gym import from_gym, gym_reward, record
+from messirl.problem.errors import InputError
 
 gymnasium = pytest.importorskip("gymnasium")
 

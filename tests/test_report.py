@@ -15,15 +15,15 @@ from messirl.experiments.claims import FAILS, HOLDS, UNDECIDED, decide
 from messirl.experiments.curves import Curve, Curves, Interval
 from messirl.experiments.settings import QUICK, SETTINGS
 from messirl.experiments.store import SCHEMA
-from messirl.report import captions, panels, verdicts
-from messirl.report.figures import em_figure, exact_figure, gain_figure, paper_figure
-from messirl.report.gallery import file_names
-from messirl.report.images import render, write_bytes
-from messirl.report.markup import Html, join, tag
-from messirl.report.numbers import decimals, mean_and_interval, number
-from messirl.report.origin import command, origin
-from messirl.report.reproduction import write_report
-from messirl.report.style import LOOKS, MAIN, RC, domain_name, in_order, look
+from messirl.report.kit.images import render, write_bytes
+from messirl.report.kit.markup import Html, join, tag
+from messirl.report.kit.numbers import decimals, mean_and_interval, number
+from messirl.report.kit.style import LOOKS, MAIN, RC, domain_name, in_order, look
+from messirl.report.paper import captions, panels, verdicts
+from messirl.report.paper.figures import em_figure, exact_figure, gain_figure, paper_figure
+from messirl.report.paper.gallery import file_names
+from messirl.report.paper.origin import command, origin
+from messirl.report.paper.page import write_report
 
 LEVELS = {
     "MaxEnt": -0.05,
@@ -217,7 +217,7 @@ def test_names_with_tags_are_text(tmp_path):
     ],
 )
 def test_a_part_of_the_results_gives_a_report_too(arguments, stems, tmp_path, monkeypatch):
-    monkeypatch.setattr("messirl.report.gallery.domains_figure", lambda _: None)  # drawn in other tests
+    monkeypatch.setattr("messirl.report.paper.gallery.domains_figure", lambda _: None)  # drawn in other tests
     table = results(**arguments)
     page = write_report(table, decide(table), tmp_path)
     domain = table["domain"][0].as_py()
@@ -228,7 +228,7 @@ def test_a_part_of_the_results_gives_a_report_too(arguments, stems, tmp_path, mo
 
 
 def test_results_without_claims_say_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("messirl.report.gallery.domains_figure", lambda _: None)
+    monkeypatch.setattr("messirl.report.paper.gallery.domains_figure", lambda _: None)
     page = write_report(results(figures=("em",)), [], tmp_path)
     assert "No claim could be decided" in page.read_text(encoding="utf-8")
 

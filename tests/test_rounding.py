@@ -12,15 +12,15 @@ from worlds import ROUNDING, drawn, random_mdp
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories, plot, sample, state_visitation
 from messirl.dynamics.averagers import Scale, _Neighbours
 from messirl.dynamics.features import Squares
-from messirl.estimators.baselines import baseline
-from messirl.estimators.prediction import next_state_accuracy
+from messirl.evaluation.comparison import baseline
+from messirl.evaluation.metrics import policy_kl, policy_value
+from messirl.evaluation.prediction import next_state_accuracy
 from messirl.experiments.checks import HOLDS, UNDECIDED, first_best, sign
 from messirl.experiments.curves import interval
-from messirl.io.discretise import KMeans
-from messirl.metrics import policy_kl, policy_value
+from messirl.io.recordings.discretise import KMeans
 from messirl.planning import Planner
-from messirl.report.fit_figures import frame
-from messirl.report.numbers import ranked
+from messirl.report.fit.figures import frame
+from messirl.report.kit.numbers import ranked
 from messirl.similarity import RBF, Exponential
 from messirl.similarity.kernels import bandwidth
 

@@ -16,7 +16,7 @@ from worlds import drawn, maze, random_mdp, to_rounding
 
 import messirl
 from messirl import MESSI, MaxEntIRL, Trajectories, plot
-from messirl.estimators.baselines import baseline, uniform_policy
+from messirl.evaluation.comparison import baseline, uniform_policy
 from messirl.objective import Objective
 from messirl.planning import sample
 from messirl.selection import (

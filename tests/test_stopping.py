@@ -18,8 +18,8 @@ from test_runner import in_session
 from worlds import drawn, maze
 
 from messirl import cli
-from messirl.io.problem import Problem
-from messirl.io.writer import write_problem
+from messirl.io.folder.writer import write_problem
+from messirl.problem.problem import Problem
 
 STOPPING = "messirl: stopping (Ctrl-C again to stop at once)"
 

@@ -18,8 +18,8 @@ from sklearn.exceptions import ConvergenceWarning
 from worlds import drawn, maze, random_mdp
 
 from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL, Trajectories
-from messirl.estimators import estimation_table
-from messirl.estimators.baselines import below_chance
+from messirl.evaluation import estimation_table
+from messirl.evaluation.comparison import below_chance
 from messirl.optimise import ROUNDING
 from messirl.problem.units import feature_spread, spread_of
 from messirl.similarity import RBF

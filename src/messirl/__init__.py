@@ -12,7 +12,7 @@ Names are imported when first used, so that `import messirl` is quick.
 
 from __future__ import annotations
 
-import importlib
+from messirl._lazy import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,17 +20,10 @@ if TYPE_CHECKING:
 
     __version__: str
     from messirl import plot
-    from messirl.estimators import (
-        MESSI,
-        EMMaxEnt,
-        IdentifiabilityWarning,
-        MaxEntIRL,
-        estimation_table,
-        expected_flows,
-        likelihood_ratio_test,
-        load,
-        next_state_accuracy,
-    )
+    from messirl.diagnostics import diagnose
+    from messirl.estimators import MESSI, EMMaxEnt, IdentifiabilityWarning, MaxEntIRL, load
+    from messirl.evaluation import estimation_table, expected_flows, likelihood_ratio_test, next_state_accuracy
+    from messirl.io import read_problem
     from messirl.planning import (
         NoFiniteValue,
         log_likelihood,
@@ -42,38 +35,44 @@ if TYPE_CHECKING:
         state_visitation,
     )
     from messirl.problem import MDP, Trajectories, feature_counts
+    from messirl.selection import MESSICV
 
-_HOME = {
-    "MDP": "problem",
-    "Trajectories": "problem",
-    "feature_counts": "problem",
-    "log_likelihood": "planning",
-    "NoFiniteValue": "planning",
-    "optimal_policy": "planning",
-    "optimal_values": "planning",
-    "sample": "planning",
-    "soft_policy": "planning",
-    "soft_values": "planning",
-    "state_visitation": "planning",
-    "EMMaxEnt": "estimators",
-    "IdentifiabilityWarning": "estimators",
-    "MaxEntIRL": "estimators",
-    "MESSI": "estimators",
-    "estimation_table": "estimators",
-    "expected_flows": "estimators",
-    "likelihood_ratio_test": "estimators",
-    "load": "estimators",
-    "next_state_accuracy": "estimators",
+_HOMES = {
+    "EMMaxEnt": "messirl.estimators",
+    "IdentifiabilityWarning": "messirl.estimators",
+    "MDP": "messirl.problem",
+    "MESSI": "messirl.estimators",
+    "MESSICV": "messirl.selection",
+    "MaxEntIRL": "messirl.estimators",
+    "NoFiniteValue": "messirl.planning",
+    "Trajectories": "messirl.problem",
+    "diagnose": "messirl.diagnostics",
+    "estimation_table": "messirl.evaluation",
+    "expected_flows": "messirl.evaluation",
+    "feature_counts": "messirl.problem",
+    "likelihood_ratio_test": "messirl.evaluation",
+    "load": "messirl.estimators",
+    "log_likelihood": "messirl.planning",
+    "next_state_accuracy": "messirl.evaluation",
+    "optimal_policy": "messirl.planning",
+    "optimal_values": "messirl.planning",
+    "plot": "messirl.plot",
+    "read_problem": "messirl.io",
+    "sample": "messirl.planning",
+    "soft_policy": "messirl.planning",
+    "soft_values": "messirl.planning",
+    "state_visitation": "messirl.planning",
 }
-
 __all__ = [
     "MDP",
     "MESSI",
+    "MESSICV",
     "EMMaxEnt",
     "IdentifiabilityWarning",
     "MaxEntIRL",
     "NoFiniteValue",
     "Trajectories",
+    "diagnose",
     "estimation_table",
     "expected_flows",
     "feature_counts",
@@ -84,27 +83,21 @@ __all__ = [
     "optimal_policy",
     "optimal_values",
     "plot",
+    "read_problem",
     "sample",
     "soft_policy",
     "soft_values",
     "state_visitation",
 ]
+_get, __dir__ = lazily(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(f"messirl.{_HOME[name]}"), name)
-    if name == "plot":
-        return importlib.import_module("messirl.plot")
-    if name == "__version__":
-        from importlib import metadata
+    if name != "__version__":
+        return _get(name)
+    from importlib import metadata
 
-        try:
-            return metadata.version("messirl")
-        except metadata.PackageNotFoundError:  # run from a source tree that is not installed
-            return "unknown"
-    raise AttributeError(f"module 'messirl' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    try:
+        return metadata.version("messirl")
+    except metadata.PackageNotFoundError:  # run from a source tree that is not installed
+        return "unknown"

@@ -18,12 +18,13 @@ from scipy.linalg import eigh
 from sklearn.base import clone
 
 from messirl._defaults import AIM, CV, INFLUENTIAL
+from messirl._types import Floats, Ints
 from messirl.estimators.base import quietly
 from messirl.estimators.messi import MESSI
 from messirl.objective import Objective
 from messirl.problem.counts import feature_counts
-from messirl.problem.mdp import MDP, Floats
-from messirl.problem.trajectories import Ints, Trajectories
+from messirl.problem.mdp import MDP
+from messirl.problem.trajectories import Trajectories
 from messirl.selection.candidates import part_of
 from messirl.selection.choice import MARGIN, Choice, best_gain
 from messirl.selection.estimator import MESSICV

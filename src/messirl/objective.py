@@ -14,14 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from messirl._types import Floats
 from messirl.planning import NoFiniteValue, Planner, Visits
-from messirl.planning.api import policy_where_met
 from messirl.planning.curvature import curvature, differences
 from messirl.planning.likelihood import move_probability
 from messirl.planning.paths import Trips
+from messirl.planning.policies import policy_where_met
 from messirl.planning.structure import lifespan, structure
 from messirl.problem.counts import check_trajectories, feature_counts
-from messirl.problem.mdp import MDP, Floats
+from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.problem.units import feature_spread
 

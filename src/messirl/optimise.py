@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from messirl.problem.mdp import Floats
+from messirl._types import Flags, Floats
 
 MEMORY = 100  # secants kept; with as many as there are weights, the last steps are nearly Newton's
 MEMORY_SIZE = 4_000_000  # numbers that they may take
@@ -52,7 +51,6 @@ HISTORY = np.dtype(
 
 Function = Callable[[Floats], Any]  # θ → anything with a `value` and a `gradient`
 Callback = Callable[[dict[str, Any]], object]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

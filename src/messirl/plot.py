@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from messirl.problem.mdp import Floats
+from messirl._types import Floats, Ints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -195,7 +195,7 @@ def moves(mdp: Any, xy: npt.ArrayLike, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def joined(mdp: Any) -> npt.NDArray[np.int64]:
+def joined(mdp: Any) -> Ints:
     """(m, 2) pairs s < s' of states that a move joins, in either direction."""
     coo = mdp.transitions.tocoo()
     ends = np.column_stack([coo.row // mdp.n_actions, coo.col]).astype(np.int64)

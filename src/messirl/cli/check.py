@@ -18,9 +18,9 @@ def add(made: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from messirl.io.folder import examine
-    from messirl.io.settings import SETTINGS, read_settings
-    from messirl.io.swap import current
+    from messirl.io.folder.reader import examine
+    from messirl.io.folder.settings import SETTINGS, read_settings
+    from messirl.io.folder.swap import current
     from messirl.problem.units import offsets, unequal_spreads
 
     problem, faults, notes = examine(arguments.folder)

@@ -38,7 +38,7 @@ def add(made: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from messirl.io.writer import check_place
+    from messirl.io.folder.writer import check_place
 
     kind, colon, name = arguments.source.partition(":")
     if kind in ("gym", "minari") and colon and not name:
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _folder(_gym(name, arguments), arguments)
     if (kind == "minari" and name) or Path(arguments.source).suffix in (".hdf5", ".h5"):
         return _trajectories(kind == "minari", name, arguments)
-    from messirl.io.folder import read_problem
+    from messirl.io.folder.reader import read_problem
 
     if arguments.dest.suffix.lower() in (".csv", ".parquet") and not arguments.dest.exists():
         raise ValueError(f"{arguments.dest} is named like a table, but a problem is several: give a folder")
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _folder(problem: Any, arguments: argparse.Namespace) -> int:
-    from messirl.io.writer import write_problem
+    from messirl.io.folder.writer import write_problem
 
     write_problem(problem, arguments.dest, format=arguments.format, overwrite=arguments.force)
     print(f"{arguments.dest}: {problem.mdp}, {problem.trajectories}")
@@ -78,9 +78,9 @@ def _folder(problem: Any, arguments: argparse.Namespace) -> int:
 def _gym(name: str, arguments: argparse.Namespace) -> Any:
     import numpy as np
 
-    from messirl.io.gym import from_gym, gym_reward, record
-    from messirl.io.problem import Problem
+    from messirl.io.interop.gym import from_gym, gym_reward, record
     from messirl.planning import optimal_policy
+    from messirl.problem.problem import Problem
 
     if arguments.discount is None:
         raise ValueError("a gymnasium environment has no discount: give --discount")
@@ -96,16 +96,16 @@ def _gym(name: str, arguments: argparse.Namespace) -> Any:
 
 
 def _trajectories(by_name: bool, name: str, arguments: argparse.Namespace) -> int:
-    from messirl.io.tracks import check_table_place, write_trajectories
+    from messirl.io.folder.tracks import check_table_place, write_trajectories
 
     check_table_place(arguments.dest, overwrite=arguments.force)
     if by_name:
-        from messirl.io.minari import from_minari
+        from messirl.io.interop.minari import from_minari
 
         found = from_minari(name)
     else:
-        from messirl.io.hdf5 import episodes_from_hdf5
-        from messirl.io.recordings import trajectories_from_recordings
+        from messirl.io.interop.hdf5 import episodes_from_hdf5
+        from messirl.io.recordings.recording import trajectories_from_recordings
 
         found = trajectories_from_recordings(episodes_from_hdf5(arguments.source))
     write_trajectories(found, arguments.dest, overwrite=arguments.force)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from messirl import __version__
+from messirl._files import beside
 from messirl._numbers import nats, percentage, significant
 from messirl.cli.common import as_json, say
 from messirl.cli.model import make_model, with_features
@@ -21,11 +22,10 @@ from messirl.cli.selecting import groups_of
 from messirl.cli.watching import watched
 from messirl.diagnostics import diagnose
 from messirl.estimators import MESSI
-from messirl.problem.files import beside
-from messirl.report.diagnosis import write_diagnosis_report
-from messirl.report.diagnosis_figures import most_influential, percent
-from messirl.report.fit_record import Diagnosed
-from messirl.report.progress import Progress
+from messirl.report.fit.diagnosis import write_diagnosis_report
+from messirl.report.fit.diagnosis_figures import most_influential, percent
+from messirl.report.fit.record import Diagnosed
+from messirl.report.kit.progress import Progress
 from messirl.selection import NothingHeldOut
 
 SHOWN = 5  # trajectories of each ranking

@@ -14,16 +14,16 @@ import pyarrow as pa
 from messirl.cli.common import note
 from messirl.cli.reading import Data, divide
 from messirl.dynamics import EstimatedMDP, estimate_mdp
-from messirl.io.build import all_notes
 from messirl.io.checks import ANY, Faults, Ids
-from messirl.io.errors import InputError
-from messirl.io.folder import SUFFIXES, read_problem, settled
-from messirl.io.parts import read_meta, read_states, read_steps
-from messirl.io.problem import Problem
-from messirl.io.settings import SETTINGS, Settings, read_settings
-from messirl.io.swap import current
+from messirl.io.folder.build import all_notes
+from messirl.io.folder.content import read_meta, read_states, read_steps
+from messirl.io.folder.reader import SUFFIXES, read_problem, settled
+from messirl.io.folder.settings import SETTINGS, Settings, read_settings
+from messirl.io.folder.swap import current
 from messirl.io.tables import Table, load_table
 from messirl.problem.counts import check_trajectories
+from messirl.problem.errors import InputError
+from messirl.problem.problem import Problem
 from messirl.problem.trajectories import Trajectories
 
 NAMES = ("state_names", "action_names", "feature_names")

@@ -28,10 +28,11 @@ def add(made: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from messirl.estimators import load, next_state_accuracy
-    from messirl.estimators.baselines import uniform_score
-    from messirl.io.filters import matching
-    from messirl.io.folder import read_problem
+    from messirl.estimators import load
+    from messirl.evaluation import next_state_accuracy
+    from messirl.evaluation.comparison import uniform_score
+    from messirl.io.folder.reader import read_problem
+    from messirl.problem.filters import matching
 
     model = load(model_file(arguments.model))
     problem = read_problem(arguments.folder)

@@ -16,11 +16,12 @@ from messirl.cli.model import make_model, make_similarity, with_features
 from messirl.cli.reading import Data, read_data
 from messirl.cli.results import begin
 from messirl.cli.watching import watched
-from messirl.estimators import MESSI, estimation_table, next_state_accuracy
-from messirl.estimators.baselines import Comparison, below_chance, compare, uniform_score
-from messirl.io.labels import save_model
-from messirl.report.fit import write_fit_report
-from messirl.report.fit_record import FitRecord, Score
+from messirl.estimators import MESSI
+from messirl.evaluation import estimation_table, next_state_accuracy
+from messirl.evaluation.comparison import Comparison, below_chance, compare, uniform_score
+from messirl.io.folder.labels import save_model
+from messirl.report.fit.page import write_fit_report
+from messirl.report.fit.record import FitRecord, Score
 
 METHODS = {"MESSI": "MESSI", "MaxEntIRL": "MaxEnt-IRL", "EMMaxEnt": "EM-MaxEnt"}
 LABELS = {

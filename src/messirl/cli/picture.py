@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from messirl import plot
-from messirl.io.problem import Problem
-from messirl.report.fit_figures import MOST_MOVES, tiled, widely_spread
-from messirl.report.images import render, write_bytes
+from messirl.problem.problem import Problem
+from messirl.report.fit.figures import MOST_MOVES, tiled, widely_spread
+from messirl.report.kit.images import render, write_bytes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

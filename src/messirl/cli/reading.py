@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from messirl.cli.common import note
-from messirl.io.filters import matching
-from messirl.io.folder import read_problem
-from messirl.io.problem import Problem
+from messirl.io.folder.reader import read_problem
+from messirl.problem.filters import matching
+from messirl.problem.problem import Problem
 from messirl.problem.trajectories import Trajectories
 
 PARTS = ("expert", "unlabelled", "test")

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from messirl import __version__
 from messirl._defaults import THETA_MAX
+from messirl._files import beside
 from messirl.cli.common import as_json
 from messirl.cli.fitting import text_of
 from messirl.cli.model import make_similarity
@@ -23,11 +24,10 @@ from messirl.cli.watching import watched
 from messirl.dynamics import FittedMESSI
 from messirl.dynamics.features import RadialGrid, Squares
 from messirl.io.checks import as_whole
-from messirl.io.errors import InputError
-from messirl.io.recording_files import recordings_from_numpy, recordings_from_table
-from messirl.io.recordings import Recording
+from messirl.io.recordings.files import recordings_from_numpy, recordings_from_table
+from messirl.io.recordings.recording import Recording
 from messirl.io.tables import load_table
-from messirl.problem.files import beside
+from messirl.problem.errors import InputError
 
 OF_STEPS = ("step", "action", "reward", "terminated")
 
@@ -121,11 +121,11 @@ def _recordings(source: str) -> tuple[list[Recording], dict[str, Any]]:
     suffix = Path(source).suffix.lower()
     extra: dict[str, Any] = {}
     if kind == "minari" and colon:
-        from messirl.io.minari import episodes_from_minari
+        from messirl.io.interop.minari import episodes_from_minari
 
         found = episodes_from_minari(name)
     elif suffix in (".hdf5", ".h5"):
-        from messirl.io.hdf5 import episodes_from_hdf5
+        from messirl.io.interop.hdf5 import episodes_from_hdf5
 
         found = episodes_from_hdf5(source)
     elif suffix == ".npz":

@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
     from messirl.experiments.reproduce import QUICK_RUNS, Plan, reproduce, run_sensitivity
-    from messirl.report.progress import Progress
+    from messirl.report.kit.progress import Progress
 
     plan = Plan(
         out=arguments.out or Path("out/quick" if arguments.quick else "out/reproduction"),
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     with Progress("reproduction", "parts") as progress:
         table, claims = reproduce(plan, progress)
-    from messirl.report.reproduction import write_report
+    from messirl.report.paper.page import write_report
 
     page = write_report(table, claims, plan.out)
     verdicts = [claim["verdict"] for claim in claims]

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from messirl._files import beside
 from messirl.cli.common import as_json, note
-from messirl.problem.files import beside
 
 SUMMARIES = ("fit.json", "select.json", "diagnosis.json")
 OTHERS = ("model.npz", "report.html", "policy.parquet", "diagnosis.html", "diagnosis.csv")

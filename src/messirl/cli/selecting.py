@@ -17,10 +17,10 @@ from messirl.cli.model import with_features
 from messirl.cli.reading import Data, read_data
 from messirl.cli.results import begin
 from messirl.estimators import MESSI
-from messirl.io.labels import save_model
-from messirl.report.images import render, save
-from messirl.report.progress import Progress
-from messirl.report.selection_figures import gains_figure
+from messirl.io.folder.labels import save_model
+from messirl.report.fit.selection_figures import gains_figure
+from messirl.report.kit.images import render, save
+from messirl.report.kit.progress import Progress
 from messirl.selection import LAMBDAS, MESSICV, NothingHeldOut, bootstrap, nested_score, stability
 
 OPTIONS = ("expert", "unlabelled", "test", "n_expert", "n_unlabelled", "features")

@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
         for name in out_of_date(arguments.path if arguments.path.is_dir() else arguments.path.parent):
             note(f"{name} beside the model is of an earlier command, and of another model than this one")
     else:
-        from messirl.io.folder import read_problem
+        from messirl.io.folder.reader import read_problem
 
         problem = read_problem(arguments.path)
         found = _problem(problem)
@@ -76,7 +76,7 @@ def _mdp(mdp: Any) -> dict[str, Any]:
 def _problem(problem: Any) -> dict[str, Any]:
     import numpy as np
 
-    from messirl.io.values import most_frequent
+    from messirl.problem.values import most_frequent
 
     some = problem.trajectories
     lengths = some.lengths

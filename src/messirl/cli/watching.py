@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from messirl.cli.common import note, remarks
-from messirl.report.progress import Progress
+from messirl.report.kit.progress import Progress
 
 
 def watched(model: Any, max_iter: int, *data: Any) -> list[str]:

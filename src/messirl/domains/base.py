@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from messirl.problem.mdp import MDP, Floats
+from messirl._types import Floats
+from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
 SOURCES = ("star", "one", "two")

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from messirl._types import Floats
 from messirl.domains.base import Domain, Scene
 from messirl.domains.grids import ACTIONS, coordinates, slippery, tiles
 from messirl.planning import sample, soft_policy
-from messirl.problem.mdp import MDP, Floats
+from messirl.problem.mdp import MDP
 from messirl.similarity import Exponential
 
 

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from messirl._types import Floats
 from messirl.domains.base import Domain, Scene
 from messirl.planning import sample, soft_policy
-from messirl.problem.mdp import MDP, Floats
+from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.similarity import RBF
 

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from messirl._types import Floats
 from messirl.domains.base import Domain, Scene
 from messirl.domains.grids import ACTIONS, coordinates, slippery
 from messirl.planning import sample
-from messirl.problem.mdp import MDP, Floats
+from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
 UP, DOWN, LEFT, RIGHT = range(4)

@@ -19,9 +19,9 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeRegressor
 
+from messirl._types import Floats, Ints
 from messirl.dynamics.samples import Samples
-from messirl.problem.mdp import MDP, Floats
-from messirl.problem.trajectories import Ints
+from messirl.problem.mdp import MDP
 from messirl.similarity.kernels import deviations
 
 TREES = (DecisionTreeRegressor, ExtraTreesRegressor, RandomForestRegressor)

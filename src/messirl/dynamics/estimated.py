@@ -16,11 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from messirl.dynamics.moves import Flags, count_moves, fail, tally, whole
+from messirl._types import Flags, Ints
+from messirl.dynamics.moves import count_moves, fail, tally, whole
 from messirl.estimators.base import number
 from messirl.planning.sampling import random_source
 from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Ints, Trajectories
+from messirl.problem.trajectories import Trajectories
 
 UNSEEN = ("terminal", "self", "error")
 SHOWN = 10

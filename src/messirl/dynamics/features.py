@@ -14,8 +14,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from messirl._types import Floats
 from messirl.dynamics.samples import as_points
-from messirl.problem.mdp import Floats
 from messirl.similarity.kernels import deviations
 
 MAX_CENTRES = 10_000

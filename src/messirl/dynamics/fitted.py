@@ -20,6 +20,7 @@ from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from messirl._defaults import LAMBDA0, MAX_ITER, THETA_MAX, TOL
+from messirl._types import Floats
 from messirl.dynamics.averagers import AveragerModel, is_averager
 from messirl.dynamics.importance import ImportanceObjective, log_behaviour
 from messirl.dynamics.moves import whole
@@ -38,7 +39,6 @@ from messirl.objective import Objective
 from messirl.optimise import lbfgs
 from messirl.planning import Planner, soft_values
 from messirl.planning.sampling import random_source
-from messirl.problem.mdp import Floats
 from messirl.problem.units import spread_of
 from messirl.similarity import DEFAULT, similarity_penalty
 

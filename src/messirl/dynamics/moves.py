@@ -11,12 +11,10 @@ from numbers import Integral
 from typing import Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-from messirl.problem.trajectories import Ints, Trajectories
-
-Flags = npt.NDArray[np.bool_]
+from messirl._types import Ints
+from messirl.problem.trajectories import Trajectories
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from messirl._types import Flags, Floats, Ints
 from messirl.problem.counts import LONG_TAIL
-from messirl.problem.mdp import Floats
-from messirl.problem.trajectories import Ints, Trajectories
+from messirl.problem.trajectories import Trajectories
 
 FeatureMap = Callable[[Floats], Any]
 
@@ -35,7 +34,7 @@ class Samples:
     """
 
     points: Floats
-    terminal: npt.NDArray[np.bool_]
+    terminal: Flags
     trajectories: Trajectories
     n_expert: int
     n_actions: int

@@ -22,10 +22,10 @@ from sklearn.base import clone
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils import get_tags
 
+from messirl._types import Floats
 from messirl.dynamics.averagers import Scale
 from messirl.dynamics.samples import Samples
 from messirl.objective import Evaluation
-from messirl.problem.mdp import Floats
 
 RUNAWAY = 10.0  # times the largest value that is possible, beyond which backups are called divergent
 

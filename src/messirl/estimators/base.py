@@ -13,20 +13,21 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
+from messirl._types import Floats, Ints
 from messirl.estimators.policies import GoalPolicies
 from messirl.estimators.standing import Standing, held_by_box, held_by_penalty, numbers_of, some_features
 from messirl.objective import Objective, check_start
 from messirl.optimise import EDGE, NEAR, ROUNDING, UNSETTLED, Result, lbfgs, paper
 from messirl.planning import log_likelihood, sample, soft_policy
-from messirl.planning.api import check_entropy, check_goal, policy_where_met
 from messirl.planning.feasible import feasible_theta
 from messirl.planning.identify import unidentified
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.planning.paths import Trips
+from messirl.planning.policies import check_entropy, check_goal, policy_where_met
 from messirl.planning.sampling import random_source
 from messirl.problem.counts import check_trajectories, feature_counts
-from messirl.problem.mdp import MDP, Floats
-from messirl.problem.trajectories import Ints, Trajectories
+from messirl.problem.mdp import MDP
+from messirl.problem.trajectories import Trajectories
 from messirl.problem.units import feature_spread, offsets
 
 SOLVERS = ("lbfgs", "paper")

@@ -14,11 +14,12 @@ import numpy.lib.recfunctions as rfn
 from scipy.special import softmax
 
 from messirl._defaults import EM_SOLVER, ENTROPY, MAX_ITER, STEP_SIZE, STEPS_PER_ROUND, THETA_MAX, TOL
+from messirl._types import Floats
 from messirl.estimators.base import IRLEstimator
 from messirl.objective import Objective
 from messirl.optimise import Result
 from messirl.planning import start_values
-from messirl.problem.mdp import MDP, Floats
+from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
 

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from messirl._defaults import ENTROPY, MAX_ITER, RIDGE, SOLVER, STEP_SIZE, THETA_MAX, TOL
+from messirl._types import Floats
 from messirl.estimators.base import IRLEstimator, number
 from messirl.objective import Objective
-from messirl.problem.mdp import MDP, Floats
+from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.similarity.kernels import deviations
 

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from messirl._files import beside
 from messirl.estimators.base import IRLEstimator
 from messirl.estimators.em import EMMaxEnt
 from messirl.estimators.maxent import MaxEntIRL
 from messirl.estimators.messi import MESSI
 from messirl.estimators.standing import Standing
 from messirl.optimise import HISTORY
-from messirl.problem.files import beside
 from messirl.problem.mdp import MDP
 from messirl.similarity import RBF, CompleteGraph, Exponential, Precomputed
 

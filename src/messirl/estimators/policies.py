@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from messirl.planning.api import policy_where_met
-from messirl.problem.mdp import MDP, Floats
-from messirl.problem.trajectories import Ints
+from messirl._types import Floats, Ints
+from messirl.planning.policies import policy_where_met
+from messirl.problem.mdp import MDP
 
 
 class GoalPolicies(Mapping[int, Floats]):

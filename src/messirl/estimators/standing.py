@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from messirl.problem.mdp import MDP, Floats
+from messirl._types import Flags, Floats
+from messirl.problem.mdp import MDP
 from messirl.problem.units import feature_spread
 
 SHOWN = 6  # features that a remark names
@@ -63,7 +63,7 @@ def some_features(mdp: MDP, which: Sequence[int]) -> str:
     return names + (f" and {len(which) - SHOWN} more" if len(which) > SHOWN else "")
 
 
-def numbers_of(flags: npt.NDArray[np.bool_]) -> tuple[int, ...]:
+def numbers_of(flags: Flags) -> tuple[int, ...]:
     """Which entries are true."""
     return tuple(np.flatnonzero(flags).tolist())
 

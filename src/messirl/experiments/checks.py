@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from messirl._types import Floats
 from messirl.experiments.curves import NOTHING, Curves, Interval, interval
 from messirl.experiments.settings import SETTINGS, Setting
-from messirl.problem.mdp import Floats
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from scipy import stats
 
-from messirl.problem.mdp import Floats
+from messirl._types import Floats
 
 LEVEL = 0.95
 NOTHING = 1e-12  # performances closer than this are equal

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import messirl
-from messirl.problem.files import beside
+from messirl._files import beside
 
 SCHEMA = pa.schema(
     [

@@ -15,7 +15,7 @@ from typing import Any
 from messirl.domains import Scene, mixture
 from messirl.estimators import MESSI, EMMaxEnt
 from messirl.estimators.base import quietly
-from messirl.estimators.baselines import baseline
+from messirl.evaluation.comparison import baseline
 from messirl.experiments.settings import Setting
 
 FIGURES = ("iterations", "unlabelled", "nu", "lambda", "em")

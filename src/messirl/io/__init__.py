@@ -1,70 +1,67 @@
-"""Readers and writers: problem folders, plain tables, and what other packages hold.
-
-Names are imported when first used, so that nothing is loaded that is not needed.
-"""
+"""Readers and writers: problem folders, plain tables, and what other packages hold."""
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from messirl._lazy import lazily
 
 if TYPE_CHECKING:
-    from messirl.io.build import problem_from_tables, read_trajectories
-    from messirl.io.discretise import Grid, KMeans
-    from messirl.io.errors import InputError
-    from messirl.io.filters import select
-    from messirl.io.folder import check_problem, read_problem
-    from messirl.io.graphs import from_adjacency, from_networkx
-    from messirl.io.gym import from_gym, gym_reward, record
-    from messirl.io.hdf5 import episodes_from_hdf5
-    from messirl.io.imitation import from_imitation, to_table
-    from messirl.io.minari import episodes_from_minari, from_minari, to_minari
-    from messirl.io.orders import from_ass, from_sas, from_ssa, to_ass, to_sas, to_ssa
-    from messirl.io.problem import Problem
-    from messirl.io.quantecon import from_quantecon, to_quantecon
-    from messirl.io.recording_files import recordings_from_numpy, recordings_from_table
-    from messirl.io.recordings import Recording, recordings_from_trajectories, trajectories_from_recordings
-    from messirl.io.tracks import write_trajectories
-    from messirl.io.writer import write_problem
+    from messirl.io.folder.build import problem_from_tables, read_trajectories
+    from messirl.io.folder.reader import check_problem, read_problem
+    from messirl.io.folder.tracks import write_trajectories
+    from messirl.io.folder.writer import write_problem
+    from messirl.io.interop.axes import from_ass, from_sas, from_ssa, to_ass, to_sas, to_ssa
+    from messirl.io.interop.graphs import from_adjacency, from_networkx
+    from messirl.io.interop.gym import from_gym, gym_reward, record
+    from messirl.io.interop.hdf5 import episodes_from_hdf5
+    from messirl.io.interop.imitation import from_imitation, to_table
+    from messirl.io.interop.minari import episodes_from_minari, from_minari, to_minari
+    from messirl.io.interop.quantecon import from_quantecon, to_quantecon
+    from messirl.io.recordings.discretise import Grid, KMeans
+    from messirl.io.recordings.files import recordings_from_numpy, recordings_from_table
+    from messirl.io.recordings.recording import Recording, recordings_from_trajectories, trajectories_from_recordings
+    from messirl.problem.errors import InputError
+    from messirl.problem.filters import select
+    from messirl.problem.problem import Problem
 
-_HOME = {
-    "Grid": "discretise",
-    "InputError": "errors",
-    "KMeans": "discretise",
-    "Problem": "problem",
-    "Recording": "recordings",
-    "check_problem": "folder",
-    "episodes_from_hdf5": "hdf5",
-    "episodes_from_minari": "minari",
-    "from_adjacency": "graphs",
-    "from_ass": "orders",
-    "from_gym": "gym",
-    "from_imitation": "imitation",
-    "from_minari": "minari",
-    "from_networkx": "graphs",
-    "from_quantecon": "quantecon",
-    "from_sas": "orders",
-    "from_ssa": "orders",
-    "gym_reward": "gym",
-    "problem_from_tables": "build",
-    "read_problem": "folder",
-    "read_trajectories": "build",
-    "record": "gym",
-    "recordings_from_numpy": "recording_files",
-    "recordings_from_table": "recording_files",
-    "recordings_from_trajectories": "recordings",
-    "select": "filters",
-    "to_ass": "orders",
-    "to_minari": "minari",
-    "to_quantecon": "quantecon",
-    "to_sas": "orders",
-    "to_ssa": "orders",
-    "to_table": "imitation",
-    "trajectories_from_recordings": "recordings",
-    "write_problem": "writer",
-    "write_trajectories": "tracks",
+_HOMES = {
+    "Grid": "messirl.io.recordings.discretise",
+    "InputError": "messirl.problem.errors",
+    "KMeans": "messirl.io.recordings.discretise",
+    "Problem": "messirl.problem.problem",
+    "Recording": "messirl.io.recordings.recording",
+    "check_problem": "messirl.io.folder.reader",
+    "episodes_from_hdf5": "messirl.io.interop.hdf5",
+    "episodes_from_minari": "messirl.io.interop.minari",
+    "from_adjacency": "messirl.io.interop.graphs",
+    "from_ass": "messirl.io.interop.axes",
+    "from_gym": "messirl.io.interop.gym",
+    "from_imitation": "messirl.io.interop.imitation",
+    "from_minari": "messirl.io.interop.minari",
+    "from_networkx": "messirl.io.interop.graphs",
+    "from_quantecon": "messirl.io.interop.quantecon",
+    "from_sas": "messirl.io.interop.axes",
+    "from_ssa": "messirl.io.interop.axes",
+    "gym_reward": "messirl.io.interop.gym",
+    "problem_from_tables": "messirl.io.folder.build",
+    "read_problem": "messirl.io.folder.reader",
+    "read_trajectories": "messirl.io.folder.build",
+    "record": "messirl.io.interop.gym",
+    "recordings_from_numpy": "messirl.io.recordings.files",
+    "recordings_from_table": "messirl.io.recordings.files",
+    "recordings_from_trajectories": "messirl.io.recordings.recording",
+    "select": "messirl.problem.filters",
+    "to_ass": "messirl.io.interop.axes",
+    "to_minari": "messirl.io.interop.minari",
+    "to_quantecon": "messirl.io.interop.quantecon",
+    "to_sas": "messirl.io.interop.axes",
+    "to_ssa": "messirl.io.interop.axes",
+    "to_table": "messirl.io.interop.imitation",
+    "trajectories_from_recordings": "messirl.io.recordings.recording",
+    "write_problem": "messirl.io.folder.writer",
+    "write_trajectories": "messirl.io.folder.tracks",
 }
-
 __all__ = [
     "Grid",
     "InputError",
@@ -102,13 +99,4 @@ __all__ = [
     "write_problem",
     "write_trajectories",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(f"messirl.io.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'messirl.io' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -16,11 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from messirl._types import Flags, Floats, Ints
 from messirl._words import did_you_mean, meant
-from messirl.io.errors import InputError
-from messirl.io.tables import COMMA, NUMBER, SHOWN, Array, Bools, Column, Table, floats, matches
-from messirl.problem.mdp import Floats
-from messirl.problem.trajectories import Ints
+from messirl.io.tables import COMMA, NUMBER, SHOWN, Array, Column, Table, floats, matches
+from messirl.problem.errors import InputError
 
 LIMIT = 20  # faults of one kind that are spelt out
 ANY = int(np.iinfo(np.int64).max)  # how many there are is not known
@@ -56,7 +55,7 @@ class Faults:
             self.add(error)
             return None
 
-    def rows(self, table: Table, wrong: Bools, say: Callable[[int], str], remedy: str) -> None:
+    def rows(self, table: Table, wrong: Flags, say: Callable[[int], str], remedy: str) -> None:
         """One fault for each row that is wrong, the first ones spelt out."""
         at = np.flatnonzero(wrong)
         for row in at[:LIMIT].tolist():
@@ -245,7 +244,7 @@ def numbers(faults: Faults, table: Table, name: str, *, null_ok: bool = False) -
     return values
 
 
-def flags(faults: Faults, table: Table, name: str) -> Bools:
+def flags(faults: Faults, table: Table, name: str) -> Flags:
     """A column of booleans, or of 0 and 1; in a CSV also of yes and no."""
     column = faults.attempt(table.column, name)
     if column is None:
@@ -263,7 +262,7 @@ def flags(faults: Faults, table: Table, name: str) -> Bools:
     return value
 
 
-def _yes(column: Column) -> Bools:
+def _yes(column: Column) -> Flags:
     return matches(column.text, r"^(?i:yes|true|1)$")
 
 
@@ -281,7 +280,7 @@ def texts(faults: Faults, table: Table, name: str) -> list[str] | None:
     return list(column.text.to_pylist())
 
 
-def repeated(values: npt.NDArray[Any]) -> Bools:
+def repeated(values: npt.NDArray[Any]) -> Flags:
     """Which entries have occurred before."""
     order = np.argsort(values, kind="stable")
     again = np.zeros(values.size, dtype=bool)
@@ -289,12 +288,12 @@ def repeated(values: npt.NDArray[Any]) -> Bools:
     return again
 
 
-def codes(column: Column) -> npt.NDArray[np.int64]:
+def codes(column: Column) -> Ints:
     """Whole numbers that are equal where the cells of an id column are."""
     if column.kind == "whole":
         return column.values
     return np.asarray(column.text.dictionary_encode().indices, dtype=np.int64)
 
 
-def _first(flags: Bools) -> int | None:
+def _first(flags: Flags) -> int | None:
     return int(np.argmax(flags)) if flags.any() else None

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from messirl.io.errors import InputError
+from messirl.problem.errors import InputError
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 ALWAYS = {"state", "from", "trajectory_id"}  # one of them is in every table

@@ -25,11 +25,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from messirl.io.errors import InputError
+from messirl._types import Flags, Floats
 from messirl.io.separated import BLANKS, EMPTY, SEPARATORS, read_separated
+from messirl.problem.errors import InputError
 
 Array = npt.NDArray[Any]
-Bools = npt.NDArray[np.bool_]
 
 WHOLE = r"^(0|-?[1-9][0-9]*)$"
 NUMBER = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$|^-?(?i:nan|inf|infinity)$"
@@ -46,7 +46,7 @@ class Column:
 
     kind: str
     values: Array
-    null: Bools
+    null: Flags
     text: Any = None  # pyarrow.StringArray
 
     def show(self, row: int) -> str:
@@ -252,13 +252,13 @@ def _parsed(filled: Any) -> tuple[str, Array]:
     return "text", _objects(filled)
 
 
-def matches(text: Any, pattern: str) -> Bools:
+def matches(text: Any, pattern: str) -> Flags:
     """Which cells match a regular expression; null cells do not."""
     matched = pc.match_substring_regex(text, pattern=pattern)
     return np.asarray(pc.fill_null(matched, False) if matched.null_count else matched, dtype=bool)
 
 
-def floats(text: Any) -> npt.NDArray[np.float64]:
+def floats(text: Any) -> Floats:
     """Cells that all match NUMBER, as Python reads them: 1e999 is inf, which Arrow refuses."""
     try:
         return np.asarray(text.cast(pa.float64()))

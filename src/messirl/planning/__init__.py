@@ -1,6 +1,8 @@
 """Soft and hard values, policies, expected visits, sampling and likelihood (paper, Eqs. 3 and 8)."""
 
-from messirl.planning.api import (
+from messirl.planning.expectation import Expectation, Planner, start_values
+from messirl.planning.likelihood import log_likelihood
+from messirl.planning.policies import (
     optimal_policy,
     optimal_values,
     soft_policy,
@@ -8,8 +10,6 @@ from messirl.planning.api import (
     state_visitation,
     visits,
 )
-from messirl.planning.expectation import Expectation, Planner, start_values
-from messirl.planning.likelihood import log_likelihood
 from messirl.planning.sampling import sample
 from messirl.planning.terms import NoFiniteValue, Visits
 

@@ -17,9 +17,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
-from messirl.planning.api import policy_where_met
+from messirl._types import Flags, Floats
 from messirl.planning.expectation import start_values
-from messirl.problem.mdp import MDP, Floats
+from messirl.planning.policies import policy_where_met
+from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.problem.units import feature_spread
 
@@ -83,7 +84,7 @@ def _mean(policy: Floats, rows: Floats) -> Floats:
     return rows[:, 0] if rows.shape[1] == 1 else np.einsum("sa,sad->sd", policy, rows)
 
 
-def _moving(policy: Floats) -> npt.NDArray[np.bool_]:
+def _moving(policy: Floats) -> Flags:
     return np.asarray(policy.sum(axis=1, keepdims=True) > 0.5)
 
 

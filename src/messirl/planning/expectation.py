@@ -10,17 +10,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from messirl.planning.api import check_entropy, soft_values
+from messirl._types import Flags, Floats, Ints
 from messirl.planning.finite import solve_finite, visit_finite
 from messirl.planning.noncausal import solve_noncausal, visit_noncausal
 from messirl.planning.paths import PathSystem, Trips, evaluate_goals, trips_of, values_by_goal
+from messirl.planning.policies import check_entropy, soft_values
 from messirl.planning.stationary import solve_stationary, visit_stationary
 from messirl.planning.structure import Structure, reachable, structure
 from messirl.planning.terms import Visits
-from messirl.problem.mdp import MDP, Floats
-from messirl.problem.trajectories import Ints, Trajectories
+from messirl.problem.mdp import MDP
+from messirl.problem.trajectories import Trajectories
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Planner:
             self._frames[None] = structure(self.mdp, None, reachable(self.mdp, start))
         return self._frames[None]
 
-    def live(self) -> npt.NDArray[np.bool_]:
+    def live(self) -> Flags:
         """The actions (S, A) that the model may take from these starts (no horizon)."""
         if not isinstance(self.start, Trips):
             return self._frame(self.start).live

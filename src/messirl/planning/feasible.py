@@ -12,18 +12,18 @@ variables), then with one.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.optimize import linprog
 from scipy.sparse.csgraph import connected_components
 
-from messirl.problem.mdp import MDP, Floats
+from messirl._types import Flags, Floats
+from messirl.problem.mdp import MDP
 from messirl.problem.units import feature_spread
 
 MARGIN = 0.1  # beyond log |A|, to stay clear of the boundary
 
 
-def feasible_theta(mdp: MDP, bound: float, live: npt.NDArray[np.bool_]) -> Floats | None:
+def feasible_theta(mdp: MDP, bound: float, live: Flags) -> Floats | None:
     """A θ in the box that keeps the values of all `live` actions (S, A) finite, if these programmes find one."""
     rows = np.flatnonzero(live.ravel())
     state = rows // mdp.n_actions

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from messirl._types import Floats, Ints
 from messirl.planning.kernels import forward, hard_sweep, soft_backward
 from messirl.planning.layout import Layout, layout_of
 from messirl.planning.structure import lifespan
 from messirl.planning.terms import NONE, Terms, Visits, terms_of, usable_actions
-from messirl.problem.mdp import MDP, Floats
-from messirl.problem.trajectories import Ints
+from messirl.problem.mdp import MDP
 
 ROW_TOLERANCE = 1e-6
 

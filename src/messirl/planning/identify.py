@@ -14,9 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
+from messirl._types import Floats, Ints
 from messirl.planning.structure import Structure, reachable, structure
-from messirl.problem.mdp import MDP, Floats
-from messirl.problem.trajectories import Ints
+from messirl.problem.mdp import MDP
 
 RELATIVE = 1e-10
 ROUNDING = 1e-9

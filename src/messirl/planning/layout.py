@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from messirl._types import Floats, Ints
 from messirl.planning.kernels import B
-from messirl.problem.mdp import MDP, Floats
+from messirl.problem.mdp import MDP
 
-Ints = npt.NDArray[np.int64]
 GATHER_COST = 2.0  # a gathered value costs about as much as two products
 
 

@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from messirl.planning.api import values_where_met
+from messirl._types import Floats, Ints
 from messirl.planning.paths import trips_of, values_by_goal
+from messirl.planning.policies import values_where_met
 from messirl.problem.counts import check_trajectories, entry_keys
-from messirl.problem.mdp import MDP, Floats
-from messirl.problem.trajectories import Ints, Trajectories
+from messirl.problem.mdp import MDP
+from messirl.problem.trajectories import Trajectories
 
 
 def log_likelihood(mdp: MDP, policy: npt.ArrayLike | Mapping[int, Floats], trajectories: Trajectories) -> Floats:

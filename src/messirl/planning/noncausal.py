@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from messirl._types import Floats
 from messirl.planning.kernels import noncausal_backward, noncausal_forward
 from messirl.planning.layout import layout_of
 from messirl.planning.terms import Visits
-from messirl.problem.mdp import MDP, Floats
+from messirl.problem.mdp import MDP
 
 
 def solve_noncausal(mdp: MDP, reward: Floats) -> tuple[Floats, Floats]:

@@ -21,18 +21,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
+from messirl._types import Flags, Floats, Ints
 from messirl.planning.kernels import path_flows
 from messirl.planning.layout import layout_of
 from messirl.planning.stationary import NO_VALUE
 from messirl.planning.structure import Structure, reachable, structure
 from messirl.planning.terms import NoFiniteValue, Visits
-from messirl.problem.mdp import MDP, Floats
+from messirl.problem.mdp import MDP
 
-Ints = npt.NDArray[np.int64]
 SMALLEST = 1e-250  # z below this at a start: solve the goal on its own
 CHUNK = 16  # goals solved at once: more do not fit the processor's cache, and a solve then takes three times as long
 
@@ -153,7 +152,7 @@ class Trips:
 
     goals: Ints
     starts: sp.csr_array
-    within: npt.NDArray[np.bool_]
+    within: Flags
 
 
 def trips_of(mdp: MDP, first: Ints, goals: Ints, weights: Floats) -> Trips:
@@ -167,7 +166,7 @@ def trips_of(mdp: MDP, first: Ints, goals: Ints, weights: Floats) -> Trips:
 class GoalSystem:
     """I − M over the moves that trips can meet, factorised once for all goals; `lu` is None where doubles do not do."""
 
-    def __init__(self, mdp: MDP, reward: Floats, within: npt.NDArray[np.bool_]) -> None:
+    def __init__(self, mdp: MDP, reward: Floats, within: Flags) -> None:
         moves = moves_of(mdp)
         met = within[moves.source]
         self.moves = Moves(moves.source[met], moves.action[met], moves.target[met])
@@ -184,7 +183,7 @@ class GoalSystem:
                 return
             self.lu = lu if _is_m_matrix(lu) else None
 
-    def values(self, goals: Ints, needed: npt.NDArray[np.bool_]) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    def values(self, goals: Ints, needed: Flags) -> tuple[Floats, Flags]:
         """z towards each goal, (G, S), and for which goals it is right at the states `needed` (G, S)."""
         at = np.arange(goals.size)
         if self.lu is None:
@@ -238,9 +237,7 @@ def _chunks(trips: Trips) -> Iterator[tuple[Ints, Floats]]:
         yield trips.goals[lo : lo + CHUNK], trips.starts[lo : lo + CHUNK].toarray()
 
 
-def _together(
-    system: GoalSystem, goals: Ints, starts: Floats, states: Floats, flows: Floats
-) -> tuple[npt.NDArray[np.bool_], float]:
+def _together(system: GoalSystem, goals: Ints, starts: Floats, states: Floats, flows: Floats) -> tuple[Flags, float]:
     """Add the goals that the factorisation serves to `states` and `flows`; which they were, and their Σ weight · V."""
     at, begins = np.arange(goals.size), starts > 0
     z, solved = system.values(goals, begins)

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from messirl.planning.api import check_goal, start_of
-from messirl.problem.mdp import MDP, Floats
-from messirl.problem.trajectories import Ints, Trajectories
+from messirl._types import Floats, Ints
+from messirl.planning.policies import check_goal, start_of
+from messirl.problem.mdp import MDP
+from messirl.problem.trajectories import Trajectories
 
 MAX_LENGTH = 100_000  # states after which a trajectory that should end by itself is given up
 

@@ -15,11 +15,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
+from messirl._types import Flags, Floats
 from messirl.planning.kernels import bicgstab, hard_sweep, merge, reached, soft_sweep
 from messirl.planning.layout import Layout, layout_of
-from messirl.planning.structure import Flags, Structure
+from messirl.planning.structure import Structure
 from messirl.planning.terms import NoFiniteValue, Terms, Visits, terms_of
-from messirl.problem.mdp import MDP, Floats
+from messirl.problem.mdp import MDP
 
 MAX_NEWTON = 200
 MAX_KRYLOV = 2000

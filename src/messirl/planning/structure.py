@@ -14,11 +14,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.sparse.csgraph import breadth_first_order
 
+from messirl._types import Flags, Floats, Ints
 from messirl.planning.kernels import FOREVER, lifetimes
 from messirl.problem.mdp import MDP
-
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ def structure(mdp: MDP, goal: int | None = None, within: Flags | None = None) ->
     return _build(mdp, goal, within)
 
 
-def reachable(mdp: MDP, start: npt.NDArray[np.float64], goal: int | None = None) -> Flags:
+def reachable(mdp: MDP, start: Floats, goal: int | None = None) -> Flags:
     """The states that can be met from where `start` is positive, (S,); with a goal, before or when it is reached."""
     source, target = _arcs(mdp)
     open_ = source != goal if goal is not None else slice(None)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from messirl._types import Flags, Floats
 from messirl.planning.layout import Layout
-from messirl.problem.mdp import MDP, Floats
+from messirl.problem.mdp import MDP
 
 NONE: Floats = np.zeros((0, 0))
 
@@ -47,12 +48,12 @@ def checked_reward(mdp: MDP, reward: npt.ArrayLike) -> Floats:
     return array
 
 
-def usable_actions(mdp: MDP) -> npt.NDArray[np.bool_]:
+def usable_actions(mdp: MDP) -> Flags:
     """Allowed actions, and all of those of terminal states, where none is taken anyway: often simply all."""
     return mdp.memo("usable", lambda: mdp.allowed | mdp.terminal[:, None])
 
 
-def terms_of(layout: Layout, reward: Floats, usable: npt.NDArray[np.bool_]) -> Terms:
+def terms_of(layout: Layout, reward: Floats, usable: Flags) -> Terms:
     """The kernels' terms; actions that are not `usable` (S, A) get −inf."""
     all_usable = bool(usable.all())
     if reward.ndim == 1:

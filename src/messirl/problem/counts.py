@@ -12,11 +12,12 @@ import warnings
 import numpy as np
 import scipy.sparse as sp
 
+from messirl._types import Floats, Ints
 from messirl.problem.faults import check_trajectories as check_trajectories
-from messirl.problem.mdp import MDP, Floats
+from messirl.problem.mdp import MDP
 from messirl.problem.moves import entry_keys as entry_keys
 from messirl.problem.moves import move_keys, possible_moves
-from messirl.problem.trajectories import Ints, Trajectories
+from messirl.problem.trajectories import Trajectories
 
 LONG_TAIL = 0.1  # γ^T above which a cut trajectory says little of the endless one
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from messirl._types import Flags
 from messirl.problem.mdp import MDP
 from messirl.problem.moves import entry_keys, move_keys, possible_moves
 from messirl.problem.trajectories import Trajectories
 
-Bools = npt.NDArray[np.bool_]
 ENDLESS = "endless"  # the one kind that is a matter of what is fitted: without an end only at discount = 1
 RIGHT_LENGTH = "a trajectory has that many, or ends earlier in a terminal state"
 MUST_END = "with discount=1 and no horizon a trajectory must end in a terminal state or have a goal"
@@ -92,7 +92,7 @@ def start_faults(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
         yield Fault("start", i, 0, "it begins in state {0}, where start is 0", remedy, (first,))
 
 
-def _at(trajectories: Trajectories, wrong: Bools, say: Callable[[int, int, int], Fault]) -> Iterator[Fault]:
+def _at(trajectories: Trajectories, wrong: Flags, say: Callable[[int, int, int], Fault]) -> Iterator[Fault]:
     """A fault for every entry of `states` that is wrong; `say` gets the entry, its trajectory and its step."""
     if wrong.any():
         for entry in np.flatnonzero(wrong).tolist():
@@ -134,13 +134,13 @@ def _goals(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
             yield Fault("goal", i, None, "ends in state {0}, not in its goal {1}", remedy, where)
 
 
-def _at_goal(trajectories: Trajectories) -> Bools:
+def _at_goal(trajectories: Trajectories) -> Flags:
     if trajectories.goals is None:
         return np.zeros(trajectories.states.size, dtype=bool)
     return np.asarray(trajectories.states == np.repeat(trajectories.goals, trajectories.lengths))
 
 
-def _ends(mdp: MDP, trajectories: Trajectories, over: Bools) -> Iterator[Fault]:
+def _ends(mdp: MDP, trajectories: Trajectories, over: Flags) -> Iterator[Fault]:
     states, left = trajectories.states, trajectories.leaves
     at_goal = _at_goal(trajectories)
     stuck = ~mdp.allowed.any(axis=1) & ~mdp.terminal
@@ -163,7 +163,7 @@ def _ends(mdp: MDP, trajectories: Trajectories, over: Bools) -> Iterator[Fault]:
         yield from _at(trajectories, new, say)
 
 
-def _moves(mdp: MDP, trajectories: Trajectories, over: Bools) -> Iterator[Fault]:
+def _moves(mdp: MDP, trajectories: Trajectories, over: Flags) -> Iterator[Fault]:
     left, states, actions = np.flatnonzero(trajectories.leaves), trajectories.states, trajectories.actions
     if left.size == 0:
         return

@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from messirl._types import Flags, Floats
+
 Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 T = TypeVar("T")
 
 SUM_TOLERANCE = 1e-6  # probabilities that come from float32 tables sum to one this closely
@@ -43,8 +44,8 @@ class MDP:
     start: Floats | None
     discount: float
     horizon: int | None
-    terminal: npt.NDArray[np.bool_]
-    allowed: npt.NDArray[np.bool_]
+    terminal: Flags
+    allowed: Flags
     state_names: tuple[str, ...] | None
     action_names: tuple[str, ...] | None
     feature_names: tuple[str, ...] | None
@@ -53,7 +54,7 @@ class MDP:
     n_features: int
     state_action: bool
     deterministic: bool
-    _given_allowed: npt.NDArray[np.bool_] | None
+    _given_allowed: Flags | None
     _memo: dict[str, Any]
 
     def __init__(
@@ -231,7 +232,7 @@ def _numbers(what: str, value: Any) -> Floats:
     return raw.astype(np.float64)
 
 
-def _flags(what: str, value: npt.ArrayLike | None, shape: tuple[int, ...], *, default: bool) -> npt.NDArray[np.bool_]:
+def _flags(what: str, value: npt.ArrayLike | None, shape: tuple[int, ...], *, default: bool) -> Flags:
     if value is None:
         return np.full(shape, default)
     flags = np.array(value)
@@ -244,11 +245,11 @@ def _flags(what: str, value: npt.ArrayLike | None, shape: tuple[int, ...], *, de
 
 def _checked_dynamics(
     matrix: sp.csr_array,
-    terminal: npt.NDArray[np.bool_],
-    allowed: npt.NDArray[np.bool_],
+    terminal: Flags,
+    allowed: Flags,
     *,
     explicit: bool,
-) -> tuple[sp.csr_array, npt.NDArray[np.bool_]]:
+) -> tuple[sp.csr_array, Flags]:
     n_states, n_actions = allowed.shape
     row_of = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 

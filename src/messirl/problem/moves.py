@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from messirl._types import Flags, Ints
 from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Ints, Trajectories
+from messirl.problem.trajectories import Trajectories
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Moves:
 
     keys: Ints
     action: Ints  # the lowest action that makes the move
-    ambiguous: npt.NDArray[np.bool_]  # several actions make it, and their features differ
+    ambiguous: Flags  # several actions make it, and their features differ
 
 
 def possible_moves(mdp: MDP) -> Moves:

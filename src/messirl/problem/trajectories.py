@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from messirl._types import Flags, Ints
 
 
 class Trajectory(NamedTuple):
@@ -183,7 +183,7 @@ class Trajectories:
         return np.arange(self.states.size) - np.repeat(self.offsets[:-1], self.lengths)
 
     @property
-    def leaves(self) -> npt.NDArray[np.bool_]:
+    def leaves(self) -> Flags:
         """Which entries of `states` are left by a step: all but the last of each trajectory."""
         left = np.ones(self.states.size, dtype=bool)
         left[self.offsets[1:] - 1] = False

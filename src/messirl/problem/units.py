@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from messirl.problem.mdp import MDP, Floats
+from messirl._types import Floats
+from messirl.problem.mdp import MDP
 
 CONSTANT = 1e-10  # spread, relative to the size of the values, below which a feature is as good as constant
 ROUNDING = 1e-15  # and below which it is constant

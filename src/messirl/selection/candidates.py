@@ -19,13 +19,14 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from messirl._defaults import ENTROPY, MAX_ITER, THETA_MAX, TOL
+from messirl._types import Flags, Floats
 from messirl.estimators.maxent import MaxEntIRL
 from messirl.objective import Objective
 from messirl.optimise import lbfgs
 from messirl.planning import NoFiniteValue, log_likelihood, soft_policy
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.problem.counts import feature_counts
-from messirl.problem.mdp import MDP, Floats
+from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.similarity import CompleteGraph, Precomputed, similarity_penalty
 
@@ -96,7 +97,7 @@ class Bench:
         entropy: str = ENTROPY,
         max_iter: int = MAX_ITER,
         tol: float = TOL,
-        alike: npt.NDArray[np.bool_] | None = None,
+        alike: Flags | None = None,
     ) -> None:
         self.mdp, self.expert, self.entropy = mdp, expert, entropy
         self.everyone = expert if unlabelled is None else expert + unlabelled

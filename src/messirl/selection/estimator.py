@@ -13,12 +13,13 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold
 
 from messirl._defaults import AIM, CV, ENTROPY, MAX_ITER, THETA_MAX, TOL
+from messirl._types import Flags, Floats
 from messirl.estimators.base import IRLEstimator
-from messirl.estimators.baselines import BASELINES, baseline
 from messirl.estimators.maxent import MaxEntIRL
 from messirl.estimators.messi import MESSI
+from messirl.evaluation.comparison import BASELINES, baseline
 from messirl.problem.counts import feature_counts
-from messirl.problem.mdp import MDP, Floats
+from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.selection.candidates import LAMBDAS, Bench, Candidate, block_of, candidates
 from messirl.selection.choice import MARGIN, decide, verdict
@@ -106,7 +107,7 @@ class MESSICV(IRLEstimator):
             others = unlabelled
             self.likeness_ = self._likeness(mdp, expert, others, groups)
 
-            def screen(train: Trajectories) -> npt.NDArray[np.bool_]:
+            def screen(train: Trajectories) -> Flags:
                 try:
                     return self._likeness(mdp, train, others, None).alike
                 except NothingHeldOut:  # one expert is left, and cannot judge others

@@ -16,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from messirl._defaults import CV, MAX_ITER, THETA_MAX
-from messirl.estimators.baselines import uniform_policy, uniform_score
+from messirl._types import Flags, Floats
+from messirl.evaluation.comparison import uniform_policy, uniform_score
 from messirl.planning import NoFiniteValue, log_likelihood
 from messirl.planning.likelihood import reward_log_likelihood
-from messirl.problem.mdp import MDP, Floats
+from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.selection.candidates import LAMBDAS, Bench, Candidate, candidates
 from messirl.selection.validation import SCALES, Split, cross_validate, splits
@@ -41,7 +42,7 @@ class Likeness:
         return float(self.unlabelled.mean())
 
     @property
-    def alike(self) -> npt.NDArray[np.bool_]:
+    def alike(self) -> Flags:
         """Which unlabelled trajectories the experts explain better than chance does."""
         return np.asarray(self.unlabelled > 0.0)
 

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
+from messirl._types import Floats
 from messirl.estimators.base import IRLEstimator, quietly
 from messirl.planning.sampling import random_source
-from messirl.problem.mdp import MDP, Floats
+from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.selection.candidates import LAMBDAS, part_of
 

@@ -12,14 +12,15 @@ import numpy.typing as npt
 from sklearn.model_selection import GroupKFold, KFold
 
 from messirl._defaults import CV
-from messirl.estimators.baselines import uniform_score
+from messirl._types import Flags, Floats
+from messirl.evaluation.comparison import uniform_score
 from messirl.planning.sampling import random_source
-from messirl.problem.mdp import MDP, Floats
+from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.selection.candidates import Bench, Candidate
 
 Split = tuple[Trajectories, Trajectories]
-Screen = Callable[[Trajectories], npt.NDArray[np.bool_]]
+Screen = Callable[[Trajectories], Flags]
 SCALES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0)
 ALONE = (
     "one expert trajectory: nothing can be held out, and it cannot be divided either, since {why}. So neither lambda0 "

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from scipy.spatial.distance import pdist
 
 from messirl._defaults import SIGMA
-from messirl.problem.mdp import Floats
+from messirl._types import Floats
 
 Rows = Callable[[slice], Any]
 ROUNDING = 1e-12  # of the largest count of a feature: counts that differ by less are equal

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from messirl.problem.mdp import Floats
+from messirl._types import Floats
 from messirl.similarity.kernels import CompleteGraph, Rows, checked_weights
 
 BLOCK = 2_000_000  # similarities held at once

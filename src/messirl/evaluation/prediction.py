@@ -1,0 +1,72 @@
+"""What a fitted model predicts of given trips: flows on every move, and the next state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import scipy.sparse as sp
+
+from messirl._types import Floats, Ints
+from messirl.estimators.base import IRLEstimator
+from messirl.planning import Planner, Visits, visits
+from messirl.planning.likelihood import log_policies
+from messirl.problem.counts import check_trajectories
+from messirl.problem.trajectories import Trajectories
+
+TIE = 1e-9  # probabilities closer than this are equal: they carry the rounding of values of any size
+
+
+def expected_flows(model: IRLEstimator, trips: Trajectories) -> Visits:
+    """How often trips from these starts (to these goals) are expected in each state, (S,), and on each move, (S, A).
+
+    Sums over the trips: the flows on a road network, discounted if γ < 1.
+    """
+    model._fitted()
+    mdp = model.mdp_
+    check_trajectories(mdp, trips, "trips")
+    each = np.ones(len(trips))
+    if trips.goals is not None:
+        return Planner.for_trips(mdp, model.entropy, trips.first, trips.goals, each)(model.reward_).visits
+    start = np.bincount(trips.first, each, mdp.n_states).astype(np.float64)
+    found = Planner(mdp, model.entropy, start)(model.reward_).visits
+    if found.steps is not None:
+        return found
+    if mdp.horizon is None:
+        return Visits(found.states, found.states[:, None] * model.policy_)
+    share = visits(mdp, model.policy_, start=start / start.sum(), steps=True)  # moves follow the dynamics, not luck
+    assert share.steps is not None
+    return Visits(found.states, share.steps * start.sum())
+
+
+def next_state_accuracy(model: IRLEstimator, trajectories: Trajectories) -> float:
+    """The share of steps that enter the state the model holds most likely; of k equally likely ones, 1/k of a hit."""
+    model._fitted()
+    mdp = model.mdp_
+    check_trajectories(mdp, trajectories)
+    hits, steps = 0.0, 0
+    for which, policy in _policies(model, trajectories):
+        some = trajectories[which]
+        left = np.flatnonzero(some.leaves)
+        states, entered = some.states[left], some.states[left + 1]
+        rows = policy[states] if mdp.horizon is None else policy[some.step[left], states]
+        n = len(states)
+        columns = (states[:, None] * mdp.n_actions + np.arange(mdp.n_actions)).ravel()
+        pointer = np.arange(0, n * mdp.n_actions + 1, mdp.n_actions)
+        chances = sp.csr_array((rows.ravel(), columns, pointer), shape=(n, mdp.transitions.shape[0])) @ mdp.transitions
+        best = np.asarray(chances.max(axis=1).todense()).ravel() - TIE
+        tied = np.add.reduceat(chances.data >= np.repeat(best, np.diff(chances.indptr)), chances.indptr[:-1], dtype=int)
+        taken = np.asarray(chances[np.arange(n), entered]).ravel()
+        hits += float(np.sum((taken >= best) / tied))
+        steps += n
+    if steps == 0:
+        raise ValueError("these trajectories make no step: there is nothing to predict")
+    return hits / steps
+
+
+def _policies(model: IRLEstimator, trajectories: Trajectories) -> Iterator[tuple[Ints, Floats]]:
+    if model.entropy == "noncausal":
+        yield np.arange(len(trajectories)), model.policy_
+        return
+    for which, log_policy in log_policies(model.mdp_, model.reward_, trajectories, model.start_):
+        yield which, np.exp(log_policy)

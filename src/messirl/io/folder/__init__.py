@@ -1,0 +1,1 @@
+"""Problem folders: read, checked and written."""

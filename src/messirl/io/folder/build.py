@@ -1,0 +1,254 @@
+"""From tables to a problem: each table is read against those before it, then all are put together."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse as sp
+
+from messirl._types import Floats, Ints
+from messirl.io.checks import ANY, LIMIT, Faults, Ids
+from messirl.io.folder.content import Edges, States, Steps, read_edges, read_meta, read_states, read_steps
+from messirl.io.folder.settings import Settings
+from messirl.io.tables import Array, Table, load_table
+from messirl.problem.errors import InputError
+from messirl.problem.faults import ENDLESS, Fault, start_faults, trajectory_faults
+from messirl.problem.mdp import MDP
+from messirl.problem.moves import entry_keys
+from messirl.problem.problem import Problem
+from messirl.problem.trajectories import Trajectories
+
+DENSE = 50_000_000  # entries of a table of features that is kept dense
+
+
+def problem_from_tables(
+    states: Any, edges: Any, trajectories: Any, meta: Any = None, *, discount: float, horizon: int | None = None
+) -> Problem:
+    """A problem from tables: paths of CSV or Parquet files, data frames, Arrow tables, mappings of columns.
+
+    What was interpreted (another separator, decimal commas, steps from 1, rows out of order) is in its `notes`.
+    """
+    sources = {"states": states, "edges": edges, "trajectories": trajectories, "trajectory_meta": meta}
+    tables = {
+        name: load_table(source, None if isinstance(source, str | os.PathLike) else name)
+        for name, source in sources.items()
+        if source is not None
+    }
+    problem = build(Faults(), tables, Settings(discount, horizon, where="problem"))
+    assert problem is not None, "what is wrong was raised"
+    return problem
+
+
+def read_trajectories(source: Any, problem: Problem | MDP | None = None) -> tuple[Trajectories, Array]:
+    """Trajectories and what they are called, from a table `trajectory_id`, `step`, `state`, optionally `action`.
+
+    problem : what the states and actions belong to; without it they must be numbered and nothing else is checked
+
+    What was interpreted (another separator, steps from 1, rows out of order) is a UserWarning.
+    """
+    faults, table = Faults(), load_table(source, None if isinstance(source, str | os.PathLike) else "trajectories")
+    mdp = problem.mdp if isinstance(problem, Problem) else problem
+    states, actions = Ids("state", ANY), Ids("action", ANY)
+    if mdp is not None:
+        own = problem if isinstance(problem, Problem) else Problem(mdp, Trajectories.from_lists([]))
+        states = _known(table, "state", mdp.n_states, own.state_ids, mdp.state_names)
+        actions = _known(table, "action", mdp.n_actions, own.action_ids, mdp.action_names)
+    steps = read_steps(faults, table, states, actions)
+    assert steps is not None, "what is wrong was raised"
+    trajectories = Trajectories(steps.states, steps.offsets, steps.actions)
+    if mdp is not None:
+        _check_fit(faults, mdp, trajectories, table, steps, (states, actions))
+    for note in (*table.notes, *faults.notes):
+        warnings.warn(note, UserWarning, stacklevel=2)
+    return trajectories, _array(steps.ids)
+
+
+def _known(table: Table, noun: str, n: int, ids: Array | None, names: tuple[str, ...] | None) -> Ids:
+    """How a table may call the things of a problem: by their ids, else by their names, else by number."""
+    if ids is None and names is not None and noun in table.cells and table.column(noun).kind == "text":
+        ids = np.array(names, dtype=object)
+    return Ids.of(noun, n, ids)
+
+
+def build(faults: Faults, tables: dict[str, Table], settings: Settings | None) -> Problem | None:
+    """Read each table against those before it; with no fault, put the problem together."""
+    states = read_states(faults, tables["states"]) if "states" in tables else States()
+    edges = steps = None
+    given = faults.attempt(_given_actions, tables.get("edges"), settings)
+    if "edges" in tables:
+        edges = read_edges(faults, tables["edges"], states.ids, given)
+    if "trajectories" in tables:
+        actions = None if edges is None else edges.actions
+        steps = read_steps(faults, tables["trajectories"], states.ids, actions)
+    meta: dict[str, Array] = {}
+    goals: Ints | None = None
+    if "trajectory_meta" in tables:
+        ids = None if steps is None else steps.ids
+        meta, goals = read_meta(faults, tables["trajectory_meta"], ids, states.ids)
+    if faults.found or states.ids is None or edges is None or steps is None or settings is None:
+        return None
+    if "goal" in steps.columns and goals is None:
+        where = tables["trajectories"].where
+        faults.notes.append(f"{where}: column 'goal' is kept, but not used; goals are read from trajectory_meta")
+    mdp = faults.attempt(_mdp, states, states.ids, edges, settings, tables)
+    if mdp is None:
+        return None
+    trajectories = Trajectories(steps.states, steps.offsets, steps.actions, goals)
+    _check_fit(faults, mdp, trajectories, tables["trajectories"], steps, (states.ids, edges.actions))
+    called = _array(steps.ids)
+    plain = called.dtype.kind == "i" and np.array_equal(called, np.arange(called.size))
+    at = _rows_of_moves(mdp, edges)
+    if at.size < edges.source.size:
+        n, where = edges.source.size - at.size, tables["edges"].where
+        rows = f"{n} rows leave" if n > 1 else "1 row leaves"
+        faults.notes.append(f"{where}: {rows} a terminal state or {'have' if n > 1 else 'has'} probability 0: not used")
+    return Problem(
+        mdp,
+        trajectories,
+        meta,
+        None if plain else called,
+        states.ids.array(),
+        edges.actions.array(),
+        states.xy,
+        states.columns,
+        {name: values[at] for name, values in edges.columns.items()},
+        steps.columns,
+        all_notes(faults, tables),
+    )
+
+
+def all_notes(faults: Faults, tables: dict[str, Table]) -> tuple[str, ...]:
+    """What was interpreted while tables were read, once each."""
+    return tuple(dict.fromkeys([*(note for table in tables.values() for note in table.notes), *faults.notes]))
+
+
+def _rows_of_moves(mdp: MDP, edges: Edges) -> Ints:
+    """The row of the table of edges for every move of the MDP, in the order of `mdp.transitions`."""
+    keys = (edges.source * mdp.n_actions + edges.action) * mdp.n_states + edges.target
+    order = np.argsort(keys, kind="stable")
+    return np.asarray(order[np.searchsorted(keys[order], entry_keys(mdp))])
+
+
+def _given_actions(edges: Table | None, settings: Settings | None) -> Ids | None:
+    """The actions as problem.json gives them: names (the labels, if edges are labelled), or their number."""
+    names = None if settings is None else settings.names.get("action_names")
+    if settings is None or (names is None and settings.n_actions is None):
+        return None
+    if names is not None and settings.n_actions not in (None, len(names)):
+        what = f"n_actions is {settings.n_actions}, but there are {len(names)} action_names"
+        raise InputError(settings.where, what, "drop n_actions")
+    labelled = edges is not None and "action" in edges.cells and edges.column("action").kind == "text"
+    if names is None:
+        return Ids("action", settings.n_actions or 0)
+    return Ids("action", len(names), pa.array(names, pa.string()) if labelled else None)
+
+
+def _mdp(states: States, ids: Ids, edges: Edges, settings: Settings, tables: dict[str, Table]) -> MDP:
+    names = [*states.feature_names, *edges.feature_names]
+    if not names:
+        where = f"{tables['states'].where}, {tables['edges'].where}"
+        raise InputError(where, "have no feature", "add a column f_… to the states, or g_… to the edges")
+    if states.terminal[edges.source].all():
+        what = "no edge leaves a state that is not terminal"
+        raise InputError(tables["edges"].where, what, "give the moves of the other states")
+    if states.names is not None and settings.names.get("state_names") is not None:
+        raise InputError(settings.where, "state_names are given twice", "drop them, or the column name of the states")
+    n_states, n_actions = ids.n, edges.actions.n
+    choice = edges.source * n_actions + edges.action
+    shape = (n_states * n_actions, n_states)
+    transitions = sp.csr_array((edges.probability, (choice, edges.target)), shape=shape)
+    features = states.features
+    if edges.feature_names:
+        features = _step_features(states, edges, choice, (n_states, n_actions))
+    try:
+        return MDP(
+            transitions,
+            features,
+            start=states.start,
+            discount=settings.discount,
+            horizon=settings.horizon,
+            terminal=states.terminal,
+            state_names=states.names or settings.names.get("state_names", _labels(ids)),
+            action_names=settings.names.get("action_names", _labels(edges.actions)),
+            feature_names=settings.names.get("feature_names", names),
+        )
+    except (ValueError, TypeError) as error:
+        of_tables = str(error).startswith("feature ")
+        where = f"{tables['states'].where}, {tables['edges'].where}" if of_tables else settings.where
+        raise InputError(where, str(error), "correct it, or the tables it speaks of") from None
+
+
+def _labels(ids: Ids) -> list[str] | None:
+    return None if ids.labels is None else ids.labels.to_pylist()
+
+
+def _step_features(states: States, edges: Edges, choice: Ints, size: tuple[int, int]) -> Any:
+    """f(s, a) = Σ_s' p(s'|s,a) (f(s'), g(s, a, s')), shape (S, A, d); sparse (S·A, d) where that is too large.
+
+    Written as g₀ + Σ p (g − g₀) with g₀ the first edge's: exact where all edges of a choice have the same features.
+    """
+    open_ = ~states.terminal[edges.source]
+    values = np.hstack([states.features[edges.target], edges.features])[open_]
+    rows, first, group = np.unique(choice[open_], return_index=True, return_inverse=True)
+    weight = edges.probability[open_] / np.bincount(group, edges.probability[open_], minlength=rows.size)[group]
+    expected: Floats = values[first].copy()
+    with np.errstate(over="ignore", invalid="ignore"):  # the MDP refuses what is not finite
+        np.add.at(expected, group, (values - expected[group]) * weight[:, None])
+    n_rows, d = size[0] * size[1], values.shape[1]
+    if n_rows * d <= DENSE:
+        dense = np.zeros((n_rows, d))
+        dense[rows] = expected
+        return dense.reshape(*size, d)
+    column = np.tile(np.arange(d), rows.size)
+    return sp.csr_array((expected.ravel(), (np.repeat(rows, d), column)), shape=(n_rows, d))
+
+
+def _check_fit(
+    faults: Faults, mdp: MDP, trajectories: Trajectories, table: Table, steps: Steps, called: tuple[Ids, Ids]
+) -> None:
+    """Every fault between trajectories and MDP, with the labels and the rows of the table.
+
+    Where a trajectory may end when discount = 1, and whether `start` allows for where it begins, is a matter of what is
+    fitted to it: whoever only reads may still mark terminal states, give goals, a horizon or another start, so these
+    alone do not stop the reading.
+    """
+    found = trajectory_faults(mdp, trajectories)
+    if not faults.collect:
+        first = next((fault for fault in found if fault.kind != ENDLESS), None)
+        if first is not None:
+            faults.add(_located(first, trajectories, table, steps, called))
+        return
+    often: Counter[str] = Counter()
+    remedies: dict[str, str] = {}
+    for fault in (*found, *start_faults(mdp, trajectories)):
+        often[fault.kind] += 1
+        remedies[fault.kind] = fault.remedy
+        if often[fault.kind] <= LIMIT:
+            faults.add(_located(fault, trajectories, table, steps, called))
+    for kind, n in often.items():
+        if n > LIMIT:
+            faults.add(table.error(f"… and {n - LIMIT} more of this kind ({kind})", remedies[kind]))
+
+
+def _located(
+    fault: Fault, trajectories: Trajectories, table: Table, steps: Steps, called: tuple[Ids, Ids]
+) -> InputError:
+    """A fault in the words of the table: its labels, its row, its way to count steps."""
+    states, actions = called
+    what = fault.what(states.show, actions.show)
+    if fault.trajectory is None:
+        return table.error(what, fault.remedy)
+    i, step = fault.trajectory, fault.step
+    entry = int(trajectories.offsets[i + 1] - 1 if step is None else trajectories.offsets[i] + step)
+    place = fault.place(steps.ids.show(i), None if step is None else step + steps.first)
+    return table.error(f"{place}{what}", fault.remedy, int(steps.rows[entry]))
+
+
+def _array(ids: Ids) -> Array:
+    labels = ids.array()
+    return np.arange(ids.n) if labels is None else labels

@@ -1,0 +1,55 @@
+"""What a folder calls its states and actions, kept inside the file of a model that was fitted to it.
+
+A model knows names, which need not be the labels: a table of states may have both, and a folder may have labels and no
+names. The labels are one more array of the .npz file, JSON as bytes; nothing else of the file changes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from messirl._files import beside
+from messirl.problem.problem import Array, Problem
+
+MEMBER = "folder_labels"
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Labels of states and of actions; None: 0, 1, … themselves."""
+
+    states: list[str] | None = None
+    actions: list[str] | None = None
+
+    @classmethod
+    def of(cls, problem: Problem) -> Labels:
+        return cls(_texts(problem.state_ids), _texts(problem.action_ids))
+
+
+def save_model(model: Any, path: str | os.PathLike[str], problem: Problem) -> None:
+    """Write a fitted model with the labels of the problem it was fitted to."""
+    labels = Labels.of(problem)
+    with beside(path) as part:
+        model.save(part)
+        text = json.dumps({"states": labels.states, "actions": labels.actions})
+        with zipfile.ZipFile(part, "a", zipfile.ZIP_DEFLATED) as archive, archive.open(f"{MEMBER}.npy", "w") as file:
+            np.lib.format.write_array(file, np.frombuffer(text.encode(), dtype=np.uint8), allow_pickle=False)
+
+
+def read_labels(path: str | os.PathLike[str]) -> Labels:
+    """The labels in the file of a model; none if it was not written by `save_model`."""
+    with np.load(path, allow_pickle=False) as archive:
+        if MEMBER not in archive.files:
+            return Labels()
+        found = json.loads(archive[MEMBER].tobytes())
+    return Labels(found["states"], found["actions"])
+
+
+def _texts(ids: Array | None) -> list[str] | None:
+    return None if ids is None else [str(label) for label in ids.tolist()]

@@ -1,0 +1,84 @@
+"""Problem folders: states, edges, trajectories, trajectory_meta (.parquet or .csv) and problem.json.
+
+    states            state, f_*; optional terminal, start, x and y, name
+    edges             from, to, action; optional probability, g_*
+    trajectories      trajectory_id, step, state; optional action
+    trajectory_meta   optional: trajectory_id and any columns; goal is used if present
+    problem.json      discount; optional horizon, n_actions, state_names, action_names, feature_names
+
+States are called 0 … S − 1 or by labels. Features are f(s) of the states or, with `g_*` columns, of the steps: what the
+edge has, and what the state entered has, in expectation over the state entered. Further columns are kept. A key of
+problem.json that is null says that there are no such names; one that is absent, that labels and the names of columns
+are the names.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from messirl.io.checks import Faults
+from messirl.io.folder.build import all_notes, build
+from messirl.io.folder.settings import SETTINGS, read_settings
+from messirl.io.folder.swap import REPLACING, current
+from messirl.io.tables import Table, load_table
+from messirl.problem.errors import InputError
+from messirl.problem.problem import Problem
+
+TABLES = ("states", "edges", "trajectories", "trajectory_meta")
+SUFFIXES = (".parquet", ".csv")
+
+
+def read_problem(folder: str | os.PathLike[str]) -> Problem:
+    """The problem in a folder; InputError at the first thing that is wrong with it."""
+    problem = _read(Path(folder), Faults())
+    assert problem is not None, "what is wrong was raised"
+    return problem
+
+
+def check_problem(folder: str | os.PathLike[str]) -> list[InputError]:
+    """Everything that is wrong with a folder: all that keeps `read_problem` from reading it, or a fit from using it."""
+    return examine(folder)[1]
+
+
+def examine(folder: str | os.PathLike[str]) -> tuple[Problem | None, list[InputError], tuple[str, ...]]:
+    """The problem, if it can be read; everything that is wrong with it; what was interpreted."""
+    faults, tables = Faults(collect=True), dict[str, Table]()
+    problem = _read(Path(folder), faults, tables)
+    return problem, faults.found, all_notes(faults, tables)
+
+
+def _read(folder: Path, faults: Faults, tables: dict[str, Table] | None = None) -> Problem | None:
+    if not folder.is_dir():
+        what = "is a file, not a folder" if folder.exists() else "is not there"
+        faults.add(InputError(str(folder), what, "give the folder that holds states, edges and trajectories"))
+        return None
+    place = settled(faults, folder)
+    found: dict[str, Table] = {} if tables is None else tables
+    for name in TABLES:
+        path = faults.attempt(_find, place, name)
+        table = None if path is None else faults.attempt(load_table, path)
+        if table is not None:
+            found[name] = table
+    settings = faults.attempt(read_settings, place / SETTINGS)
+    return build(faults, found, settings)
+
+
+def settled(faults: Faults, folder: Path) -> Path:
+    """Where the tables of a folder are, with a note if a replacement of them was cut short."""
+    place = current(folder)
+    if place != folder:
+        faults.notes.append(
+            f"{folder.name}: replacing its tables was interrupted, and the new ones are read from {REPLACING}; write "
+            "them once more to tidy up"
+        )
+    return place
+
+
+def _find(folder: Path, name: str) -> Path | None:
+    found = [path for path in (folder / f"{name}{suffix}" for suffix in SUFFIXES) if path.exists()]
+    if len(found) > 1:
+        raise InputError(folder.name, f"holds both {found[0].name} and {found[1].name}", "keep one of them")
+    if not found and name != "trajectory_meta":
+        raise InputError(folder.name, f"holds neither {name}.parquet nor {name}.csv", "add the table")
+    return found[0] if found else None

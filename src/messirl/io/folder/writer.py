@@ -1,0 +1,251 @@
+"""Writing a problem folder that reads back as the same problem.
+
+Nothing that is there is replaced unless that is asked for, and then all tables at once: a process that is killed leaves
+the old problem or the new one. Features of steps are written as columns `g_*` of the edges, whatever tables they once
+came from; `feature_names` in problem.json keeps their names where the columns cannot.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import scipy.sparse as sp
+
+from messirl.io.folder.content import EDGE_COLUMNS, STATE_COLUMNS, STEP_COLUMNS
+from messirl.io.folder.reader import SUFFIXES, TABLES
+from messirl.io.folder.settings import SETTINGS
+from messirl.io.folder.swap import REPLACING, replace_files
+from messirl.io.separated import BLANKS
+from messirl.io.tables import Array, Column, column_of_arrow, column_of_text
+from messirl.problem.errors import InputError
+from messirl.problem.mdp import MDP
+from messirl.problem.problem import Problem
+
+OURS = {SETTINGS, *(f"{name}{suffix}" for name in TABLES for suffix in SUFFIXES)}
+Columns = dict[str, Any]  # name -> pyarrow.Array
+
+
+def write_problem(
+    problem: Problem, folder: str | os.PathLike[str], *, format: str = "parquet", overwrite: bool = False
+) -> None:
+    """Write the tables of a problem ("parquet" or "csv") and problem.json into a new or empty folder.
+
+    overwrite : also into a folder that holds a problem, whose tables are replaced, all at once; any other file stays
+
+    What a table of states or edges cannot hold is lost: moves out of terminal states, features of steps that are not
+    allowed, and whole numbers as ids that are not 0 … n − 1 become labels of text. A CSV cannot hold everything: text
+    that reads like a number, empty text, text with blanks around it or times are refused.
+    """
+    if format not in ("parquet", "csv"):
+        raise ValueError(f"format is {format!r}: choose parquet or csv")
+    place = Path(folder)
+    check_place(place, overwrite=overwrite)
+    tables = _tables(problem)
+    settings = json.dumps(_settings(problem, tables), ensure_ascii=False, indent=2).encode() + b"\n"
+    write = _parquet if format == "parquet" else _csv
+    files = {f"{name}.{format}": write(f"{name}.{format}", columns) for name, columns in tables.items()}
+    replace_files(place, {**files, SETTINGS: settings}, OURS)
+
+
+def check_place(place: Path, *, overwrite: bool) -> None:
+    """InputError if a problem may not be written into that folder."""
+    if not place.exists():
+        return
+    if not place.is_dir():
+        raise InputError(str(place), "is a file", "give another folder")
+    for entry in sorted(place.iterdir()):
+        ours = entry.name in OURS or entry.name == REPLACING
+        if entry.name in OURS and entry.is_dir():
+            raise InputError(str(place), f"holds a folder named {entry.name}", "give another folder")
+        if ours and not overwrite:
+            raise InputError(
+                str(place),
+                f"holds {entry.name} already",
+                "give another folder, or --force (overwrite=True in Python) to replace the problem in it",
+            )
+        if not ours and not overwrite and not entry.name.startswith("."):
+            what = f"holds {entry.name}, which is no part of a problem"
+            raise InputError(str(place), what, "give another folder, or move that away")
+
+
+def _tables(problem: Problem) -> dict[str, Columns]:
+    trajectories = problem.trajectories
+    state, action = _calls(problem.state_ids), _calls(problem.action_ids)
+    n = len(trajectories)
+    ids = np.arange(n) if problem.trajectory_ids is None else problem.trajectory_ids
+    steps: Columns = {
+        "trajectory_id": _arrow("trajectory_ids", np.repeat(ids, trajectories.lengths)),
+        "step": pa.array(trajectories.step),
+        "state": state(trajectories.states),
+    }
+    if trajectories.actions is not None:
+        taken = np.full(trajectories.states.size, -1)
+        taken[trajectories.leaves] = trajectories.actions
+        steps["action"] = action(taken)
+    _add_kept(steps, "step", problem.step_columns, STEP_COLUMNS, trajectories.states.size)
+    tables = {"states": _states(problem, state), "edges": _edges(problem, state, action), "trajectories": steps}
+    meta = {name: _arrow(f"meta column {name!r}", column) for name, column in problem.meta.items()}
+    if trajectories.goals is not None:
+        meta["goal"] = state(trajectories.goals)
+    elif "goal" in meta and meta["goal"].null_count < n:
+        raise InputError("meta", "has goals, but the trajectories have none", "give both, or drop the column goal")
+    if "trajectory_id" in meta:
+        raise InputError("meta", "has a column trajectory_id", "rename it: Problem.trajectory_ids is written there")
+    if meta:
+        tables["trajectory_meta"] = {"trajectory_id": _arrow("trajectory_ids", ids), **meta}
+    return tables
+
+
+def _calls(ids: Array | None) -> Any:
+    """From indices to what the user calls things; −1 is null."""
+    labels = None if ids is None else pa.array([str(label) for label in ids.tolist()], pa.string())
+
+    def call(index: Array) -> Any:
+        at = pa.array(index, pa.int64(), mask=index < 0)
+        return at if labels is None else labels.take(at)
+
+    return call
+
+
+def _states(problem: Problem, state: Any) -> Columns:
+    mdp = problem.mdp
+    columns: Columns = {"state": state(np.arange(mdp.n_states))}
+    if not mdp.state_action:
+        for name, values in zip(_feature_columns(mdp), _dense(mdp.features).T, strict=True):
+            columns[name] = pa.array(values)
+    if mdp.terminal.any():
+        columns["terminal"] = pa.array(mdp.terminal)
+    if mdp.start is not None:
+        columns["start"] = pa.array(mdp.start)
+    if problem.xy is not None:
+        for name, values in zip("xy", np.asarray(problem.xy, dtype=np.float64).T, strict=True):
+            columns[name] = pa.array(values, from_pandas=True)
+    if mdp.state_names is not None and list(mdp.state_names) != _texts(problem.state_ids):
+        columns["name"] = pa.array(mdp.state_names, pa.string())
+    for name, values in problem.state_columns.items():
+        if name in columns or name.startswith("f_") or (name in STATE_COLUMNS and name not in ("x", "y")):
+            raise InputError("state_columns", f"column {name!r} means something else", "rename it")
+        columns[name] = _arrow(f"state column {name!r}", values)
+    return columns
+
+
+def _edges(problem: Problem, state: Any, action: Any) -> Columns:
+    mdp = problem.mdp
+    moves = mdp.transitions.tocoo()
+    if moves.nnz == 0:
+        raise InputError("mdp", "has no move", "give some state that is not terminal an action")
+    source, taken = moves.row.astype(np.int64) // mdp.n_actions, moves.row.astype(np.int64) % mdp.n_actions
+    columns: Columns = {
+        "from": state(source),
+        "to": state(moves.col.astype(np.int64)),
+        "action": action(taken),
+    }
+    if not mdp.deterministic:
+        columns["probability"] = pa.array(moves.data)
+    if mdp.state_action:
+        for name, values in zip(_feature_columns(mdp), _dense(mdp.feature_rows[moves.row]).T, strict=True):
+            columns[name] = pa.array(values)
+    _add_kept(columns, "edge", problem.edge_columns, EDGE_COLUMNS, moves.nnz, prefix="g_")
+    return columns
+
+
+def _add_kept(
+    columns: Columns, noun: str, kept: Mapping[str, Array], meant: Sequence[str], n: int, prefix: str | None = None
+) -> None:
+    """Columns that a table was read with and that mean nothing here."""
+    for name, values in kept.items():
+        if name in meant or name in columns or (prefix is not None and name.startswith(prefix)):
+            raise InputError(f"{noun}_columns", f"column {name!r} means something else", "rename it")
+        if len(values) != n:
+            what = f"column {name!r} has {len(values)} entries, not {n}"
+            raise InputError(f"{noun}_columns", what, "give one per row of the table, or drop it")
+        columns[name] = _arrow(f"{noun} column {name!r}", values)
+
+
+def _dense(features: Any) -> Array:
+    return features.toarray() if sp.issparse(features) else np.asarray(features)
+
+
+def _feature_columns(mdp: MDP) -> list[str]:
+    """The names of features as columns: f_… of states, g_… of steps."""
+    prefix = "g_" if mdp.state_action else "f_"
+    names = mdp.feature_names or tuple(str(i) for i in range(mdp.n_features))
+    columns = [name if name.startswith(prefix) else f"{prefix}{name}" for name in names]
+    return columns if len(set(columns)) == len(columns) else [f"{prefix}{i}" for i in range(mdp.n_features)]
+
+
+def _settings(problem: Problem, tables: Mapping[str, Columns]) -> dict[str, Any]:
+    """problem.json: names stand in it only where the tables say something else."""
+    mdp = problem.mdp
+    settings: dict[str, Any] = {"discount": mdp.discount, "horizon": mdp.horizon}
+    if problem.state_ids is not None and mdp.state_names is None:
+        settings["state_names"] = None
+    labels, names = _texts(problem.action_ids), mdp.action_names
+    if labels is not None and names is not None and list(names) != labels:
+        raise InputError("action_names", "differ from action_ids", "drop one of them: a table has one name per action")
+    used = set(tables["edges"]["action"].to_pylist())
+    if labels is None and names is not None:
+        settings["action_names"] = list(names)
+    elif labels is not None and (names is None or sorted(used) != labels):
+        settings["action_names"] = None if names is None else labels
+    elif labels is None and used != set(range(mdp.n_actions)):
+        settings["n_actions"] = mdp.n_actions
+    named = None if mdp.feature_names is None else list(mdp.feature_names)
+    if named != _feature_columns(mdp):
+        settings["feature_names"] = named
+    return settings
+
+
+def _texts(ids: Array | None) -> list[str] | None:
+    return None if ids is None else [str(label) for label in ids.tolist()]
+
+
+def _arrow(what: str, values: Any) -> Any:
+    try:
+        return pa.array(np.asarray(values), from_pandas=True)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(what, f"cannot be written ({reason})", "keep one kind of value in it") from None
+
+
+def _parquet(where: str, columns: Columns) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink, compression="zstd", write_page_checksum=True)
+    return sink.getvalue()
+
+
+def _csv(where: str, columns: Columns) -> bytes:
+    """UTF-8, commas, text in quotes. A column that would read back as something else is refused."""
+    cells = [_cells(where, name, column_of_arrow(values, where, name)) for name, values in columns.items()]
+    lines = [",".join(_quote(name) for name in columns), *(",".join(row) for row in zip(*cells, strict=True))]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _cells(where: str, name: str, column: Column) -> Sequence[str]:
+    kept = column.array().tolist()
+    if column.kind == "flag":
+        plain = ["" if cell is None else str(cell).lower() for cell in kept]
+    elif column.kind == "number":
+        plain = ["" if cell != cell else repr(cell) for cell in kept]
+    else:
+        plain = ["" if cell is None else str(cell) for cell in kept]
+    back = column_of_text(pa.array(plain, pa.string()))
+    nothing = column.null.all() and column.kind not in ("number", "time")
+    same = np.array_equal(back.null, column.null) and (back.kind == column.kind or nothing or name == "name")
+    same &= all(cell == cell.strip(BLANKS) for cell in plain)
+    if not same and plain:
+        what = f"column {name!r} would read back as another kind of value"
+        raise InputError(where, what, 'use format="parquet"')
+    return [_quote(cell) for cell in plain] if column.kind in ("text", "huge") else plain
+
+
+def _quote(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if text else ""

@@ -1,0 +1,1 @@
+"""What other packages hold: environments, data sets, graphs, demonstrations. Each optional dependency in one file."""

@@ -1,0 +1,206 @@
+"""Gymnasium's toy-text environments: their tables `P[s][a] = [(p, s', r, done), …]` as an MDP, and rollouts.
+
+A `done` transition leads to one added state, the last and the only terminal one: the state that it names may also be
+entered without `done`, and in Taxi and CliffWalking it has moves of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from messirl._types import Flags, Floats, Ints
+from messirl.problem.errors import InputError
+from messirl.problem.mdp import MDP, Array
+from messirl.problem.trajectories import Trajectories
+
+
+class Table(NamedTuple):
+    """The entries of P: one a row, in the order (state, action, outcome)."""
+
+    n_states: int
+    n_actions: int
+    state: Ints
+    action: Ints
+    probability: Floats
+    entered: Ints
+    reward: Floats
+    done: Flags
+    start: Floats | None
+
+    @property
+    def row(self) -> Ints:
+        return self.state * self.n_actions + self.action
+
+
+def from_gym(
+    env: Any,
+    *,
+    discount: float,
+    features: Any = None,
+    horizon: int | None = None,
+    feature_names: Sequence[str] | None = None,
+) -> MDP:
+    """The MDP of an environment with S states: S + 1 states, the last one terminal.
+
+    env : the environment, or its id ("FrozenLake-v1"); make it yourself with gymnasium.make to give it options
+    features : of the original states, (S, d) or (S, A, d), dense or sparse (S, d), zero in the added state;
+        None : one indicator a state;
+        "entered" : one indicator a state, of the state that a step enters, `done` or not (the expected one, (S, A, S));
+        where every entry into a state is `done`, as into FrozenLake's goal, only these see it
+    """
+    table = read_table(env)
+    n, m, end = table.n_states, table.n_actions, table.n_states
+    target = np.where(table.done, end, table.entered)
+    transitions = sp.csr_array((table.probability, (table.row, target)), shape=((n + 1) * m, n + 1))
+    return MDP(
+        transitions,
+        _extended(features, table),
+        start=None if table.start is None else np.append(table.start, 0.0),
+        discount=discount,
+        horizon=horizon,
+        terminal=np.arange(n + 1) == end,
+        feature_names=feature_names,
+    )
+
+
+def gym_reward(env: Any) -> Floats:
+    """r(s, a) = Σ p r over the entries of P[s][a], (S + 1, A) in the numbering of `from_gym`."""
+    table = read_table(env)
+    size = (table.n_states + 1) * table.n_actions
+    total = np.bincount(table.row, table.probability * table.reward, minlength=size)
+    return np.asarray(total.reshape(-1, table.n_actions), dtype=np.float64)
+
+
+def record(env: Any, policy: npt.ArrayLike | Callable[[int], int], n: int, *, length: int, seed: int) -> Trajectories:
+    """n rollouts of at most `length` states, with actions; a step that ends the episode leads to the added state.
+
+    policy : π(a|s), (S, A) or (S + 1, A), or a function from a state to an action
+    """
+    n_states, n_actions = read_table(env)[:2]
+    if n < 1 or length < 2:
+        raise InputError("record", f"n={n}, length={length}", "give n >= 1 and length >= 2")
+    # Two streams: gymnasium and NumPy draw the same numbers from the same seed.
+    of_env, of_policy = np.random.SeedSequence(seed).spawn(2)
+    act = policy if callable(policy) else _drawn(policy, n_states, n_actions, np.random.default_rng(of_policy))
+    made = _made(env)
+    states, actions = [], []
+    try:
+        reset_seed: int | None = int(of_env.generate_state(1)[0])
+        for _ in range(n):
+            s = int(made.reset(seed=reset_seed)[0])
+            reset_seed, row, moves, over = None, [s], [], False
+            while not over and len(row) < length:
+                action = int(act(s))
+                s, _, terminated, truncated, _ = made.step(action)
+                s, over = int(s), terminated or truncated
+                moves.append(action)
+                row.append(n_states if terminated else s)
+            states.append(row)
+            actions.append(moves)
+    finally:
+        if made is not env:
+            made.close()
+    return Trajectories.from_lists(states, actions)
+
+
+def read_table(env: Any) -> Table:
+    """The entries of `env.unwrapped.P`, checked."""
+    made = _made(env)
+    inner = getattr(made, "unwrapped", made)
+    P, start = getattr(inner, "P", None), getattr(inner, "initial_state_distrib", None)
+    if made is not env:
+        made.close()
+    where = env if isinstance(env, str) else type(inner).__name__
+    if P is None:
+        raise InputError(where, "it has no table P", "only environments like FrozenLake, Taxi and CliffWalking do")
+    rows = _rows(where, P)
+    state, action, probability, entered, reward, done = (np.array(column) for column in zip(*rows, strict=True))
+    n, m = len(P), int(action.max()) + 1
+    outside = (entered < 0) | (entered >= n)
+    if outside.any():
+        i = int(np.argmax(outside))
+        raise InputError(where, f"P[{state[i]}][{action[i]}] leads to {entered[i]}", f"states are 0 … {n - 1}")
+    return Table(
+        n,
+        m,
+        state,
+        action,
+        probability.astype(np.float64),
+        entered,
+        reward.astype(np.float64),
+        done.astype(bool),
+        start,
+    )
+
+
+def _rows(where: str, P: Any) -> list[tuple[Any, ...]]:
+    try:
+        rows = [
+            (s, a, p, int(after), r, bool(done))
+            for s in range(len(P))
+            for a in range(len(P[s]))
+            for p, after, r, done in P[s][a]
+        ]
+    except (KeyError, IndexError, TypeError, ValueError):
+        raise InputError(where, "P is not a table P[s][a] = [(p, s', r, done), …]", "number both from 0") from None
+    if not rows:
+        raise InputError(where, "P is empty", "give at least one move")
+    return rows
+
+
+def _made(env: Any) -> Any:
+    """The environment itself, or the one of that id."""
+    if not isinstance(env, str):
+        return env
+    try:
+        import gymnasium
+    except ImportError:
+        raise ImportError("an environment's id needs gymnasium: pip install 'messirl[gym]'") from None
+    try:
+        return gymnasium.make(env)
+    except gymnasium.error.Error as error:
+        raise InputError(env, "gymnasium does not make it", str(error)) from None
+
+
+def _extended(features: Any, table: Table) -> Any:
+    """Features of S + 1 states, from what the user gave for S."""
+    n, m = table.n_states, table.n_actions
+    if features is None:
+        return sp.eye_array(n + 1, n, format="csr")
+    if isinstance(features, str):
+        if features != "entered":
+            raise InputError("features", repr(features), "give an array, 'entered', or None for one indicator a state")
+        entered = sp.csr_array((table.probability, (table.row, table.entered)), shape=((n + 1) * m, n))
+        # With one action a sparse (S·1, d) would be read as state features.
+        return entered if m > 1 else entered.toarray()[:, None, :]
+    if sp.issparse(features):
+        if features.shape[0] not in (n, n * m):
+            raise InputError("features", f"sparse of shape {features.shape}", f"give {n} rows, or {n * m}")
+        extra = 1 if features.shape[0] == n else m
+        return sp.vstack([features, sp.csr_array((extra, features.shape[1]))], format="csr")
+    given: Array = np.asarray(features)
+    if given.ndim not in (2, 3) or given.shape[:-1] not in ((n,), (n, m)):
+        raise InputError(
+            "features", f"of shape {given.shape}", f"give ({n}, d) or ({n}, {m}, d), without the added state"
+        )
+    return np.concatenate([given, np.zeros((1, *given.shape[1:]))])
+
+
+def _drawn(policy: Any, n_states: int, n_actions: int, rng: np.random.Generator) -> Callable[[int], int]:
+    """A function that draws from the rows of a policy."""
+    table = np.asarray(policy, dtype=np.float64)
+    if table.shape not in ((n_states, n_actions), (n_states + 1, n_actions)):
+        raise InputError("policy", f"of shape {table.shape}", f"give ({n_states}, {n_actions}) or a function")
+
+    def draw(state: int) -> int:
+        row = table[state]
+        if not (row >= 0).all() or abs(row.sum() - 1.0) > 1e-6:
+            raise InputError("policy", f"row {state} is {row}", "probabilities must be >= 0 and sum to 1")
+        return int(rng.choice(n_actions, p=row / row.sum()))
+
+    return draw

@@ -1,0 +1,193 @@
+"""Minari's data sets of recorded episodes, by its API. Nothing is fetched: data sets are those on this disk.
+
+Infos, seeds and options of episodes are not read. `io.hdf5` reads the same files without Minari.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from messirl.io.recordings.recording import (
+    Array,
+    Recording,
+    check_recordings,
+    recordings_from_trajectories,
+    trajectories_from_recordings,
+)
+from messirl.problem.errors import InputError
+from messirl.problem.trajectories import Trajectories
+
+
+def from_minari(dataset: Any, *, end_state: int | None = None) -> Trajectories:
+    """Trajectories of a data set with discrete observations and actions, both numbered from 0.
+
+    dataset : a MinariDataset, or the id of one on this disk
+    end_state : what the last state of a terminated episode becomes; `from_gym` adds such a state, as its last one
+    """
+    data = _loaded(dataset)
+    first = {}
+    for name, space in (("observations", data.observation_space), ("actions", data.action_space)):
+        if not (hasattr(space, "n") and hasattr(space, "start")):
+            raise InputError(
+                _name(data),
+                f"its {name} are {space}, not Discrete",
+                "use episodes_from_minari and messirl.io.recordings.discretise",
+            )
+        first[name] = int(space.start)
+    shifted = [
+        Recording(one.observations - first["observations"], one.actions - first["actions"], one.terminated, id=one.id)
+        for one in episodes_from_minari(data)
+    ]
+    return trajectories_from_recordings(shifted, end_state=end_state)
+
+
+def episodes_from_minari(dataset: Any, *, key: str | None = None) -> list[Recording]:
+    """The episodes of a data set; `key` names the entry to take where observations are a Dict."""
+    data = _loaded(dataset)
+    return [
+        episode(
+            f"{_name(data)}, episode {one.id}",
+            int(one.id),
+            _entry(_name(data), one.observations, key),
+            one.actions,
+            one.rewards,
+            one.terminations,
+            one.truncations,
+        )
+        for one in data.iterate_episodes()
+    ]
+
+
+def episode(
+    where: str, number: int, observations: Any, actions: Any, rewards: Any, terminations: Any, truncations: Any
+) -> Recording:
+    """One of Minari's episodes as a recording; rewards that are all NaN are unknown."""
+    ends = []
+    for name, flags in (("terminated", terminations), ("truncated", truncations)):
+        marked = np.flatnonzero(flags)
+        if marked.size and marked[0] < len(flags) - 1:
+            raise InputError(where, f"it is {name} at step {marked[0]} of {len(flags)}", "split it there")
+        ends.append(bool(marked.size))
+    known = None if np.isnan(rewards).all() else rewards
+    return Recording(observations, actions, ends[0], ends[1], known, number)
+
+
+def to_minari(
+    episodes: Trajectories | Iterable[Recording],
+    dataset_id: str,
+    *,
+    terminated: npt.ArrayLike = False,
+    observation_space: Any = None,
+    action_space: Any = None,
+    renumber: bool = False,
+    **details: Any,
+) -> Any:
+    """Make a MinariDataset on this disk, under MINARI_DATASETS_PATH if it is set.
+
+    terminated : of trajectories, bool (n,) or one for all: they ended, and were not cut short
+    observation_space, action_space : a number n for Discrete(n), or a space of gymnasium; None: the smallest Discrete
+        space from 0 that holds the whole numbers there are, or a Box without bounds
+    renumber : number the episodes anew; Minari's ids are 0, 1, …
+    details : of minari.create_dataset_from_buffers (description, author, env, …)
+
+    Rewards that are not known are stored as NaN.
+    """
+    minari = _minari()
+    if not re.fullmatch(r"[-\w/]+-v\d+", dataset_id):
+        raise InputError(dataset_id, "it is no id of a data set", "give (namespace/)name-v0")
+    if isinstance(episodes, Trajectories):
+        recordings = recordings_from_trajectories(episodes, terminated=terminated)
+    elif np.any(terminated):
+        raise InputError("terminated", "given beside recordings", "recordings say themselves how they ended")
+    else:
+        recordings = check_recordings(episodes)
+    if not recordings:
+        raise InputError(dataset_id, "there are no episodes", "give at least one")
+    ids = [i if one.id is None else one.id for i, one in enumerate(recordings)]
+    if renumber:
+        ids = list(range(len(recordings)))
+    if ids != list(range(len(recordings))):
+        raise InputError(
+            dataset_id, "the ids of the episodes are not 0, 1, …", "Minari keeps no others; use renumber=True"
+        )
+    buffers = [_buffer(minari, i, one) for i, one in enumerate(recordings)]
+    spaces = {
+        "observation_space": _space("observation", observation_space, [one.observations for one in recordings]),
+        "action_space": _space("action", action_space, [one.actions for one in recordings]),
+    }
+    with warnings.catch_warnings():  # one for every detail that is left out
+        warnings.filterwarnings("ignore", r"`\w+` is set to None|env_spec is None", UserWarning)
+        return minari.create_dataset_from_buffers(dataset_id, buffers, **spaces, **details)
+
+
+def _buffer(minari: Any, number: int, one: Recording) -> Any:
+    steps = len(one)
+    last = np.arange(steps) == steps - 1
+    return minari.data_collector.EpisodeBuffer(
+        id=number,
+        observations=one.observations,
+        actions=one.actions,
+        rewards=np.full(steps, np.nan) if one.rewards is None else one.rewards,
+        terminations=last & one.terminated,
+        truncations=last & one.truncated,
+    )
+
+
+def _space(what: str, given: Any, arrays: list[Array]) -> Any:
+    """The space asked for, or the one that the data needs; the data lies in it."""
+    from gymnasium import spaces
+
+    flat, dtype = [one for one in arrays if one.size], np.result_type(*arrays)
+    low, high = min((one.min() for one in flat), default=0), max((one.max() for one in flat), default=0)
+    space = spaces.Discrete(given) if isinstance(given, int) else given
+    if space is None and dtype.kind in "iu" and arrays[0].ndim == 1:
+        space = spaces.Discrete(int(high) + 1)
+    elif space is None and dtype.kind == "f":
+        space = spaces.Box(-np.inf, np.inf, arrays[0].shape[1:], dtype.type)
+    elif space is None:
+        raise InputError("to_minari", f"{what}s that are {dtype} fit several spaces", f"give {what}_space")
+    if any(one.shape[1:] != space.shape for one in arrays):
+        raise InputError("to_minari", f"the {what}s do not have the shape of {space}", f"give another {what}_space")
+    if isinstance(space, spaces.Discrete) and not space.start <= low <= high < space.start + space.n:
+        raise InputError("to_minari", f"{what}s {low} … {high} leave {space}", f"give another {what}_space")
+    return space
+
+
+def _entry(where: str, observations: Any, key: str | None) -> Any:
+    if not isinstance(observations, Mapping):
+        if key is not None:
+            raise InputError(where, f"its observations have no entry {key!r}", "leave key= out")
+        return observations
+    if key not in observations:
+        raise InputError(where, f"its observations are a Dict of {', '.join(observations)}", "name one of them in key=")
+    return observations[key]
+
+
+def _loaded(dataset: Any) -> Any:
+    if not isinstance(dataset, str):
+        if not hasattr(dataset, "iterate_episodes"):
+            raise TypeError(f"dataset must be a MinariDataset or its id, not {type(dataset).__name__}")
+        return dataset
+    minari = _minari()
+    if dataset not in minari.list_local_datasets():
+        raise InputError(dataset, "there is no such data set on this disk", "download or make it first")
+    return minari.load_dataset(dataset)
+
+
+def _name(data: Any) -> str:
+    return str(getattr(getattr(data, "spec", None), "dataset_id", "data set"))
+
+
+def _minari() -> Any:
+    try:
+        import minari
+        import minari.data_collector
+    except ImportError:
+        raise ImportError("this needs minari: pip install 'messirl[minari]'") from None
+    return minari

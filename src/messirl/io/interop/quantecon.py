@@ -1,0 +1,120 @@
+"""QuantEcon's discrete dynamic programs in their sparse form: one row a feasible pair (state, action).
+
+    max E Σ β^t R(s_t, a_t),   Q[i, s'] = p(s' | s_i, a_i),   R[i] = r(s_i, a_i)
+
+`DiscreteDP(*to_quantecon(mdp, reward))` is QuantEcon's object; nothing of it is imported here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from messirl._types import Floats, Ints
+from messirl.problem.errors import InputError
+from messirl.problem.mdp import MDP
+
+
+class SparseForm(NamedTuple):
+    """The arguments of QuantEcon's DiscreteDP, in their order: L pairs, S states."""
+
+    R: Floats  # (L,)
+    Q: sp.csr_array  # (L, S)
+    beta: float
+    s_indices: Ints  # (L,)
+    a_indices: Ints  # (L,)
+
+
+def from_quantecon(program: Any, *, features: Any = None, start: npt.ArrayLike | None = None) -> tuple[MDP, Floats]:
+    """The MDP and its reward (S, A), from a SparseForm, a DiscreteDP, or what has the same attributes.
+
+    program : R (L,), Q (L, S), beta, s_indices, a_indices; or R (S, A), Q (S, A, S), beta.  A pair whose R is −inf is
+        not allowed, nor is one that is not listed; their reward is given as 0.
+    features : as for an MDP; None : one indicator a state
+    """
+    R, Q, beta = (_attribute(program, name) for name in ("R", "Q", "beta"))
+    R = np.asarray(R, dtype=np.float64)
+    s, a = getattr(program, "s_indices", None), getattr(program, "a_indices", None)
+    if s is None or a is None:
+        return _from_product(R, Q, beta, features, start)
+    rows, n_pairs = sp.csr_array(Q, dtype=np.float64), R.size
+    s, a = _indices("s_indices", s, n_pairs), _indices("a_indices", a, n_pairs)
+    if R.ndim != 1 or rows.shape[0] != n_pairs:
+        raise InputError("Q", f"of shape {rows.shape} for R of shape {R.shape}", "give one row and one reward a pair")
+    n_states, n_actions = rows.shape[1], int(a.max()) + 1
+    if s.max() >= n_states:
+        raise InputError("s_indices", f"holds {s.max()}", f"Q has {n_states} columns, so states are 0 … {n_states - 1}")
+    place = s * n_actions + a
+    numbers, times = np.unique(place, return_counts=True)
+    if (times > 1).any():
+        twice = int(numbers[np.argmax(times > 1)])
+        raise InputError("s_indices", f"the pair {divmod(twice, n_actions)} is listed twice", "list each pair once")
+    spread = sp.csr_array((np.ones(n_pairs), (place, np.arange(n_pairs))), shape=(n_states * n_actions, n_pairs))
+    reward = np.full(n_states * n_actions, -np.inf)
+    reward[place] = R
+    return _built(sp.csr_array(spread @ rows), reward.reshape(n_states, n_actions), beta, features, start)
+
+
+def to_quantecon(mdp: MDP, reward: npt.ArrayLike) -> SparseForm:
+    """The sparse form with the same optimal values; reward (S,) or (S, A).
+
+    A terminal state becomes a loop: worth nothing under a reward (S, A), and (1 − β) r(s) a step, r(s) in all, under a
+    reward (S,).
+    """
+    r = np.asarray(reward, dtype=np.float64)
+    n, m = mdp.n_states, mdp.n_actions
+    if r.shape not in ((n,), (n, m)):
+        raise InputError("reward", f"of shape {r.shape}", f"give ({n},) or ({n}, {m})")
+    if mdp.horizon is not None or mdp.discount == 1.0:
+        raise InputError(
+            "mdp", f"discount {mdp.discount:g}, horizon {mdp.horizon}", "the form needs beta < 1 and no end"
+        )
+    stuck = ~mdp.allowed.any(axis=1) & ~mdp.terminal
+    if stuck.any():
+        raise InputError("mdp", f"state {int(np.argmax(stuck))} has no action", "make it terminal or give it a move")
+    feasible = mdp.allowed.copy()
+    feasible[mdp.terminal, 0] = True
+    s, a = np.nonzero(feasible)
+    loops = mdp.terminal[s].astype(np.float64)
+    Q = mdp.transitions[s * m + a] + sp.csr_array((loops, (np.arange(s.size), s)), shape=(s.size, n))
+    end = (1.0 - mdp.discount) * r[s] if r.ndim == 1 else np.zeros(s.size)
+    R = np.where(mdp.terminal[s], end, r[s] if r.ndim == 1 else r[s, a])
+    return SparseForm(R, sp.csr_array(Q), mdp.discount, s, a)
+
+
+def _from_product(R: Floats, Q: Any, beta: Any, features: Any, start: Any) -> tuple[MDP, Floats]:
+    law = Q if sp.issparse(Q) else np.asarray(Q, dtype=np.float64)
+    if R.ndim != 2 or law.shape != (*R.shape, R.shape[0]):
+        raise InputError(
+            "Q",
+            f"of shape {law.shape} for R of shape {R.shape}",
+            "give R (S, A) and Q (S, A, S), or the index arrays",
+        )
+    return _built(sp.csr_array(law.reshape(-1, R.shape[0])), R, beta, features, start)
+
+
+def _built(rows: sp.csr_array, reward: Floats, beta: Any, features: Any, start: Any) -> tuple[MDP, Floats]:
+    n_states = reward.shape[0]
+    table = sp.eye_array(n_states, format="csr") if features is None else features
+    feasible = reward != -np.inf
+    if not np.isfinite(reward[feasible]).all():
+        raise InputError("R", "some reward is NaN or infinite", "only -inf has a meaning: the pair is not feasible")
+    mdp = MDP(rows, table, discount=float(beta), start=start, allowed=feasible)
+    return mdp, np.where(feasible, reward, 0.0)
+
+
+def _attribute(program: Any, name: str) -> Any:
+    value = getattr(program, name, None)
+    if value is None:
+        raise TypeError(f"{type(program).__name__} has no {name}: give a DiscreteDP or a SparseForm")
+    return value
+
+
+def _indices(name: str, values: Any, n: int) -> Ints:
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu" or array.shape != (n,) or not n or array.min() < 0:
+        raise InputError(name, f"{array.dtype} of shape {array.shape}", f"give {n} numbers from 0, one a pair")
+    return array.astype(np.int64)

@@ -1,0 +1,1 @@
+"""Recorded episodes: read from files, and cut into states."""

@@ -1,0 +1,190 @@
+"""Numbers for continuous observations: a grid of boxes, or the nearest of some centres.
+
+A mapping is kept with the problem it made (`to_dict`, `from_dict`), so that later observations get the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial import cKDTree
+
+from messirl._types import Floats, Ints
+from messirl.io.recordings.recording import Recording, check_recordings, ended
+from messirl.problem.errors import InputError
+from messirl.problem.trajectories import Trajectories
+
+OUTSIDE = ("clip", "error")
+
+
+class Grid:
+    """Boxes: dimension j is cut at edges e_0 < … < e_m into m intervals [e_i, e_{i+1}), the last one closed.
+
+    The number of a box counts the last dimension fastest. A point beyond the edges belongs to the nearest interval
+    (outside="clip", the default) or is an error (outside="error").
+    """
+
+    def __init__(self, edges: Sequence[npt.ArrayLike], *, outside: str = "clip") -> None:
+        self.edges = [np.asarray(cuts, dtype=np.float64) for cuts in edges]
+        self.outside = outside
+        if not self.edges:
+            raise InputError("Grid", "there are no edges", "give an array of them for each dimension")
+        for j, cuts in enumerate(self.edges):
+            if cuts.ndim != 1 or cuts.size < 2 or not np.isfinite(cuts).all() or (np.diff(cuts) <= 0).any():
+                raise InputError("Grid", f"edges {j} are {cuts}", "give two or more, finite and increasing")
+        if outside not in OUTSIDE:
+            raise InputError("Grid", f"outside={outside!r}", f"choose from {', '.join(map(repr, OUTSIDE))}")
+
+    @classmethod
+    def fit(cls, observations: Any, bins: int | Sequence[int], *, outside: str = "clip") -> Grid:
+        """Equal intervals from the least to the greatest observation, `bins` of them in each dimension."""
+        points = _stacked(observations)
+        k = points.shape[1]
+        counts = [bins] * k if isinstance(bins, int | np.integer) else list(bins)
+        if len(counts) != k or any(count < 1 for count in counts):
+            raise InputError("Grid", f"bins={bins}", f"give one number >= 1, or one for each of {k} dimensions")
+        low, high = points.min(axis=0), points.max(axis=0)
+        flat = low == high
+        if flat.any():
+            j = int(np.argmax(flat))
+            raise InputError("Grid", f"dimension {j} is {low[j]:g} throughout", "drop it, or give the edges")
+        return cls([np.linspace(low[j], high[j], counts[j] + 1) for j in range(k)], outside=outside)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of intervals in each dimension."""
+        return tuple(cuts.size - 1 for cuts in self.edges)
+
+    @property
+    def n_states(self) -> int:
+        return int(np.prod(self.shape))
+
+    @property
+    def centres(self) -> Floats:
+        """The middle of each box, (S, k)."""
+        middles = [(cuts[:-1] + cuts[1:]) / 2 for cuts in self.edges]
+        return np.stack([axis.ravel() for axis in np.meshgrid(*middles, indexing="ij")], axis=1)
+
+    def transform(self, observations: npt.ArrayLike) -> Ints:
+        """The number of the box of each point, (N, k) → (N,)."""
+        points = _points(observations, len(self.edges))
+        cells = []
+        for j, cuts in enumerate(self.edges):
+            x = points[:, j]
+            beyond = (x < cuts[0]) | (x > cuts[-1])
+            if self.outside == "error" and beyond.any():
+                i = int(np.argmax(beyond))
+                what = f"{x[i]:g} lies outside [{cuts[0]:g}, {cuts[-1]:g}] in dimension {j}"
+                raise InputError(f"observations[{i}]", what, "widen it")
+            cells.append(np.clip(np.searchsorted(cuts, x, side="right") - 1, 0, cuts.size - 2))
+        return np.asarray(np.ravel_multi_index(cells, self.shape), dtype=np.int64)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "grid", "edges": [cuts.tolist() for cuts in self.edges], "outside": self.outside}
+
+
+class KMeans:
+    """The nearest of S centres (k,). Every point has one, however far away it is: nothing is outside."""
+
+    def __init__(self, centres: npt.ArrayLike) -> None:
+        self.centres: Floats = np.asarray(centres, dtype=np.float64)
+        if self.centres.ndim != 2 or 0 in self.centres.shape or not np.isfinite(self.centres).all():
+            raise InputError("KMeans", f"centres have shape {self.centres.shape}", "give finite numbers (S, k)")
+
+    @classmethod
+    def fit(cls, observations: Any, n_states: int, *, random_state: int = 0) -> KMeans:
+        """Centres of scikit-learn's k-means, sorted, so that a seed gives the same numbers again."""
+        from sklearn.cluster import KMeans as Clusters
+
+        points = _stacked(observations)
+        different = len(np.unique(points, axis=0))
+        if not 1 <= n_states <= different:
+            raise InputError("KMeans", f"n_states={n_states}", f"give 1 … {different}, as many as there are points")
+        centres = Clusters(n_states, n_init=10, random_state=random_state).fit(points).cluster_centers_
+        low, size = points.min(axis=0), np.ptp(points, axis=0)
+        places = np.round((centres - low) / np.where(size > 0, size, 1.0), 9)  # rounding must not change the order
+        return cls(centres[np.lexsort(places.T[::-1])])
+
+    @property
+    def n_states(self) -> int:
+        return len(self.centres)
+
+    def transform(self, observations: npt.ArrayLike) -> Ints:
+        """The number of the nearest centre of each point, (N, k) → (N,)."""
+        points = _points(observations, self.centres.shape[1])
+        return np.asarray(cKDTree(self.centres).query(points)[1], dtype=np.int64)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "kmeans", "centres": self.centres.tolist()}
+
+
+def from_dict(data: Mapping[str, Any]) -> Grid | KMeans:
+    """The mapping that `to_dict` described."""
+    try:
+        if data["kind"] == "grid":
+            return Grid(data["edges"], outside=data["outside"])
+        if data["kind"] == "kmeans":
+            return KMeans(data["centres"])
+    except KeyError as missing:
+        raise InputError("mapping", f"it has no {missing}", "give what to_dict returned") from None
+    raise InputError("mapping", f"kind is {data['kind']!r}", "choose 'grid' or 'kmeans'")
+
+
+def discretise(
+    recordings: Iterable[Recording],
+    states: Grid | KMeans,
+    *,
+    actions: Grid | KMeans | None = None,
+    end_state: int | None = None,
+) -> Trajectories:
+    """Recordings as trajectories: their observations numbered by `states`.
+
+    actions : how to number continuous actions (T, m); None: they are whole numbers (T,) already
+    end_state : what the last state of a recording that terminated becomes; `states.n_states` is the next free number
+    """
+    rows: list[Any] = []
+    moves: list[Any] = []
+    for i, one in enumerate(check_recordings(recordings)):
+        taken = one.actions
+        if actions is not None:
+            taken = actions.transform(taken)
+        elif taken.dtype.kind not in "iu" or taken.ndim != 1:
+            name = i if one.id is None else one.id
+            raise InputError(
+                f"recording {name}",
+                f"its actions are {taken.dtype} of shape {taken.shape}",
+                "number them with actions=",
+            )
+        rows.append(ended(states.transform(one.observations), one, end_state))
+        moves.append(taken)
+    return Trajectories.from_lists(rows, moves)
+
+
+def _stacked(observations: Any) -> Floats:
+    """All observations as points (N, k): from an array, or from a list of recordings."""
+    if isinstance(observations, Sequence) and observations and isinstance(observations[0], Recording):
+        observations = np.concatenate([_points(one.observations) for one in check_recordings(observations)])
+    points = _points(observations)
+    if not len(points):
+        raise InputError("observations", "there are none", "give at least one")
+    return points
+
+
+def _points(observations: Any, k: int | None = None) -> Floats:
+    raw = np.asarray(observations)
+    if raw.dtype.kind not in "fiub":
+        raise TypeError(f"observations must be numbers, not {raw.dtype}")
+    points = raw.astype(np.float64)
+    if points.ndim == 1:
+        points = points[:, None]
+    if points.ndim != 2 or (k is not None and points.shape[1] != k):
+        raise InputError("observations", f"of shape {raw.shape}", f"give points (N, {'k' if k is None else k})")
+    bad = ~np.isfinite(points).all(axis=1)
+    if bad.any():
+        i = int(np.argmax(bad))
+        what, remedy = f"{points[i]} is not finite", "fill the gap, or cut the recording there"
+        raise InputError(f"observations[{i}]", what, remedy)
+    return points

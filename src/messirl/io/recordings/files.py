@@ -1,0 +1,151 @@
+"""Recordings from NumPy's .npz files and from tables (Parquet or CSV)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from messirl.io.checks import Faults, as_whole, flags
+from messirl.io.folder.content import read_order
+from messirl.io.recordings.recording import Array, Recording
+from messirl.io.tables import Table, load_table
+from messirl.problem.errors import InputError
+
+
+def recordings_from_numpy(source: str | PathLike[str] | Mapping[str, Any]) -> list[Recording]:
+    """Recordings that lie one after the other in arrays, in an .npz file or a dict.
+
+    observations : (Σ (T_i + 1), k) or (Σ (T_i + 1),)
+    actions : (Σ T_i,) or (Σ T_i, m);  rewards : likewise (Σ T_i,), optional
+    lengths : (n,) the number T_i + 1 of observations of each; without it there is one recording
+    terminated, truncated : bool (n,), optional: False;  ids : (n,), optional: 0, 1, …
+    """
+    if isinstance(source, Mapping):
+        return _cut("arrays", {name: np.asarray(value) for name, value in source.items()})
+    where = fspath(source)
+    try:
+        loaded = np.load(where, allow_pickle=False)
+        arrays = {name: loaded[name] for name in loaded.files} if hasattr(loaded, "files") else None
+    except FileNotFoundError:
+        raise InputError(where, "there is no such file", "check the path") from None
+    except (ValueError, OSError, EOFError, BadZipFile):
+        raise InputError(where, "it is no .npz file of numbers", "save one with numpy.savez") from None
+    if arrays is None:
+        raise InputError(where, "it holds one array", "save several, by name, with numpy.savez")
+    loaded.close()
+    return _cut(where, arrays)
+
+
+def recordings_from_table(path: str | PathLike[str]) -> list[Recording]:
+    """Recordings from a table, .parquet or .csv, one row per observation, in any order.
+
+    trajectory_id, step : steps count 0, 1, … in every trajectory, or 1, 2, … in every one of them
+    o_* : the observation, in the order of the columns
+    action, or a_* : the action taken there, empty in the last row of a trajectory
+    reward : optional, empty in the last row;  terminated : optional bool, of the last row
+
+    What was interpreted (another separator, decimal commas, steps from 1, rows out of order) is a UserWarning.
+    """
+    where, table = fspath(path), _table(Path(path))
+    names = table.names
+    seen = [name for name in names if name.startswith("o_")]
+    moves = ["action"] if "action" in names else [name for name in names if name.startswith("a_")]
+    for wanted in ("trajectory_id", "step", *(["o_*"] if not seen else []), *(["action"] if not moves else [])):
+        if wanted not in names:
+            raise InputError(where, f"there is no column {wanted}", f"it has {', '.join(names)}")
+    if not table.n_rows:
+        raise InputError(where, "it has no rows", "give at least one observation")
+    faults = Faults()
+    steps = read_order(faults, table)
+    assert steps is not None, "what is wrong was raised"
+    begins = np.append(True, np.diff(steps.trajectory) != 0)
+    leaves = np.append(~begins[1:], False)
+    first = np.flatnonzero(begins)
+    last = np.append(first[1:], table.n_rows) - 1
+    arrays = {
+        "observations": np.column_stack([_column(table, name, steps.rows) for name in seen]),
+        "actions": _one_or_more([_column(table, name, steps.rows, leaves) for name in moves]),
+        "lengths": np.diff(np.append(first, table.n_rows)),
+        "ids": np.asarray(steps.ids.array()),
+    }
+    if "reward" in names:
+        arrays["rewards"] = _column(table, "reward", steps.rows, leaves)
+    if "terminated" in names:
+        ended = _column(table, "terminated", steps.rows)[last]
+        arrays["terminated"] = ended if table.typed else flags(faults, table, "terminated")[steps.rows][last]
+    for note in (*table.notes, *faults.notes):
+        warnings.warn(note, UserWarning, stacklevel=2)
+    return _cut(where, arrays)
+
+
+def _cut(where: str, arrays: Mapping[str, Array]) -> list[Recording]:
+    """One recording after the other out of the arrays."""
+    known = {"observations", "actions", "rewards", "lengths", "terminated", "truncated", "ids"}
+    for name in ("observations", "actions"):
+        if name not in arrays:
+            raise InputError(where, f"there is no array {name!r}", f"it has {', '.join(sorted(arrays)) or 'none'}")
+    if set(arrays) - known:
+        odd = sorted(set(arrays) - known)[0]
+        raise InputError(where, f"{odd!r} is not known here", f"give {', '.join(sorted(known))}")
+    observations, actions = arrays["observations"], arrays["actions"]
+    lengths = arrays.get("lengths", np.array([len(observations)]))
+    n = len(lengths)
+    if lengths.dtype.kind not in "iu" or lengths.ndim != 1 or (lengths < 1).any() or lengths.sum() != len(observations):
+        raise InputError(where, f"lengths are {lengths}", f"give whole numbers >= 1 that sum to {len(observations)}")
+    for name in ("actions", "rewards"):
+        if name in arrays and len(arrays[name]) != len(observations) - n:
+            raise InputError(
+                where,
+                f"{len(arrays[name])} {name} in {n} recordings",
+                f"give one a step, {len(observations) - n} in all",
+            )
+    flags = {}
+    for name in ("terminated", "truncated"):
+        flags[name] = arrays.get(name, np.zeros(n, dtype=bool))
+        if flags[name].dtype != np.bool_ or flags[name].shape != (n,):
+            raise InputError(where, f"{name} is {flags[name].dtype} of shape {flags[name].shape}", f"give {n} bools")
+    ids = arrays.get("ids", np.arange(n)).tolist()
+    if len(ids) != n:
+        raise InputError(where, f"{len(ids)} ids for {n} recordings", "give one each")
+    stop = np.cumsum(lengths)
+    found = []
+    for i, (hi, size) in enumerate(zip(stop.tolist(), lengths.tolist(), strict=True)):
+        lo, steps = hi - size, slice(hi - size - i, hi - i - 1)
+        rewards = arrays["rewards"][steps] if "rewards" in arrays else None
+        ended, cut = flags["terminated"][i], flags["truncated"][i]
+        found.append(Recording(observations[lo:hi], actions[steps], bool(ended), bool(cut), rewards, ids[i]))
+    return found
+
+
+def _table(path: Path) -> Table:
+    if path.suffix not in (".parquet", ".csv"):
+        raise InputError(str(path), f"its name ends in {path.suffix!r}", "give a .parquet or .csv file")
+    if not path.is_file():
+        raise InputError(str(path), "there is no such file", "check the path")
+    return load_table(path)
+
+
+def _column(table: Table, name: str, order: Array, filled: Array | None = None) -> Array:
+    """A column without gaps, in order; with `filled`, the entries that it must fill, and no others."""
+    column = table.column(name)
+    if name == "action":
+        column = as_whole(column)
+    null = column.null[order]
+    wanted = np.ones(null.size, dtype=bool) if filled is None else filled
+    wrong = np.flatnonzero(null == wanted)
+    if wrong.size:
+        row = int(order[wrong[0]])
+        if wanted[wrong[0]]:
+            raise table.error(f"{name} is empty", "fill it in", row)
+        raise table.error(f"{name} is given where its trajectory ends", "leave it empty there", row)
+    return np.asarray(column.values[order][wanted])
+
+
+def _one_or_more(columns: list[Array]) -> Array:
+    return columns[0] if len(columns) == 1 else np.column_stack(columns)

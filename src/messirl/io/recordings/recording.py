@@ -1,0 +1,141 @@
+"""Recorded episodes before they are trajectories of an MDP: T + 1 observations, T actions, and how they ended.
+
+Observations are points (T + 1, k) or, in a discrete space, state numbers (T + 1,); `io.discretise` turns points into
+states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from messirl.problem.errors import InputError
+from messirl.problem.trajectories import Trajectories
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """One episode.
+
+    observations : (T + 1, k) numbers, or (T + 1,)
+    actions : (T,) or (T, m)
+    terminated : the last step ended the episode;  truncated : it was cut short.  Neither or both may hold.
+    rewards : (T,) or None
+    id : what the source calls the episode, or None
+    """
+
+    observations: Array
+    actions: Array
+    terminated: bool = False
+    truncated: bool = False
+    rewards: Array | None = None
+    id: int | str | None = None
+
+    def __post_init__(self) -> None:
+        where = "a recording" if self.id is None else f"recording {self.id}"
+        for name in ("observations", "actions", "rewards"):
+            value = getattr(self, name)
+            if value is None and name == "rewards":
+                continue
+            array = _numbers(where, name, value)
+            if not 1 <= array.ndim <= (1 if name == "rewards" else 2):
+                raise InputError(where, f"its {name} have shape {array.shape}", "give one number or one row a step")
+            object.__setattr__(self, name, array)
+        steps = len(self.observations) - 1
+        for name in ("actions", "rewards"):
+            value = getattr(self, name)
+            if value is not None and len(value) != steps:
+                raise InputError(
+                    where,
+                    f"{steps + 1} observations and {len(value)} {name}",
+                    f"give one of them a step, {max(steps, 0)}",
+                )
+        for name in ("terminated", "truncated"):
+            flag = getattr(self, name)
+            if not isinstance(flag, bool | np.bool_):
+                raise TypeError(f"{where}: {name} must be True or False, not {flag!r}")
+            object.__setattr__(self, name, bool(flag))
+
+    def __len__(self) -> int:
+        """Number of steps T."""
+        return len(self.actions)
+
+
+def check_recordings(recordings: Iterable[Recording]) -> list[Recording]:
+    """The recordings as a list, or a TypeError."""
+    found = list(recordings)
+    for item in found:
+        if not isinstance(item, Recording):
+            raise TypeError(f"recordings must be a list of Recording, not of {type(item).__name__}")
+    return found
+
+
+def trajectories_from_recordings(recordings: Iterable[Recording], *, end_state: int | None = None) -> Trajectories:
+    """Recordings of a discrete space as trajectories.
+
+    end_state : the state that a step which ends the episode leads to, as `from_gym` adds it (its last state): the last
+        observation of a recording that terminated gives way to it.
+    """
+    states: list[Any] = []
+    actions: list[Any] = []
+    for i, item in enumerate(check_recordings(recordings)):
+        name = item.id if item.id is not None else i
+        states.append(ended(_whole(f"recording {name}", "observations", item.observations), item, end_state))
+        actions.append(_whole(f"recording {name}", "actions", item.actions))
+    return Trajectories.from_lists(states, actions)
+
+
+def recordings_from_trajectories(
+    trajectories: Trajectories, *, terminated: npt.ArrayLike = False, ids: Sequence[int | str] | None = None
+) -> list[Recording]:
+    """Trajectories with actions as recordings; those that did not terminate, (n,) or one for all, were truncated."""
+    if trajectories.actions is None:
+        raise InputError("trajectories", "they have no actions", "a recording has one a step; give them")
+    n = len(trajectories)
+    flags = np.asarray(terminated)
+    if flags.dtype != np.bool_ or flags.shape not in ((), (n,)):
+        raise InputError("terminated", f"{flags.dtype} of shape {flags.shape}", f"give one bool, or {n} of them")
+    flags = np.broadcast_to(flags, (n,))
+    names = range(n) if ids is None else list(ids)
+    if len(names) != n:
+        raise InputError("ids", f"{len(names)} for {n} trajectories", "give one each")
+    return [
+        Recording(t.states, t.actions, bool(end), not end, id=name)
+        for t, end, name in zip(trajectories, flags, names, strict=True)
+        if t.actions is not None
+    ]
+
+
+def ended(states: Array, recording: Recording, end_state: int | None) -> Array:
+    """The states, the last replaced by `end_state` if there is one and the recording terminated."""
+    if end_state is None or not recording.terminated or len(recording) == 0:
+        return states
+    return np.append(states[:-1], end_state)
+
+
+def _whole(where: str, name: str, values: Array) -> Array:
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.dtype.kind not in "iu" or values.ndim != 1:
+        raise InputError(
+            where,
+            f"its {name} are {values.dtype} of shape {values.shape}, not state or action numbers",
+            "use messirl.io.recordings.discretise to number them",
+        )
+    return values.astype(np.int64)
+
+
+def _numbers(where: str, name: str, values: Any) -> Array:
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise InputError(where, f"its {name} have rows of different lengths", "give rows of one length") from None
+    if array.dtype.kind not in "fiub":
+        raise InputError(where, f"its {name} are {array.dtype}, not numbers", "encode them as numbers")
+    return array

@@ -1,0 +1,1 @@
+"""Pages of fits, selections and diagnoses."""

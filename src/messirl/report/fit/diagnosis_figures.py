@@ -1,0 +1,207 @@
+"""Figures of a diagnosis: who looks like the expert, who weighs in the penalty, who moves θ, what is shrunk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from messirl._types import Floats, Ints
+from messirl.report.fit.figures import ADDS, BLUE, INK, MANY, PIXELS, TAKES
+from messirl.report.fit.record import Diagnosed
+from messirl.report.kit.names import short
+from messirl.report.kit.style import WIDTH
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+UNLIKE = "#E69F00"  # those below zero; BLUE are those above
+BARS = 15  # of influence
+DIRECTIONS, FEATURES = 6, 6  # panels, and bars in each
+NAMED = 4  # dots with a name
+LEAST_SHRUNK = 0.01  # a direction that loses less is not worth a picture
+EDGE = 0.01  # share of the likenesses on either side that may be drawn at the edge
+
+
+def likeness_figure(record: Diagnosed) -> Figure | None:
+    """How many unlabelled trajectories are how like the expert's."""
+    values = record.diagnosis.likeness.unlabelled
+    if not np.isfinite(values).any():
+        return None
+    low, high = frame(record)
+    width = (high - low) / np.clip(2 * np.sqrt(values.size), 10, 40)
+    bins = width * np.arange(np.floor(low / width), np.ceil(high / width) + 1)  # zero is an edge, so no bar is mixed
+    low, high = float(bins[0]), float(bins[-1])
+    shown = np.clip(values, low, high)
+    figure, ax = _panel(WIDTH * 0.8, 2.3)
+    parts = [shown[values <= 0.0], shown[values > 0.0]]
+    ax.hist(parts, bins=bins.tolist(), stacked=True, color=[UNLIKE, BLUE], edgecolor="white", linewidth=0.5)
+    ax.axvline(0.0, color=INK, linewidth=0.9)
+    _experts(ax, record)
+    ax.set_xlim(low, high)
+    ax.set_xlabel("likeness: nats a step better explained by the experts than by chance")
+    ax.set_ylabel("trajectories")
+    return figure
+
+
+def share_figure(record: Diagnosed) -> Figure | None:
+    """Likeness against the share of the penalty: a large share far left is a bad influence."""
+    found = record.diagnosis
+    values = found.likeness.unlabelled
+    if not np.isfinite(values).any() or not found.share.any():
+        return None
+    low, high = frame(record)
+    x, y = np.clip(values, low, high), 100.0 * found.share
+    figure, ax = _panel(WIDTH * 0.8, 2.6)
+    ax.axvline(0.0, color=INK, linewidth=0.9)
+    _experts(ax, record)
+    ax.scatter(
+        x,
+        y,
+        s=float(np.clip(2500.0 / values.size, 6.0, 22.0)),
+        c=[BLUE if v > 0 else UNLIKE for v in values],
+        alpha=0.8,
+        linewidths=0,
+        zorder=3,
+        rasterized=values.size > MANY,
+        clip_on=False,
+    )
+    for j in _apart(np.argsort(-found.share, kind="stable")[: 2 * NAMED], x / (high - low), y / y.max())[:NAMED]:
+        left = x[j] > 0.5 * (low + high)
+        ax.annotate(
+            short(record.ids[j], 16),
+            (x[j], y[j]),
+            (-4 if left else 4, 0),
+            textcoords="offset points",
+            ha="right" if left else "left",
+            va="center",
+            fontsize=6.5,
+        )
+    ax.set_xlim(low, high)
+    ax.set_ylim(0.0, 1.08 * float(y.max()))
+    ax.set_xlabel("likeness (nats a step)")
+    ax.set_ylabel("share of the penalty (%)")
+    return figure
+
+
+def influence_figure(record: Diagnosed) -> Figure | None:
+    """Those whose absence moves θ most."""
+    order = most_influential(record)[:BARS]
+    if not order.size or record.diagnosis.influence is None:
+        return None
+    from matplotlib.patches import Patch
+
+    alike = record.diagnosis.likeness.alike[order]
+    figure, ax = _panel(WIDTH * 0.7, 0.6 + 0.16 * max(len(order), 3))
+    ax.barh(np.arange(len(order)), record.diagnosis.influence[order], color=np.where(alike, BLUE, UNLIKE), height=0.68)
+    _names(ax, [short(record.ids[j], 28) for j in order])
+    kinds = [Patch(color=BLUE, label="looks like the expert’s"), Patch(color=UNLIKE, label="does not")]
+    ax.legend(handles=kinds, loc="lower right", handlelength=1.0)
+    ax.set_xlabel("influence: how far θ moves without the trajectory")
+    return figure
+
+
+def directions_figure(record: Diagnosed) -> Figure | None:
+    """The directions that the penalty shrinks most, each as signed bars of its heaviest features."""
+    found = [d for d in record.diagnosis.directions if d.shrinkage > LEAST_SHRUNK][:DIRECTIONS]
+    if not found:
+        return None
+    from matplotlib.figure import Figure
+
+    columns = min(len(found), 2)
+    lines = -(-len(found) // columns)
+    most = min(FEATURES, len(record.features))
+    figure = Figure(figsize=(WIDTH, lines * (0.5 + 0.15 * most) + 0.3), layout="constrained", dpi=PIXELS)
+    panels = figure.subplots(lines, columns, squeeze=False, sharex=True).ravel()
+    for ax, direction in zip(panels, found, strict=False):
+        parts = direction.largest(record.features, most)
+        weights = [weight for _, weight in parts]
+        ax.barh(np.arange(most), weights, color=[ADDS if w >= 0 else TAKES for w in weights], height=0.68)
+        ax.axvline(0.0, color=INK, linewidth=0.6)
+        _names(ax, [short(name, 26) for name, _ in parts])
+        ax.set_xlim(-1.05, 1.05)
+        ax.set_xticks([-1.0, -0.5, 0.0, 0.5, 1.0])
+        ax.set_title(f"{percent(direction.shrinkage)} taken away", loc="left")
+    for ax in panels[len(found) :]:
+        ax.set_visible(False)
+    for ax in panels[max(len(found) - columns, 0) : len(found)]:
+        ax.tick_params(labelbottom=True)
+        ax.set_xlabel("weight in the direction")
+    return figure
+
+
+def most_influential(record: Diagnosed) -> Ints:
+    """The trajectories whose influence is known, the largest first."""
+    influence = record.diagnosis.influence
+    if influence is None:
+        return np.zeros(0, dtype=np.int64)
+    known = np.flatnonzero(np.isfinite(influence))
+    return np.asarray(known[np.argsort(-influence[known], kind="stable")])
+
+
+def frame(record: Diagnosed) -> tuple[float, float]:
+    """The part of the axis of likeness that holds nearly all of them, zero and the experts' own level."""
+    values: Floats = record.diagnosis.likeness.unlabelled
+    finite = values[np.isfinite(values)]
+    anchors = [0.0, record.diagnosis.likeness.expert]
+    low, high = np.quantile(finite, [EDGE, 1.0 - EDGE])
+    middle = max(high, *anchors) - min(low, *anchors) or 1.0
+    # A few that are only a little outside are worth their room.
+    low = finite.min() if finite.min() > low - 0.25 * middle else low
+    high = finite.max() if finite.max() < high + 0.25 * middle else high
+    low, high = min(float(low), *anchors), max(float(high), *anchors)
+    margin = 0.04 * (high - low) or 0.1
+    return low - margin, high + margin
+
+
+def beyond(record: Diagnosed) -> int:
+    """How many are drawn at the edge, because they are far outside."""
+    low, high = frame(record)
+    values = record.diagnosis.likeness.unlabelled
+    return int(((values < low) | (values > high)).sum())
+
+
+def percent(share: float) -> str:
+    """Whole per cent; what is not quite all or nothing says so."""
+    if 0.0 < share < 0.005:
+        return "< 1 %"
+    return "> 99 %" if 0.995 <= share < 1.0 else f"{100.0 * share:.0f} %"
+
+
+def _apart(order: Ints, x: Floats, y: Floats) -> list[int]:
+    """Those of the dots whose names do not run into one before."""
+    kept: list[int] = []
+    for j in order.tolist():
+        if all(abs(x[j] - x[k]) > 0.12 or abs(y[j] - y[k]) > 0.06 for k in kept):
+            kept.append(j)
+    return kept
+
+
+def _experts(ax: Axes, record: Diagnosed) -> None:
+    level = record.diagnosis.likeness.expert
+    ax.axvline(level, color=INK, linewidth=1.1, linestyle=(0, (4, 1.5)))
+    ax.annotate(
+        "held-out experts",
+        (level, 1.0),
+        (0, 2),
+        xycoords=("data", "axes fraction"),
+        textcoords="offset points",
+        ha="center",
+        va="bottom",
+        fontsize=7,
+    )
+
+
+def _names(ax: Axes, names: list[str]) -> None:
+    ax.set_yticks(np.arange(len(names)), names)
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(False, axis="y")
+
+
+def _panel(width: float, height: float) -> tuple[Figure, Axes]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained", dpi=PIXELS)
+    return figure, figure.subplots()

@@ -1,0 +1,208 @@
+"""The report of one fit: what was learned, how well it predicts, and beside which baselines."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from messirl import plot
+from messirl.report.fit import figures, tables
+from messirl.report.fit.diagnosis import diagnosis_parts
+from messirl.report.fit.record import FitRecord, Score
+from messirl.report.kit.images import render, save, write_bytes
+from messirl.report.kit.markup import Html, join, row, table, tag
+from messirl.report.kit.names import named, one_line, short
+from messirl.report.kit.numbers import score
+from messirl.report.kit.page import contents, document, figure, section
+from messirl.report.kit.versions import versions
+
+__all__ = ["FitRecord", "Score", "write_fit_report"]
+
+
+def write_fit_report(record: FitRecord, out: Path) -> Path:
+    """Draw the figures into out/figures and write out/report.html; returns its path."""
+    _check(record)
+    folder = out / "figures"
+    parts = {
+        "scores": ("Scores", _scores(record, folder)),
+        "weights": ("Reward by feature", _weights(record, folder)),
+        "maps": ("Reward and visits on the map", _maps(record, folder)),
+        "policy": ("Policy", _policy(record, folder)),
+        "unlabelled": ("Unlabelled trajectories", _unlabelled(record, folder)),
+        "convergence": ("Convergence", _convergence(record, folder)),
+        "settings": ("Settings", _settings(record)),
+        "rerun": ("How to run it again", _rerun(record)),
+    }
+    shown = {anchor: (title, content) for anchor, (title, content) in parts.items() if content}
+    head = tag(
+        "header",
+        tag("h1", named(record.title, 80)),
+        tag("p", lead(record), class_="lead"),
+        *(tag("p", tag("b", "Warning. "), one_line(words), class_="warning") for words in _warnings(record)),
+        contents({anchor: title for anchor, (title, _) in shown.items()}),
+    )
+    body = join([head, *(section(anchor, title, *content) for anchor, (title, content) in shown.items())])
+    page = out / "report.html"
+    write_bytes(page, document(f"{short(record.title, 80)}: {record.method}", body).encode(errors="replace"))
+    return page
+
+
+def lead(record: FitRecord) -> str:
+    """What was fitted, and how that went, in two sentences."""
+    model, mdp = record.model, record.model.mdp_
+    kinds = [f"{n:,} {one_line(kind)}" for kind, n in record.counts.items() if kind in ("expert", "unlabelled")]
+    data = f" to {' and '.join(kinds)} trajectories" if kinds else ""
+    of = "steps" if mdp.state_action else "states"
+    first = (
+        f"{record.method} was fitted{data}, in a problem of {_many(mdp.n_states, 'state')}, "
+        f"{_many(mdp.n_actions, 'action')} and {_many(mdp.n_features, 'feature')} of {of}."
+    )
+    end = "converged" if model.converged_ else "stopped before it converged,"
+    second = f"It {end} after {_many(model.n_iter_, 'iteration')}"
+    method, *baselines = record.scores or [Score("", "", None, None)]
+    if method.held_out is not None and np.isfinite(method.held_out):
+        tests = f"the {record.counts['test']:,} " if "test" in record.counts else ""
+        second += f", and gives {tests}held-out trajectories {score(method.held_out, 3)} nats a step"
+        known = [b for b in baselines if b.held_out is not None and np.isfinite(b.held_out)]
+        if known:
+            value, best = max((float(b.held_out or 0.0), short(b.name)) for b in known)
+            second += f"; the best baseline, {best}, gives {score(value, 3)}"
+    return f"{first} {second}."
+
+
+def _check(record: FitRecord) -> None:
+    if not hasattr(record.model, "theta_"):
+        raise ValueError("the model of the record is not fitted: call fit before writing a report")
+    n = record.model.mdp_.n_states
+    if record.xy is not None and np.shape(record.xy) != (n, 2):
+        raise ValueError(f"xy has shape {np.shape(record.xy)}: give one pair of coordinates for each of the {n} states")
+
+
+def _warnings(record: FitRecord) -> list[str]:
+    """Those of the record, and that the fit did not converge where none of them says so."""
+    said = any("converge" in words for words in record.warnings)
+    own = [] if record.model.converged_ or said else [f"The fit did not converge: {record.model.termination_}."]
+    return [*record.warnings, *own]
+
+
+def _scores(record: FitRecord, folder: Path) -> list[Html]:
+    out: list[Html] = []
+    if record.scores:
+        image = render("scores", partial(figures.scores_figure, record.scores))
+        if image is not None:
+            save(image, folder)
+            caption = (
+                f"Scores. {short(record.scores[0].name)} (blue) and the baselines: the mean log-probability of what "
+                "was done next, pooled over all steps."
+            )
+            if all(score.held_out is None for score in record.scores):
+                caption += (
+                    " These are the trajectories that the methods were fitted to: it says how closely each follows "
+                    "them, not which is better. Hold some out for that, or let messirl select do it."
+                )
+            if figures.far_below(record.scores):
+                caption += " Who is far below the others is named at the left edge; −∞ rules out what was seen."
+            out.append(figure(image, caption, half=True))
+        out.append(tables.scores_table(record.scores))
+    if record.fit_statistics:
+        out += [tag("h3", "Statistics of the fit"), tables.statistics_table(record.fit_statistics)]
+    return out
+
+
+def _weights(record: FitRecord, folder: Path) -> list[Html]:
+    image = render("weights", partial(figures.weights_figure, record))
+    assert image is not None  # there is always a feature
+    save(image, folder)
+    d = record.model.theta_.size
+    caption = ["Weights. Orange adds to the reward, purple takes from it."]
+    if d > figures.MOST_FEATURES:
+        caption.append(f"The {figures.MOST_FEATURES} largest of {d:,} are drawn.")
+    if np.isfinite(record.half_widths()).any():
+        caption.append("Lines are 95 % intervals, ±1.96 standard errors, robust ones where they are known.")
+    if record.at_bound:
+        caption.append(f"{record.at_bound:,} of {d:,} lie on the bound ±{record.model.theta_max:g}.")
+    return [figure(image, " ".join(caption), half=True), tables.estimates_table(record)]
+
+
+def _maps(record: FitRecord, folder: Path) -> list[Html]:
+    image = render("maps", partial(figures.maps_figure, record))
+    if image is None:
+        return []
+    save(image, folder)
+    caption = ["Maps. The reward of every state, and how often the fitted policy is expected to visit it."]
+    mdp, visits = record.model.mdp_, record.model.visitation_
+    if mdp.state_action:
+        caption.append("The reward of a state is the mean over its actions.")
+    unmet, undefined = int((visits == 0).sum()), int((~np.isfinite(record.model.reward_)).sum())
+    if figures.widely_spread(visits):
+        caption.append("Visits have a logarithmic scale.")
+    if unmet:
+        caption.append(f"Never met, and grey: {unmet:,} of {mdp.n_states:,} states.")
+    if undefined or not np.isfinite(visits).all():
+        caption.append("States without a finite number are grey.")
+    return [figure(image, " ".join([*caption, *_map_notes(record)]))]
+
+
+def _map_notes(record: FitRecord) -> list[str]:
+    missing = record.model.mdp_.n_states - record.placed.size
+    out = [f"Without coordinates, and left out: {_many(missing, 'state')}."] if missing else []
+    lines = not plot.on_grid(np.asarray(record.xy)[record.placed])
+    if lines and record.model.mdp_.transitions.nnz > figures.MOST_MOVES:
+        out.append("There are too many moves to draw.")
+    return out
+
+
+def _policy(record: FitRecord, folder: Path) -> list[Html]:
+    out: list[Html] = []
+    which = ""
+    if record.towards is not None:
+        which = f" towards {short(record.state(record.towards))}"
+    elif record.model.mdp_.horizon is not None:
+        which = " at the first step"
+    image = render("policy", partial(figures.policy_figure, record))
+    if image is not None:
+        save(image, folder)
+        caption = [
+            f"Policy{which}. Arrows point where the policy goes on average; the more its moves agree, the longer they "
+            "are. Colours are the reward."
+        ]
+        if record.towards is not None or 0 < record.model.mdp_.terminal.sum() <= figures.ARROWS:
+            caption.append("Squares are ends.")
+        if record.placed.size > figures.ARROWS**2:
+            caption.append("There is one arrow for each part of the map, out of the state there that is visited most.")
+        out.append(figure(image, " ".join(caption), half=True))
+    out.append(tag("p", f"The states visited most, and what the policy does there{which}:"))
+    return [*out, tables.policy_table(record)]
+
+
+def _unlabelled(record: FitRecord, folder: Path) -> list[Html]:
+    return [] if record.diagnosis is None else diagnosis_parts(record.diagnosis, folder)
+
+
+def _convergence(record: FitRecord, folder: Path) -> list[Html]:
+    image = render("convergence", partial(figures.history_figure, record))
+    assert image is not None
+    save(image, folder)
+    model = record.model
+    caption = (
+        f"Convergence. The objective ends at {score(model.objective_)} after {_many(model.n_iter_, 'iteration')}: "
+        f"{model.termination_}."
+    )
+    return [figure(image, caption, half=True)]
+
+
+def _settings(record: FitRecord) -> list[Html]:
+    return [
+        tables.words_table(record.settings) if record.settings else Html(""),
+        table([], [row("page written with", versions())], "environment"),
+    ]
+
+
+def _rerun(record: FitRecord) -> list[Html]:
+    return [tag("pre", tag("code", record.command))] if record.command else []
+
+
+def _many(n: int, what: str) -> str:
+    return f"{n:,} {what}{'s' if n != 1 else ''}"

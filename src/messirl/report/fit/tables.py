@@ -1,0 +1,131 @@
+"""Tables of one fit: scores, estimates, what the policy does where it is most, settings."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from messirl.report.fit.record import FitRecord, Score
+from messirl.report.kit.markup import Html, join, row, table, tag
+from messirl.report.kit.names import named, one_line
+from messirl.report.kit.numbers import number, plain, ranked, score, significant
+
+MOST_ROWS = 200  # of a table
+MOST_STATES = 15
+CHOICES = 3  # actions shown for a state, the likeliest first
+
+
+def scores_table(scores: list[Score]) -> Html:
+    """Every number of the dot plot, and how far each baseline is from the method."""
+    held_out = any(s.held_out is not None for s in scores)
+    notes = any(s.note for s in scores)
+    heads = ["", "fitted on", "expert", *(["held out", "difference"] if held_out else []), *(["note"] if notes else [])]
+    rows = []
+    for s in scores:
+        cells: list[Html | str] = [named(s.fit_on, 60) if s.fit_on else "–", _nats(s.expert)]
+        if held_out:
+            cells += [_nats(s.held_out), "" if s is scores[0] else _difference(s, scores[0])]
+        if notes:
+            cells.append(tag("span", one_line(s.note) if s.note else "", class_="note"))
+        name = named(s.name)
+        rows.append(row(tag("b", name) if s is scores[0] else name, *cells))
+    return table([row(*heads, head=True)], rows, "fit")
+
+
+def estimates_table(record: FitRecord) -> Html:
+    """θ by size; with standard errors, t and p where they were estimated."""
+    if record.estimates is None:
+        shown = record.by_size[:MOST_ROWS]
+        rows = [row(named(record.feature(int(j))), significant(float(record.model.theta_[j]))) for j in shown]
+        return join([table([row("feature", "weight θ", head=True)], rows, "fit"), _left_out(record.by_size.size)])
+    columns = {
+        "estimate": "estimate",
+        "std_error": "std. error",
+        "robust_std_error": "robust std. error",
+        "t": "t",
+        "p": "p",
+    }
+    known = [key for key in columns if any(_given(r.get(key)) for r in record.estimates)]
+    by_size = sorted(record.estimates, key=lambda r: -abs(_sortable(r.get("estimate"))))
+    rows = [
+        row(named(str(r.get("name", ""))), *(_p(r.get(k)) if k == "p" else significant(r.get(k)) for k in known))
+        for r in by_size[:MOST_ROWS]
+    ]
+    head = row("feature", *(columns[k] for k in known), head=True)
+    return join([table([head], rows, "fit"), _left_out(len(by_size))])
+
+
+def policy_table(record: FitRecord) -> Html:
+    """The states met most, and the likeliest actions there."""
+    policy, model = record.policy, record.model
+    if policy is None:
+        return tag("p", "With a horizon of one state there is nothing to choose.")
+    visits = np.nan_to_num(model.visitation_)
+    choosing = np.where(policy.sum(axis=1) > 0, visits, -1.0)
+    order = ranked(choosing)[:MOST_STATES]
+    rows = []
+    for s in (int(s) for s in order if choosing[s] > 0):
+        likely = ranked(policy[s])[:CHOICES]
+        cells = [_choice(record, s, int(a), float(policy[s, a])) if policy[s, a] > 0 else "" for a in likely]
+        rows.append(row(named(record.state(s), 32), significant(float(visits[s]), 3), *cells))
+    if not rows:
+        return tag("p", "No state is met in which there is a choice.")
+    ranks = ("likeliest action", "second", "third")[: min(CHOICES, policy.shape[1])]
+    return table([row("state", "expected visits", *ranks, head=True)], rows, "fit policy")
+
+
+def statistics_table(statistics: dict[str, float]) -> Html:
+    """Whatever was measured, in the order given."""
+    return table([], [row(named(name), _measured(value)) for name, value in statistics.items()], "fit")
+
+
+def words_table(words: dict[str, str]) -> Html:
+    """Settings; what is not text yet is written as Python writes it."""
+    return table([], [row(named(name), named(str(value), 120)) for name, value in words.items()], "settings")
+
+
+def _choice(record: FitRecord, s: int, a: int, probability: float) -> Html:
+    """`0.62 left`, and where that leads if it leads to one state."""
+    mdp = record.model.mdp_
+    r = s * mdp.n_actions + a
+    to = mdp.transitions.indices[mdp.transitions.indptr[r] : mdp.transitions.indptr[r + 1]]
+    likely = number(probability, 2) if probability >= 0.005 else "< 0.01"
+    parts = [tag("b", likely), " ", named(record.action(a), 24)]
+    if to.size == 1:
+        parts += [" → ", named(record.state(int(to[0])), 24)]
+    return join(parts)
+
+
+def _left_out(n: int) -> Html:
+    return tag("p", f"The {MOST_ROWS} largest of {n:,} are shown.") if n > MOST_ROWS else Html("")
+
+
+def _measured(value: float | None) -> str:
+    return plain(value) if value is not None and math.isfinite(value) else significant(value)
+
+
+def _nats(value: float | None) -> str:
+    return "–" if value is None else score(value)
+
+
+def _difference(one: Score, method: Score) -> str:
+    if one.held_out is None or method.held_out is None:
+        return "–"
+    gap = one.held_out - method.held_out
+    return score(gap, signed=True) if math.isfinite(gap) else "–"
+
+
+def _p(value: Any) -> str:
+    if value is None or not math.isfinite(value):
+        return significant(value)
+    return "< 0.001" if value < 0.001 else number(value, 3)
+
+
+def _given(value: Any) -> bool:
+    return value is not None and not math.isnan(value)
+
+
+def _sortable(value: Any) -> float:
+    return float(value) if _given(value) else 0.0

@@ -1,0 +1,1 @@
+"""What all pages share: style, markup, images, numbers as text, progress."""

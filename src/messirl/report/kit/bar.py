@@ -1,0 +1,85 @@
+"""The bar that progress is on a terminal: one line, its times labelled, full when the work is done."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import Progress as Lines
+from rich.progress import ProgressColumn, Task
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from messirl.report.kit.progress import Progress
+
+WIDEST, NARROWEST = 40, 6  # signs of the bar
+
+
+class Bar:
+    """Redrawn ten times a second, so that the clock runs while the work does not report."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+        self.ended: bool | None = None  # True: finished; False: stopped
+        self.console = Console(stderr=True, highlight=False)
+        self._lines = Lines(_Line(self), console=self.console, redirect_stdout=False)
+
+    def start(self) -> None:
+        self._lines.start()
+        self._lines.add_task(self.progress.title, total=None)
+
+    def end(self, *, finished: bool) -> None:
+        self.ended = finished
+        self._lines.refresh()
+        self._lines.stop()
+
+    def line(self) -> Text:
+        """Title, bar and words; a narrow terminal has fewer of them."""
+        title, words, width = self.progress.title, self._words(), self.console.width - 1
+        room = width - len(title) - 4
+        text = next((some for some in words if len(some) + NARROWEST <= room), words[-1])
+        size = min(room - len(text), WIDEST)
+        if size < NARROWEST:
+            return Text(f"{title}  {text}", no_wrap=True, overflow="ellipsis")
+        full = round(size * self._share())
+        plain = (self.console.encoding or "").lower() not in ("utf-8", "utf8")
+        done, rest = ("#", "-") if plain else ("━", "━")
+        style = "bar.finished" if self.ended else "bar.complete"
+        parts: Any = (f"{title}  ", (done * full, style), (rest * (size - full), "bar.back"), f"  {text}")
+        return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
+
+    def _share(self) -> float:
+        return 1.0 if self.ended else self.progress.done / max(self.progress.total, 1)
+
+    def _words(self) -> list[str]:
+        """From long to short."""
+        progress = self.progress
+        if self.ended:
+            last = progress.ending() if progress.first is not None else "done"
+            return [f"100 %  {last}", last]
+        count = f"{progress.done}/{progress.total}  " if progress.first is not None else ""
+        so_far = clock(time.monotonic() - progress.began)
+        if self.ended is False:
+            return [f"{count}stopped after {so_far}", f"{count}stopped"]
+        left = progress.left()
+        if left is None:
+            return [f"{count}{so_far} elapsed"]
+        most = "at most " if progress.at_most else ""
+        return [f"{count}{so_far} elapsed, {most}{clock(left)} left", f"{count}{most}{clock(left)} left"]
+
+
+class _Line(ProgressColumn):
+    """rich asks for it whenever it draws."""
+
+    def __init__(self, bar: Bar) -> None:
+        super().__init__()
+        self.bar = bar
+
+    def render(self, task: Task) -> Text:
+        return self.bar.line()
+
+
+def clock(seconds: float) -> str:
+    whole = round(seconds)
+    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"

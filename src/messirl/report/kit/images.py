@@ -1,0 +1,67 @@
+"""Figures to bytes: SVG and PNG, the same bytes for the same figure, and written whole or not at all."""
+
+from __future__ import annotations
+
+import base64
+import io
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from messirl._files import beside
+from messirl.report.kit.style import RC
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PNG_DPI = 220
+
+
+@dataclass(frozen=True)
+class Image:
+    """One drawn figure."""
+
+    name: str
+    svg: bytes
+    png: bytes
+
+    @property
+    def uri(self) -> str:
+        """The SVG as an address that needs no file and no network."""
+        return "data:image/svg+xml;base64," + base64.b64encode(self.svg).decode()
+
+
+def render(name: str, make: Callable[[], Figure | None]) -> Image | None:
+    """Draw a figure in our style, whatever the user's own; None where there is nothing to draw."""
+    import matplotlib.style
+
+    with matplotlib.style.context(["default", RC]), warnings.catch_warnings():
+        # A letter that the font lacks becomes a box; the page beside the figure has the name itself.
+        warnings.filterwarnings("ignore", message=r"Glyph \d+ .*missing from")
+        figure = make()
+        if figure is None:
+            return None
+        engine = figure.get_layout_engine()
+        if engine is not None:
+            engine.execute(figure)
+            figure.set_layout_engine("none")  # laid out once, for both formats
+        svg, png = io.BytesIO(), io.BytesIO()
+        # No date and no program in the files: the same results give the same bytes.
+        figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        figure.savefig(png, format="png", dpi=PNG_DPI, metadata={"Software": None})
+    return Image(name, svg.getvalue(), png.getvalue())
+
+
+def save(image: Image, folder: Path) -> None:
+    """Both formats into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_bytes(folder / f"{image.name}.svg", image.svg)
+    write_bytes(folder / f"{image.name}.png", image.png)
+
+
+def write_bytes(target: Path, data: bytes) -> None:
+    """Beside its place, then renamed into it: a full disk leaves the old file."""
+    with beside(target) as part:
+        part.write_bytes(data)

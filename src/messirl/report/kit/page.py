@@ -1,0 +1,131 @@
+"""One page in one file: everything it shows is inside it, and it asks the network for nothing."""
+
+from __future__ import annotations
+
+from messirl.report.kit.images import Image
+from messirl.report.kit.markup import Html, join, tag
+
+CSS = """
+:root { --ink: #1b1b1b; --soft: #5b5b5b; --line: #d9d9d9; --pale: #f6f6f4; }
+* { box-sizing: border-box; }
+html { -webkit-text-size-adjust: 100%; }
+body { margin: 0 auto; padding: 2.5rem 1.5rem 5rem; max-width: 1200px; background: #fff; color: var(--ink);
+  font: 17px/1.55 Charter, "Bitstream Charter", "Sitka Text", Cambria, Georgia, serif; }
+h1, h2, h3, th, td, nav, figcaption, .note, .verdict, .number, dt { font-family: system-ui, -apple-system, "Segoe UI",
+  Roboto, "Helvetica Neue", Arial, sans-serif; }
+h1 { font-size: 2.1rem; line-height: 1.2; margin: 0 0 .6rem; letter-spacing: -.01em; }
+h2 { font-size: 1.45rem; margin: 3.2rem 0 .8rem; padding-top: .5rem; border-top: 2px solid var(--ink); }
+h3 { font-size: 1.08rem; margin: 2rem 0 .6rem; }
+h3 small { color: var(--soft); font-weight: normal; margin-left: .3rem; }
+p, dl, ul { max-width: 46rem; }
+p.lead { font-size: 1.15rem; }
+p.warning { border-left: 4px solid #b35900; padding: .2rem 0 .2rem .9rem; }
+header p.warning { background: #fdf1e3; padding: .5rem .9rem; -webkit-print-color-adjust: exact;
+  print-color-adjust: exact; }
+nav { margin: 1.4rem 0; font-size: .9rem; }
+nav a { color: #005a8c; margin-right: 1.1rem; white-space: nowrap; }
+.wide { overflow-x: auto; margin: .8rem 0 1.4rem; }
+table { border-collapse: collapse; font-size: .86rem; line-height: 1.4; }
+th, td { padding: .45rem .7rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); }
+thead th { border-bottom: 1.5px solid var(--ink); font-weight: 500; vertical-align: bottom; }
+tbody th { font-weight: 500; }
+table.counts td, table.counts th + th, table.results td { text-align: right; font-variant-numeric: tabular-nums; }
+table.counts, table.results { white-space: nowrap; }
+table.counts th.part { padding-top: 1.3rem; border-bottom: 1.5px solid var(--ink); }
+table.counts th[colspan] + th { border-left: 1.5rem solid #fff; }
+table.counts thead th[colspan] { text-align: center; font-weight: 600; }
+table.counts thead td { border: 0; }
+table.results thead th + th { text-align: right; }
+table.results th, table.results td { padding-left: .5rem; padding-right: .5rem; }
+table.fit { font-variant-numeric: tabular-nums; }
+table.fit th, table.fit td { padding-top: .3rem; padding-bottom: .3rem; }
+table.claims { width: 100%; min-width: 46rem; }
+table.claims thead th { white-space: nowrap; font-size: .82rem; }
+table.claims td, table.claims thead th { padding-left: .3rem; padding-right: .3rem; }
+table.claims tbody th { width: 27%; min-width: 10.5rem; }
+table.claims .text, table.claims .note, table.claims .number { display: block; }
+.note { color: var(--soft); font-size: .78rem; line-height: 1.35; margin-top: .15rem; font-weight: normal; }
+.number { white-space: nowrap; font-variant-numeric: tabular-nums; font-size: .77rem; color: #333; }
+.verdict { display: inline-block; white-space: nowrap; padding: .05rem .35rem; border-radius: .25rem; font-size: .76rem;
+  font-weight: 600; border: 1px solid; margin-bottom: .15rem; -webkit-print-color-adjust: exact;
+  print-color-adjust: exact; }
+.holds { color: #00543c; background: #dff3ec; border-color: #7cc4aa; }
+.fails { color: #8a3000; background: #fde9dd; border-color: #e5a27a; }
+.undecided { color: #484848; background: #f0f0f0; border-color: #c2c2c2; }
+td.none { color: var(--soft); }
+table.differences tbody th { max-width: 34rem; }
+figure { margin: 1.6rem 0 2.4rem; }
+figure .wide { margin: 0; }
+figure img { display: block; width: 100%; min-width: 640px; height: auto; }
+figure.half img { max-width: 620px; min-width: 320px; }
+figcaption { font-size: .88rem; line-height: 1.45; color: #333; max-width: 60rem; margin-top: .6rem; }
+figcaption .files { color: var(--soft); }
+dt { font-weight: 600; font-size: .92rem; margin-top: .7rem; }
+dd { margin: 0 0 0 1.1rem; }
+pre { background: var(--pale); border: 1px solid var(--line); padding: .8rem 1rem; overflow-x: auto;
+  font-size: .86rem; }
+code { font-size: .92em; }
+@media (max-width: 720px) {
+  body { padding: 1.2rem 1rem 3rem; font-size: 16px; }
+  h1 { font-size: 1.6rem; }
+  table.claims { min-width: 0; }
+  table.claims, table.claims tbody, table.claims tr, table.claims th, table.claims td { display: block; width: auto; }
+  table.claims tbody th { width: auto; min-width: 0; }
+  table.claims thead { display: none; }
+  table.claims tbody tr { border-bottom: 2px solid var(--line); padding: .5rem 0; }
+  table.claims tbody th, table.claims td { border: 0; padding: .25rem 0; }
+  table.claims td::before { content: attr(data-label) ": "; color: var(--soft); font-size: .8rem; }
+  table.claims td.none { display: none; }
+  table.claims td .number { display: inline; margin-left: .3rem; }
+}
+@media print {
+  @page { size: A4 landscape; margin: 12mm; }
+  body { padding: 0; max-width: none; font-size: 10pt; }
+  nav { display: none; }
+  h2, h3 { break-after: avoid; }
+  figure, tr, li { break-inside: avoid; }
+  .wide { overflow: visible; }
+  table { font-size: 7.5pt; }
+  table.claims { min-width: 0; }
+  table.claims tbody th { min-width: 38mm; }
+  table.claims thead th { font-size: 7.5pt; }
+  th, td { padding: .25rem .35rem; }
+  .number, .note, .verdict { font-size: 6.8pt; }
+  figure img { min-width: 0; }
+}
+"""
+
+
+def document(title: str, body: Html) -> str:
+    """The whole file."""
+    head = join(
+        [
+            Html('<meta charset="utf-8">'),
+            Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+            tag("title", title),
+            Html(f"<style>{CSS}</style>"),
+        ],
+        "\n",
+    )
+    return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'
+
+
+def section(anchor: str, title: str, *content: Html) -> Html:
+    """A part of the page that the list at its top leads to."""
+    return join(["\n", tag("section", tag("h2", title), "\n", join(content, "\n"), id=anchor)])
+
+
+def contents(sections: dict[str, str]) -> Html:
+    """Links to the sections."""
+    return tag("nav", join([tag("a", title, href=f"#{anchor}") for anchor, title in sections.items()], " "))
+
+
+def figure(image: Image, caption: str, *, half: bool = False) -> Html:
+    """A picture with what to look at, and where its files are."""
+    files = f" Files: figures/{image.name}.svg, .png"
+    return tag(
+        "figure",
+        tag("div", tag("img", src=image.uri, alt=caption.split(". ")[0]), class_="wide"),
+        tag("figcaption", caption, tag("span", files, class_="files")),
+        class_="half" if half else None,
+    )

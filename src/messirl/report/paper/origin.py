@@ -1,0 +1,110 @@
+"""Where results come from: settings, versions, seeds, and the command that makes them again."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from messirl.experiments.settings import CHOICES, QUICK, SETTINGS
+from messirl.experiments.trials import FIGURES
+from messirl.report.kit.markup import Html, row, table, tag
+from messirl.report.kit.numbers import plain
+from messirl.report.kit.style import domain_name, in_order
+from messirl.report.kit.versions import versions
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What the rows of a table say of themselves."""
+
+    domains: list[str]
+    figures: list[str]
+    runs: int
+    first_seed: int
+    last_seed: int
+    versions: list[str]
+    commits: list[str]
+    hashes: dict[str, list[str]]  # configuration of each domain
+
+    @property
+    def quick(self) -> bool:
+        """Made with the points of a first look."""
+        return any(name in QUICK and h == [QUICK[name].config_hash] for name, h in self.hashes.items())
+
+    @property
+    def stale(self) -> list[str]:
+        """Domains whose settings are not the ones of this installation."""
+        known = {name: {SETTINGS[name].config_hash} for name in SETTINGS}
+        for name in QUICK:
+            known[name].add(QUICK[name].config_hash)
+        return [name for name, h in self.hashes.items() if not set(h) <= known.get(name, set())]
+
+
+def origin(results: pa.Table) -> Origin:
+    """Read it off the table."""
+
+    def values(name: str, among: pa.Table = results) -> list[str]:
+        return sorted(str(v) for v in pc.unique(among[name]).to_pylist())
+
+    domains = in_order(values("domain"))
+    seeds = pc.min_max(results["seed"]).as_py()
+    return Origin(
+        domains=domains,
+        figures=[f for f in FIGURES if f in values("figure")],
+        runs=len(values("run")),
+        first_seed=seeds["min"],
+        last_seed=seeds["max"],
+        versions=values("version"),
+        commits=values("commit"),
+        hashes={d: values("config_hash", results.filter(pc.equal(results["domain"], d))) for d in domains},
+    )
+
+
+def command(made: Origin) -> str:
+    """The command line that makes the same table."""
+    settings = QUICK if made.quick else SETTINGS
+    parts = ["messirl", "reproduce", *(["--quick"] if made.quick else [])]
+    if set(made.domains) != set(settings):
+        parts += [word for domain in made.domains for word in ("--domain", domain)]
+    every = {f for name in made.domains if name in settings for f in settings[name].figures}
+    if set(made.figures) != every:
+        parts += [word for figure in made.figures for word in ("--figure", figure)]
+    parts += ["--runs", str(made.runs), "--seed", str(made.first_seed)]
+    return shlex.join(parts)
+
+
+def settings_table(made: Origin) -> Html:
+    """The numbers of every domain's experiment."""
+    head = row("domain", "λ0", "step size", "θ_max", "iterations T", "u", "ν", "the domain’s own", "hash", head=True)
+    rows = []
+    for name in made.domains:
+        found = ", ".join(made.hashes[name])
+        if name not in SETTINGS:
+            rows.append(row(domain_name(name), *["–"] * 7, tag("code", found)))
+            continue
+        s = SETTINGS[name]
+        own = ", ".join(
+            f"{key.replace('_', ' ')} {plain(value) if isinstance(value, int | float) else value}"
+            for key, value in s.arguments.items()
+        )
+        numbers = (s.lambda0, s.step_size, s.theta_max, s.iterations, s.u, s.nu)
+        rows.append(row(domain_name(name), *(plain(v) for v in numbers), own, tag("code", found)))
+    return table([head], rows, "settings")
+
+
+def choices() -> Html:
+    """Where the paper is silent: what was chosen, and why."""
+    return tag("dl", *(part for what, why in CHOICES.items() for part in (tag("dt", what), tag("dd", why))))
+
+
+def environment(made: Origin) -> Html:
+    """Versions: of what made the results, and of what wrote the page."""
+    rows = [
+        row("results made by", f"messirl {', '.join(made.versions)}, commit {', '.join(made.commits)}"),
+        row("runs and seeds", f"{made.runs} runs, seeds {made.first_seed} to {made.last_seed}"),
+        row("page written with", versions()),
+    ]
+    return table([], rows, "environment")
