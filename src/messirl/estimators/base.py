@@ -18,12 +18,12 @@ from messirl.estimators.policies import GoalPolicies
 from messirl.estimators.standing import Standing, held_by_box, held_by_penalty, numbers_of, some_features
 from messirl.objective import Objective, check_start
 from messirl.optimise import EDGE, NEAR, ROUNDING, UNSETTLED, Result, lbfgs, paper
-from messirl.planning import log_likelihood, sample, soft_policy
+from messirl.planning import Solution, log_likelihood, sample
+from messirl.planning.arguments import check_entropy, check_goal
 from messirl.planning.feasible import feasible_theta
 from messirl.planning.identify import unidentified
 from messirl.planning.likelihood import reward_log_likelihood
-from messirl.planning.paths import Trips
-from messirl.planning.policies import check_entropy, check_goal, policy_where_met
+from messirl.planning.models import where_met
 from messirl.planning.sampling import random_source
 from messirl.problem.counts import check_trajectories, feature_counts
 from messirl.problem.mdp import MDP
@@ -126,11 +126,11 @@ class IRLEstimator(BaseEstimator):
                 raise ValueError(f"theta_init must be {mdp.n_features} finite numbers, one a feature")
             if np.abs(theta).max() > self._bound:
                 raise ValueError(f"theta_init goes up to {np.abs(theta).max():g}, beyond theta_max={self._bound:g}")
-            if mdp.horizon is None and mdp.discount == 1.0 and not np.isfinite(objective(theta).value):
+            if mdp.must_end and not np.isfinite(objective(theta).value):
                 raise ValueError(self._no_value_at(theta, mdp, objective))
             return theta
         theta = np.zeros(mdp.n_features)
-        if mdp.horizon is not None or mdp.discount < 1.0 or np.isfinite(objective(theta).value):
+        if not mdp.must_end or np.isfinite(objective(theta).value):
             return theta
         found = feasible_theta(mdp, self._bound, objective.planner.live())
         if found is None or not np.isfinite(objective(found).value):
@@ -197,14 +197,9 @@ class IRLEstimator(BaseEstimator):
         self.termination_ = result.reason
         self.gradient_norm_ = result.gradient_norm
         self.quadratic_ = objective.quadratic
-        start = objective.planner.start
-        if isinstance(start, Trips):
-            self.start_ = np.asarray(start.starts.sum(axis=0)).ravel()
-            self.goals_: Ints | None = np.array(start.goals)
-        else:
-            self.start_ = start
-            self.goals_ = None
-        self._set_policy()
+        self.start_: Floats = objective.planner.start
+        self.goals_: Ints | None = objective.planner.goals
+        self._set_policy(result.point.solution)
         unidentified = self._unidentified(mdp, expert)
         self.standing_ = self._standing(objective, result, unidentified)
         if not result.converged:
@@ -265,16 +260,15 @@ class IRLEstimator(BaseEstimator):
             f"{said}. Hardly anything in the data holds them: add a penalty, or trajectories that say more about them"
         )
 
-    def _set_policy(self) -> None:
+    def _set_policy(self, solution: Solution | None = None) -> None:
+        """The policy, and the values that it comes from; `solution` is that of the reward, if it is known already."""
+        self._values: Floats | None = None
         if self.goals_ is not None:
             self.policy_: Any = GoalPolicies(self.mdp_, self.reward_, self.goals_, self.start_)
-        else:
-            self.policy_ = np.ascontiguousarray(self._policy())
-
-    def _policy(self) -> Floats:
-        if self.entropy != "causal":
-            return soft_policy(self.mdp_, self.reward_, self.entropy)
-        return policy_where_met(self.mdp_, self.reward_, self.start_)
+            return
+        if solution is None:
+            solution = where_met(self.mdp_, self.reward_, self.start_, entropy=self.entropy)
+        self.policy_, self._values = np.ascontiguousarray(solution.table), solution.values
 
     def _unidentified(self, mdp: MDP, expert: Trajectories) -> Floats:
         """A basis (k, d) of the directions of θ that nothing identifies; found once for an MDP and its starts."""
@@ -303,7 +297,7 @@ class IRLEstimator(BaseEstimator):
         if self.entropy == "noncausal":
             logs = log_likelihood(self.mdp_, self.policy_, trajectories)
         else:
-            logs = reward_log_likelihood(self.mdp_, self.reward_, trajectories, self.start_)
+            logs = reward_log_likelihood(self.mdp_, self.reward_, trajectories, self.start_, self._values)
         return float(logs.sum() / steps)
 
     def predict_proba(self, states: npt.ArrayLike, step: int | None = None, goal: int | None = None) -> Floats:
