@@ -83,14 +83,10 @@ def check_allowed(mdp: MDP, policy: Floats, ends: Flags) -> None:
 
 def start_of(mdp: MDP, start: Any = None) -> Floats:
     """The start distribution given, or the MDP's own."""
-    if start is not None:
-        return mdp.start if start is mdp.start and mdp.start is not None else _given_start(mdp, start)
-    if mdp.start is None:
+    if mdp.start is not None and (start is None or start is mdp.start):
+        return mdp.start
+    if start is None:
         raise ValueError("this needs a start distribution and the MDP has none: use mdp.replace(start=...)")
-    return mdp.start
-
-
-def _given_start(mdp: MDP, start: npt.ArrayLike) -> Floats:
     array = np.asarray(start, dtype=np.float64)
     if array.shape != (mdp.n_states,) or not np.isfinite(array).all() or (array < 0).any() or not array.any():
         raise ValueError(f"start must be {mdp.n_states} weights, finite and not negative, and not all zero")

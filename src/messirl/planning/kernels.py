@@ -244,8 +244,7 @@ def forward(shared, off, idx, prob, n_actions, policies, moving, source, gamma, 
     any state loses or gains in a step because its policy does not sum to one (to zero where `moving` is 0), or a large
     number where one is negative.
     """
-    once, n_states = source.shape[0] == 1, source.shape[1]
-    now = source[0].copy()
+    once, n_states, now = source.shape[0] == 1, source.shape[1], source[0].copy()
     then = np.zeros(n_states)
     mass = np.empty((n_actions, B))
     flow = np.empty(B)
@@ -425,8 +424,7 @@ def noncausal_forward(indptr, indices, log_prob, n_actions, reward, source, gamm
 
     P(s', a | s, t) = exp(γ^t r(s,a)) p(s'|s,a) Z_{t+1}(s') / Z_t(s)
     """
-    once, n_states = source.shape[0] == 1, reward.shape[0]
-    now = source[0].copy()
+    once, n_states, now = source.shape[0] == 1, reward.shape[0], source[0].copy()
     total += now
     weight = 1.0
     for t in range(log_z.shape[0] - 1):

@@ -8,7 +8,6 @@ Of a policy given as numbers, or of the soft policy of a reward: then log π = Q
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,13 +30,13 @@ def log_likelihood(mdp: MDP, policy: npt.ArrayLike | Mapping[int, Floats], traje
             if trajectories.goals is None
             else "the trajectories have goals: give a mapping from goal to policy"
         )
-
-    def logarithm(goal: int | None) -> Floats:
+    goals, out = trajectories.goals, np.empty(len(trajectories))
+    for goal in [None] if goals is None else np.unique(goals).tolist():
+        which = slice(None) if goal is None else np.flatnonzero(goals == goal)
         table = np.asarray(policy if goal is None else policy[goal], dtype=np.float64)  # type: ignore[index]
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(table))
-
-    return _by_goal(mdp, trajectories, logarithm)
+            out[which] = _sum_of_steps(mdp, np.log(table), trajectories[which])
+    return out
 
 
 def reward_log_likelihood(
@@ -77,17 +76,6 @@ def _log_policy(mdp: MDP, reward: Floats, values: Floats, goal: int | None) -> F
     taken = mdp.allowed & ~ends_of(mdp, goal)[:, None] & np.isfinite(q)
     with np.errstate(invalid="ignore"):
         return np.where(taken, q - here[..., None], -np.inf).reshape(mdp.policy_shape)
-
-
-def _by_goal(mdp: MDP, trajectories: Trajectories, log_policy: Any) -> Floats:
-    """Σ_t of every trajectory, with the log-policy of its goal (None: of no goal)."""
-    if trajectories.goals is None:
-        return _sum_of_steps(mdp, log_policy(None), trajectories)
-    out = np.empty(len(trajectories))
-    for goal in np.unique(trajectories.goals):
-        which = np.flatnonzero(trajectories.goals == goal)
-        out[which] = _sum_of_steps(mdp, log_policy(int(goal)), trajectories[which])
-    return out
 
 
 def _sum_of_steps(mdp: MDP, log_policy: Floats, trajectories: Trajectories) -> Floats:

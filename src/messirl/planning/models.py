@@ -30,12 +30,7 @@ Model = FiniteModel | StationaryModel  # and what derives from them
 
 
 def model_for(
-    mdp: MDP,
-    entropy: str = "causal",
-    *,
-    goal: int | None = None,
-    within: Flags | None = None,
-    tilted: bool = True,
+    mdp: MDP, entropy: str = "causal", *, goal: int | None = None, within: Flags | None = None, tilted: bool = True
 ) -> Model:
     """The model of a problem, towards one goal or towards wherever the problem ends.
 

@@ -60,18 +60,12 @@ class StationaryModel:
     def solve(self, reward: Floats) -> Solution:
         """Soft values and the policy."""
         mdp, layout, structure = self.mdp, layout_of(self.mdp), self.structure
-        terms = terms_of(layout, reward, structure.live)
-        still = _still(layout, structure)
-        ends = layout.pad(np.where(structure.ends, terms.end, 0.0))
-
+        terms, still, values = self._known(reward)
         policy, ahead, chain = np.empty((mdp.n_actions, layout.padded)), np.empty(layout.padded), Chain(mdp)
-        values = np.zeros(layout.padded)
         if self._values is not None:
-            values = layout.pad(np.where(structure.alive, self._values, 0.0))
-        values[still] = ends[still]
-        if self._values is None and mdp.discount == 1.0:
-            values += _uniform_gain(chain, terms, structure, values, entropy=True)
-
+            values = np.where(still, values, layout.pad(self._values))
+        elif mdp.discount == 1.0:
+            values += _uniform_gain(chain, terms, structure.live, values, entropy=True)
         before = np.inf
         for _ in range(MAX_NEWTON):
             soft_sweep(*layout.dynamics, terms.state, terms.action, mdp.discount, values, ahead, policy)
@@ -79,7 +73,7 @@ class StationaryModel:
             gap = np.where(still, 0.0, ahead - values)
             residual, size = float(np.abs(gap).max()), 1.0 + float(np.abs(values).max())
             if not np.isfinite(residual) or size > LARGEST:
-                raise NoFiniteValue(NO_VALUE if mdp.discount == 1.0 else OVERFLOW)
+                raise self._no_value
             chain.follow(policy)
             rounding = 8.0 * EPS * size
             if residual <= rounding or (residual <= 1e3 * rounding and residual >= 0.5 * before):
@@ -89,25 +83,23 @@ class StationaryModel:
             wanted = residual * min(1e-2, residual / size)
             values += chain.solve(gap, tolerance=max(rounding / 2, wanted))
         else:
-            raise NoFiniteValue(NO_VALUE if mdp.discount == 1.0 else OVERFLOW)
+            raise self._no_value
         if mdp.discount == 1.0:
             duration = chain.solve((~still).astype(np.float64), tolerance=0.0)
             if not (residual + EPS * size) * float(np.abs(duration).max()) <= TRUSTED * size:
-                raise NoFiniteValue(NO_VALUE)
-        solution = StationarySolution(self, np.where(structure.alive, values[: mdp.n_states], -np.inf), policy, chain)
+                raise self._no_value
+        solution = StationarySolution(self, values, policy, chain)
         self._values = solution.values
         return solution
 
     def hard(self, reward: Floats) -> Solution:
         """Hard-max values and the one-hot policy: policy iteration, or with γ = 1 sweeps from below."""
-        mdp, layout, structure = self.mdp, layout_of(self.mdp), self.structure
-        terms = terms_of(layout, reward, structure.live)
-        still = _still(layout, structure)
-        values, ahead = layout.pad(np.where(structure.ends, terms.end, 0.0)), np.empty(layout.padded)
-        choice, chain = np.empty(layout.padded, dtype=np.int64), Chain(mdp)
+        mdp, layout = self.mdp, layout_of(self.mdp)
+        terms, still, values = self._known(reward)
+        ahead, choice, chain = np.empty(layout.padded), np.empty(layout.padded, dtype=np.int64), Chain(mdp)
         undiscounted = mdp.discount == 1.0
         if undiscounted:
-            values += _uniform_gain(chain, terms, structure, values, entropy=False)
+            values += _uniform_gain(chain, terms, self.live, values, entropy=False)
         before = np.inf
         for _ in range(MAX_SWEEPS if undiscounted else MAX_NEWTON):
             hard_sweep(*layout.dynamics, terms.state, terms.action, mdp.discount, values, ahead, choice)
@@ -116,7 +108,6 @@ class StationaryModel:
             if not np.isfinite(residual) or size > LARGEST:
                 break
             if residual <= 8.0 * EPS * size or (residual <= 1e4 * EPS * size and residual >= before):
-                values = np.where(structure.alive, values[: mdp.n_states], -np.inf)
                 policy = _one_hot(layout, choice, still)
                 return StationarySolution(self, values, policy, chain.follow(policy))
             before = residual
@@ -124,7 +115,18 @@ class StationaryModel:
                 values += gap
             else:
                 values += chain.follow(_one_hot(layout, choice, still)).solve(gap, tolerance=4.0 * EPS * size)
-        raise NoFiniteValue(NO_VALUE if undiscounted else OVERFLOW)
+        raise self._no_value
+
+    def _known(self, reward: Floats) -> tuple[Terms, Flags, Floats]:
+        """The reward's terms, the states whose value is known (those that only fill a block too), and these values."""
+        layout, structure = layout_of(self.mdp), self.structure
+        terms = terms_of(layout, reward, structure.live)
+        still = layout.pad(structure.alive & ~structure.ends) == 0.0
+        return terms, still, layout.pad(np.where(structure.ends, terms.end, 0.0))
+
+    @property
+    def _no_value(self) -> NoFiniteValue:
+        return NoFiniteValue(NO_VALUE if self.mdp.discount == 1.0 else OVERFLOW)
 
     def follow(self, policy: Floats, start: Floats, *, steps: bool) -> Visits:
         """Expected visits of a stored policy that is given from outside; zero where it cannot get to."""
@@ -161,9 +163,7 @@ class StationaryModel:
     def _part(self, chain: Chain, source: Floats, sign: float) -> Floats:
         """The visits from a source that is nowhere negative, begun at those found for it the last time."""
         known, guess = self._visits.get(sign, (None, None))
-        if known is None or not np.array_equal(known, source):
-            guess = None
-        found = chain.visits(source, guess)
+        found = chain.visits(source, guess if known is not None and np.array_equal(known, source) else None)
         self._visits[sign] = (source, found)
         return found
 
@@ -172,7 +172,7 @@ class StationarySolution(Solution):
     """Values (S,) and the stored policy (A, S padded)."""
 
     def __init__(self, model: StationaryModel, values: Floats, policy: Floats, chain: Chain) -> None:
-        super().__init__(model.mdp, values, policy)
+        super().__init__(model.mdp, np.where(model.structure.alive, values[: model.mdp.n_states], -np.inf), policy)
         self.model, self.chain = model, chain
         self.fresh = model.within is None and model._values is None
 
@@ -185,14 +185,8 @@ def _with_steps(mdp: MDP, policy: Floats, states: Floats, *, steps: bool) -> Vis
     return Visits(states, (policy[:, : mdp.n_states] * states).T if steps else None)
 
 
-def _still(layout: Layout, structure: Structure) -> Flags:
-    """The states whose value is known from the beginning, and those that only fill the last block, (S padded,)."""
-    return np.asarray(layout.pad(structure.alive & ~structure.ends) == 0.0)
-
-
-def _uniform_gain(chain: Chain, terms: Terms, structure: Structure, ends: Floats, *, entropy: bool) -> Floats:
+def _uniform_gain(chain: Chain, terms: Terms, live: Flags, ends: Floats, *, entropy: bool) -> Floats:
     """What the policy that takes every live action alike gains before it ends, on top of `ends`: a value from below."""
-    live = structure.live
     policy = chain.layout.action_major(live / np.maximum(live.sum(axis=1, keepdims=True), 1))
     chain.follow(policy)
     taken = policy > 0
