@@ -5,12 +5,12 @@ from __future__ import annotations
 import doctest
 import importlib
 import inspect
-import re
 from pathlib import Path
 
 import pytest
 
 import messirl
+from messirl._docstrings import entries, inherit_documentation, names, sections
 
 HOUSE = Path(messirl.__file__).parent
 SECTIONS = ("Parameters", "Attributes", "References", "Examples")
@@ -21,24 +21,9 @@ CLASSES = {
 every_class = pytest.mark.parametrize("name", CLASSES)
 
 
-def sections(text: str) -> dict[str, list[str]]:
-    """The lines of each section of a docstring, by its title."""
-    found: dict[str, list[str]] = {"": []}
-    title = ""
-    lines = inspect.cleandoc(text).splitlines()
-    for line, below in zip(lines, [*lines[1:], ""], strict=True):
-        if below and set(below) == {"-"} and len(below) == len(line):
-            title = line
-            found[title] = []
-        elif not (line and set(line) == {"-"}):
-            found[title].append(line)
-    return found
-
-
-def named(lines: list[str]) -> set[str]:
-    """What a section lists: the names before the colon of lines that are not indented."""
-    heads = [re.split(r"\s:\s", line)[0] for line in lines if line and not line.startswith(" ")]
-    return {name.strip() for head in heads for name in head.split(",")}
+def listed(name: str, title: str) -> set[str]:
+    """What a section of a class's docstring lists."""
+    return {word for head in entries(sections(public(name).__doc__)[title]) for word in names(head)}
 
 
 def public(name: str) -> type:
@@ -52,8 +37,7 @@ def test_a_class_has_all_sections_in_order(name):
 
 @every_class
 def test_every_parameter_is_explained_and_no_other(name):
-    cls = public(name)
-    assert named(sections(cls.__doc__)["Parameters"]) == set(inspect.signature(cls).parameters)
+    assert listed(name, "Parameters") == set(inspect.signature(public(name)).parameters)
 
 
 @every_class
@@ -61,9 +45,53 @@ def test_an_example_is_there(name):
     assert any(line.startswith(">>>") for line in sections(public(name).__doc__)["Examples"])
 
 
-def test_sections_and_names_are_found_where_they_are():
-    text = "What it is.\n\n    Parameters\n    ----------\n    a, b : int\n        Two.\n    c\n    "
-    assert named(sections(text)["Parameters"]) == {"a", "b", "c"}
+class Above:
+    """What is above.
+
+    Parameters
+    ----------
+    a, b : int
+        Two.
+    c : float
+        One more.
+
+    Attributes
+    ----------
+    found_ : int
+    lost_ : int
+    """
+
+    def __init__(self, a, b, c):
+        pass
+
+
+class Below(Above):
+    """What is below.
+
+    Parameters
+    ----------
+    d : int
+
+    Attributes
+    ----------
+    lost_ : float
+
+    Examples
+    --------
+    None.
+    """
+
+    def __init__(self, d, a, b):
+        pass
+
+
+def test_a_class_inherits_what_it_does_not_say_itself():
+    inherit_documentation(Below)
+    found = sections(Below.__doc__)
+    assert list(found) == ["", "Parameters", "Attributes", "Examples"]
+    assert list(entries(found["Parameters"])) == ["d : int", "a, b : int"]
+    assert found["Parameters"] == ["d : int", "a, b : int", "    Two."]
+    assert list(entries(found["Attributes"])) == ["lost_ : float", "found_ : int"]
 
 
 MODULES = [path for path in sorted(HOUSE.rglob("*.py")) if ">>> " in path.read_text(encoding="utf-8")]
