@@ -27,16 +27,61 @@ LARGEST_VALUE = 1e100  # of a feature; its square, summed over many steps, must 
 
 
 class MDP:
-    """A finite MDP: sparse dynamics, features, and how a trajectory starts and ends.
+    """A finite Markov decision process: sparse dynamics, features, and how a trajectory starts and ends.
 
-    transitions : array (S, A, S), or scipy.sparse (S·A, S) with row s·A + a.  An all-zero row is an action that is
-        not allowed there; rows of terminal states are ignored.
-    features : (S, d) or (S, A, d) dense, or scipy.sparse (S, d) or (S·A, d)
-    start : (S,) distribution of the first state, or None: the expert's own first states, at fit
-    discount : γ in (0, 1]
-    horizon : number of states H of a trajectory, or None: endless (γ < 1) or until an end is reached
-    terminal : bool (S,); entering such a state ends the episode
-    allowed : bool (S, A)
+    It is checked when it is made and never changes afterwards; `replace` makes another one.
+
+    Parameters
+    ----------
+    transitions : array (S, A, S), or scipy.sparse (S·A, S) with row s·A + a
+        The probability of each next state. An all-zero row is an action that is not allowed there; rows of terminal
+        states are ignored.
+    features : array (S, d) or (S, A, d), or scipy.sparse (S, d) or (S·A, d)
+        Features of states, or of states and actions.
+    start : array (S,), optional
+        Distribution of the first state. None: at fit, the expert's own first states.
+    discount : float
+        γ, above 0 and at most 1.
+    horizon : int, optional
+        Number of states of a trajectory. None: endless (γ < 1), or until an end is reached.
+    terminal : array of bool (S,), optional
+        Entering such a state ends the episode; its features count once.
+    allowed : array of bool (S, A), optional
+        Which actions may be taken. None: those whose row of `transitions` is not zero.
+    state_names, action_names, feature_names : sequences of str, optional
+        What messages, files and pages call them. None: their numbers.
+
+    Attributes
+    ----------
+    transitions : scipy.sparse.csr_array (S·A, S)
+    features : array or scipy.sparse.csr_array
+    start, discount, horizon, terminal, allowed, state_names, action_names, feature_names
+        As given; `terminal` and `allowed` are always arrays.
+    n_states, n_actions, n_features : int
+        S, A and d.
+    state_action : bool
+        Whether features are those of states and actions.
+    deterministic : bool
+        Whether every action leads to one state.
+
+    References
+    ----------
+    Audiffren, Valko, Lazaric, Ghavamzadeh: Maximum Entropy Semi-Supervised Inverse Reinforcement Learning, IJCAI 2015,
+    section 2.
+
+    Examples
+    --------
+    Two states; the first action stays, the second goes to the other state, where it is nicer.
+
+    >>> import numpy as np
+    >>> from messirl import MDP, soft_policy
+    >>> stay, leave = np.eye(2), np.eye(2)[::-1]
+    >>> mdp = MDP(np.stack([stay, leave], axis=1), features=[[0.0], [1.0]], discount=0.9)
+    >>> mdp
+    MDP(2 states, 2 actions, 1 state features, discount 0.9, no horizon, 0 terminal)
+    >>> soft_policy(mdp, mdp.reward([2.0])).round(2)
+    array([[0.14, 0.86],
+           [0.86, 0.14]])
     """
 
     transitions: sp.csr_array
