@@ -55,7 +55,9 @@ def test_a_method_without_a_reward_is_fitted_asked_and_saved_as_others_are(kind,
     model.save(tmp_path / "model.npz")
     again = messirl.load(tmp_path / "model.npz")
     assert type(again) is UniformPolicy
-    at = {"finite": {"step": 0}, "goals": {"goal": int(expert.goals[0]) if expert.goals is not None else None}}
-    arguments = at.get(kind, {})
+    arguments = {
+        "step": None if mdp.horizon is None else 0,
+        "goal": None if expert.goals is None else int(expert.goals[0]),
+    }
     assert_array_equal(again.predict_proba([0, 1], **arguments), model.predict_proba([0, 1], **arguments))
     assert again.score(expert) == model.score(expert)

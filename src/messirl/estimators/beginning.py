@@ -16,7 +16,7 @@ from messirl.problem.units import feature_spread
 
 
 def first_theta(mdp: MDP, objective: Objective, bound: float, given: Any = None, seed: Any = None) -> Floats:
-    """θ to begin at, (d,): `given`, an array or "random"; else zeros, or where those have no finite values one that has."""
+    """θ to begin at, (d,): `given`, an array or "random"; else zeros, or a θ of finite values where they have none."""
     if isinstance(given, str):
         if given != "random":
             raise ValueError(f"theta_init={given!r}: give an array, 'random' or None for zeros")
