@@ -36,6 +36,7 @@ class Axis:
 
     @property
     def every_iteration(self) -> bool:
+        """Whether the figure follows trainings step by step."""
         return self.figure in ("iterations", "em")
 
 
