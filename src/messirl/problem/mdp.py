@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from numbers import Integral, Real
 from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from messirl._checks import is_number, is_whole
 from messirl._types import Flags, Floats
 
 Array = npt.NDArray[Any]
@@ -383,7 +383,7 @@ def _check_sizes(features: Any, names: tuple[str, ...] | None) -> None:
 
 
 def _checked_discount(discount: float) -> float:
-    if isinstance(discount, bool) or not isinstance(discount, Real):
+    if not is_number(discount):
         raise TypeError(f"discount must be a number in (0, 1], not {discount!r}")
     if not 0.0 < float(discount) <= 1.0:
         raise ValueError(f"discount is {discount}, but must lie in (0, 1]")
@@ -393,7 +393,7 @@ def _checked_discount(discount: float) -> float:
 def _checked_horizon(horizon: int | None) -> int | None:
     if horizon is None:
         return None
-    if isinstance(horizon, bool) or not isinstance(horizon, Integral):
+    if not is_whole(horizon):
         raise TypeError(f"horizon must be a whole number of states or None, not {horizon!r}")
     if horizon < 1:
         raise ValueError(f"horizon is {horizon}: a trajectory has at least one state")

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 import numpy.typing as npt
 
+from messirl._checks import is_whole
 from messirl._types import Flags, Ints
 
 
@@ -139,7 +140,7 @@ class Trajectories:
     @overload
     def __getitem__(self, index: slice | npt.ArrayLike) -> Trajectories: ...
     def __getitem__(self, index: Any) -> Trajectory | Trajectories:
-        if isinstance(index, int | np.integer) and not isinstance(index, bool):
+        if is_whole(index):
             return self._one(int(index))
         return self._some(index)
 
