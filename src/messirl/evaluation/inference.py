@@ -48,10 +48,12 @@ class EstimationTable:
 
     @property
     def t(self) -> Floats:
+        """Estimate over standard error, by the Hessian."""
         return self.estimate / self.std_error
 
     @property
     def robust_t(self) -> Floats:
+        """Estimate over standard error, by the sandwich."""
         return self.estimate / self.robust_std_error
 
     @property
@@ -61,6 +63,7 @@ class EstimationTable:
 
     @property
     def aic(self) -> float:
+        """Akaike's criterion."""
         return 2.0 * self.n_parameters - 2.0 * self.log_likelihood
 
     @property
