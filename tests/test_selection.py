@@ -16,7 +16,8 @@ from worlds import drawn, maze, random_mdp, to_rounding
 
 import messirl
 from messirl import MESSI, MaxEntIRL, Trajectories, plot
-from messirl.evaluation.comparison import baseline, uniform_policy
+from messirl.estimators.methods import baseline
+from messirl.estimators.uniform import uniform_policy
 from messirl.objective import Objective
 from messirl.planning import sample
 from messirl.selection import (
@@ -634,7 +635,7 @@ def test_stability_towards_goals_is_that_of_the_ways_there():
 
 
 def walks(mdp, n, seed, start):
-    return sample(mdp, uniform_policy(mdp, Trajectories([0], [0, 1])), n, 30, random_state=shifted(seed), start=start)
+    return sample(mdp, uniform_policy(mdp, None), n, 30, random_state=shifted(seed), start=start)
 
 
 def test_the_experts_own_kind_looks_more_like_them_than_random_walks():

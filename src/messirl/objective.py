@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from messirl._types import Floats
-from messirl.planning import NoFiniteValue, Planner, Solution, Visits, model_for
+from messirl.planning import NoFiniteValue, Planner, Visits, model_for
 from messirl.planning.curvature import curvature, differences
 from messirl.planning.likelihood import move_probability
 from messirl.planning.models import where_met
@@ -33,7 +33,6 @@ class Evaluation:
     gradient: Floats
     expected_counts: Floats
     visits: Visits | None
-    solution: Solution | None = None  # where all states were looked at: solving again would give the same
 
     @property
     def visitation(self) -> Floats:
@@ -112,8 +111,7 @@ class Objective:
             pull = self.quadratic @ t
             value -= 0.5 * float(t @ pull)
             gradient = gradient - pull
-        whole = expected.solution if expected.solution is not None and expected.solution.fresh else None
-        return Evaluation(value, gradient, counts, expected.visits, whole)
+        return Evaluation(value, gradient, counts, expected.visits)
 
     def hessian(self, theta: npt.ArrayLike) -> Floats:
         """∇²J(θ), (d, d): exact for causal models without goals, else central differences of the exact gradient."""

@@ -29,8 +29,8 @@ def add(made: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from messirl.estimators import load
+    from messirl.estimators.uniform import uniform_score
     from messirl.evaluation import next_state_accuracy
-    from messirl.evaluation.comparison import uniform_score
     from messirl.io.folder.reader import read_problem
     from messirl.problem.filters import matching
 

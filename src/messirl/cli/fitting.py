@@ -17,22 +17,12 @@ from messirl.cli.reading import Data, read_data
 from messirl.cli.results import begin
 from messirl.cli.watching import watched
 from messirl.estimators import MESSI
+from messirl.estimators.methods import BASELINES, METHODS, method_of
 from messirl.evaluation import estimation_table, next_state_accuracy
-from messirl.evaluation.comparison import Comparison, below_chance, compare, uniform_score
+from messirl.evaluation.comparison import below_chance, compare
 from messirl.io.folder.labels import save_model
 from messirl.report.fit.page import write_fit_report
 from messirl.report.fit.record import FitRecord, Score
-
-METHODS = {"MESSI": "MESSI", "MaxEntIRL": "MaxEnt-IRL", "EMMaxEnt": "EM-MaxEnt"}
-LABELS = {
-    "MaxEnt": "MaxEnt-IRL",
-    "Ridge": "L2",
-    "RidgeStd": "L2, standardised",
-    "Complete": "complete graph",
-    "Pooling": "pooling",
-    "uniform": "uniform policy",
-}
-FITTED_TO = {"Complete": "expert + unlabelled", "Pooling": "all as experts", "uniform": "-"}
 
 
 def fit(arguments: argparse.Namespace) -> int:
@@ -89,10 +79,10 @@ def fit(arguments: argparse.Namespace) -> int:
 
 
 def _score(model: Any, data: Data) -> dict[str, Any]:
-    method = type(model).__name__
+    method = method_of(model)
     return {
-        "name": METHODS[method],
-        "fit_on": "expert" if method == "MaxEntIRL" else "expert + unlabelled",
+        "name": method.label,
+        "fit_on": method.fitted_to,
         "expert": model.score(data.expert),
         "held_out": None if data.test is None else model.score(data.test),
         "note": "" if model.converged_ else f"did not converge: {model.termination_}",
@@ -104,29 +94,26 @@ def _baselines(arguments: argparse.Namespace, mdp: Any, data: Data, model: Any) 
     shared = {k: v for k, v in model.get_params(deep=False).items() if k in MESSI().get_params(deep=False)}
     shared |= {"similarity": make_similarity(arguments), "lambda0": arguments.lambda0}
     shared["theta_max"] = arguments.theta_max or THETA_MAX
-    plain = type(model).__name__ == "MaxEntIRL" and not model.ridge
-    if plain and data.unlabelled is None:  # nothing to compare with but chance
-        test = None if data.test is None else uniform_score(mdp, data.test)
-        rows = [Comparison("uniform", uniform_score(mdp, data.expert), test, converged=True)]
-    else:
+    plain = method_of(model).inference and model.quadratic_ is None  # it is itself one of the baselines
+    if not (plain and data.unlabelled is None):  # else there is nothing to compare with but chance
         say("messirl: fitting the baselines")
-        rows = compare(MESSI(**shared), mdp, data.expert, data.unlabelled, data.test)
+    others = [method for method in BASELINES if not (plain and method == method_of(model))]
+    rows = compare(MESSI(**shared), mdp, data.expert, data.unlabelled, data.test, others)
     return [
         {
-            "name": LABELS[row.name],
-            "fit_on": FITTED_TO.get(row.name, "expert"),
+            "name": METHODS[row.name].label,
+            "fit_on": METHODS[row.name].fitted_to,
             "expert": row.expert,
             "held_out": row.held_out,
             "note": "" if row.converged else "did not converge",
         }
         for row in rows
-        if not (plain and row.name == "MaxEnt")
     ]
 
 
 def _table(model: Any, data: Data) -> Any:
     """Standard errors where they mean what they say: of an unpenalised fit to several trajectories."""
-    if len(data.expert) < 2 or model.quadratic_ is not None or type(model).__name__ != "MaxEntIRL":
+    if len(data.expert) < 2 or model.quadratic_ is not None or not method_of(model).inference:
         return None
     return estimation_table(model, data.expert)
 

@@ -19,6 +19,7 @@ from messirl._defaults import (
 )
 from messirl._words import did_you_mean
 from messirl.cli.common import Parser, count, not_negative, number, positive
+from messirl.estimators.methods import OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def add_model(made: Parser) -> None:
     group = made.add_argument_group("method")
     group.add_argument(
         "--method",
-        choices=("messi", "maxent", "em"),
+        choices=tuple(OPTIONS),
         help="messi (default with unlabelled trajectories), maxent (default without), em",
     )
     group.add_argument("--lambda0", type=not_negative, default=LAMBDA0, help=f"strength of the penalty ({LAMBDA0:g})")
@@ -76,29 +77,30 @@ def add_model(made: Parser) -> None:
 
 def make_model(arguments: argparse.Namespace, unlabelled: bool) -> Any:
     """The estimator that the options describe."""
-    from messirl.estimators import MESSI, EMMaxEnt, MaxEntIRL
-
-    method = arguments.method or ("messi" if unlabelled else "maxent")
-    solver = arguments.solver or (EM_SOLVER if method == "em" else SOLVER)
-    _refuse_what_acts_on_nothing(arguments, {"method": method, "solver": solver, "similarity": arguments.similarity})
-    common: dict[str, Any] = {
+    method = OPTIONS[arguments.method or ("messi" if unlabelled else "maxent")]
+    settings: dict[str, Any] = {
+        "similarity": make_similarity(arguments),
+        "lambda0": arguments.lambda0,
+        "ridge": arguments.ridge,
+        "standardise": arguments.standardise,
+        "steps_per_round": arguments.eta,
         "theta_max": arguments.theta_max,
         "entropy": arguments.entropy,
-        "solver": solver,
         "step_size": arguments.step_size,
         "max_iter": arguments.max_iter,
         "tol": arguments.tol,
         "random_state": arguments.seed,
-    }
-    if method == "maxent":
-        return MaxEntIRL(ridge=arguments.ridge, standardise=arguments.standardise, **common)
-    if not unlabelled:
-        raise ValueError(f"--method {method} needs unlabelled trajectories: say which with --unlabelled")
-    if method == "em":
-        return EMMaxEnt(steps_per_round=arguments.eta, **common)
-    if arguments.theta_max is None:
+    } | ({} if arguments.solver is None else {"solver": arguments.solver})
+    model = method.build(settings)
+    solver = model.get_params(deep=False).get("solver", "")
+    _refuse_what_acts_on_nothing(
+        arguments, {"method": method.option or "", "solver": solver, "similarity": arguments.similarity}
+    )
+    if method.unlabelled and not unlabelled:
+        raise ValueError(f"--method {method.option} needs unlabelled trajectories: say which with --unlabelled")
+    if method.penalised and arguments.theta_max is None:
         raise ValueError("--theta-max none is for maxent: MESSI's strength is lambda0 / theta_max")
-    return MESSI(make_similarity(arguments), lambda0=arguments.lambda0, **common)
+    return model
 
 
 def _refuse_what_acts_on_nothing(arguments: argparse.Namespace, chosen: dict[str, str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +22,13 @@ from messirl.cli.results import begin
 from messirl.cli.watching import watched
 from messirl.dynamics import FittedMESSI
 from messirl.dynamics.features import RadialGrid, Squares
-from messirl.io.checks import as_whole
-from messirl.io.recordings.files import recordings_from_numpy, recordings_from_table
-from messirl.io.recordings.recording import Recording
-from messirl.io.tables import load_table
-from messirl.problem.errors import InputError
-
-OF_STEPS = ("step", "action", "reward", "terminated")
+from messirl.io.sources import read_recordings
 
 
 def fit_recordings(arguments: argparse.Namespace) -> int:
     """FittedMESSI on a file of recordings; writes fit.json, and the policy at every state that was left."""
     method = _method(arguments)
-    recordings, facts = _recordings(str(arguments.folder))
+    recordings, facts = read_recordings(str(arguments.folder))
     rows = divide(facts, arguments)
     parts: dict[str, Any] = {k: None if at is None else [recordings[i] for i in at] for k, at in rows.items()}
     learnt = parts["expert"] + (parts["unlabelled"] or [])
@@ -113,77 +106,6 @@ def _method(arguments: argparse.Namespace) -> str:
         if wrong:
             raise ValueError(f"{what} does not go with --dynamics fitted: leave it out")
     return method
-
-
-def _recordings(source: str) -> tuple[list[Recording], dict[str, Any]]:
-    """Recordings and what filters see of them: id, steps, terminated, return, and further columns of a table."""
-    kind, colon, name = source.partition(":")
-    suffix = Path(source).suffix.lower()
-    extra: dict[str, Any] = {}
-    if kind == "minari" and colon:
-        from messirl.io.interop.minari import episodes_from_minari
-
-        found = episodes_from_minari(name)
-    elif suffix in (".hdf5", ".h5"):
-        from messirl.io.interop.hdf5 import episodes_from_hdf5
-
-        found = episodes_from_hdf5(source)
-    elif suffix == ".npz":
-        found = recordings_from_numpy(source)
-    elif suffix in (".csv", ".parquet"):
-        found = recordings_from_table(source)
-        extra = _columns(source, found)
-    else:
-        raise InputError(
-            source, "is no file of recordings", "give .npz, .parquet, .csv or .hdf5, or minari:ID; see docs/dynamics.md"
-        )
-    if not found:
-        raise InputError(source, "holds no recording", "give at least one")
-    width = found[0].observations.shape[1] if found[0].observations.ndim == 2 else 1
-    found = [_checked(source, one, width) for one in found]
-    facts: dict[str, Any] = {
-        "trajectory_id": np.array([i if one.id is None else one.id for i, one in enumerate(found)]),
-        "steps": np.array([len(one) for one in found]),
-        "terminated": np.array([one.terminated for one in found]),
-        **extra,
-    }
-    rewards = [one.rewards for one in found if one.rewards is not None]
-    if len(rewards) == len(found):
-        facts["return"] = np.array([float(some.sum()) for some in rewards])
-    return found, facts
-
-
-def _columns(source: str, found: list[Recording]) -> dict[str, Any]:
-    """Further columns of a table, one value per trajectory."""
-    table = load_table(source)
-    ids = as_whole(table.column("trajectory_id")).array().tolist()
-    first = {name: row for row, name in reversed(list(enumerate(ids)))}
-    start = np.array([first[name] for name in ids])
-    out = {}
-    for name in table.names:
-        if name in ("trajectory_id", *OF_STEPS) or name.startswith(("o_", "a_")):
-            continue
-        values = table.column(name).array()
-        wrong = np.flatnonzero([a != b and not (a != a and b != b) for a, b in zip(values, values[start], strict=True)])
-        if wrong.size:
-            what = f"{name} changes within a trajectory"
-            raise table.error(what, "give one value for all of its rows", int(wrong[0]))
-        out[name] = values[[first[one.id] for one in found]]
-    return out
-
-
-def _checked(source: str, one: Recording, width: int) -> Recording:
-    """The recording with points (T + 1, k) and whole numbers for actions (T,)."""
-    where = f"{source}, recording {one.id}"
-    actions = one.actions[:, 0] if one.actions.ndim == 2 and one.actions.shape[1] == 1 else one.actions
-    if actions.ndim != 1 or actions.dtype.kind not in "iu":
-        raise InputError(
-            where, f"its actions are {actions.dtype} of shape {actions.shape}", "number them 0, 1, …, one a step"
-        )
-    points = one.observations if one.observations.ndim == 2 else one.observations[:, None]
-    if points.shape[1] != width:
-        raise InputError(where, f"its observations have {points.shape[1]} numbers, others {width}", "give as many")
-    return replace(one, observations=points, actions=actions)
 
 
 def _write_policy(model: FittedMESSI, points: Any, target: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from messirl._types import Floats, Ints
-from messirl.estimators.base import IRLEstimator
+from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.planning import Planner, Visits
 from messirl.planning.chain import choices
 from messirl.planning.likelihood import log_policies
@@ -17,7 +17,7 @@ from messirl.problem.trajectories import Trajectories
 TIE = 1e-9  # probabilities closer than this are equal: they carry the rounding of values of any size
 
 
-def expected_flows(model: IRLEstimator, trips: Trajectories) -> Visits:
+def expected_flows(model: MaximumEntropy, trips: Trajectories) -> Visits:
     """How often trips from these starts (to these goals) are expected in each state, (S,), and on each move, (S, A).
 
     Sums over the trips: the flows on a road network, discounted if γ < 1.
@@ -33,7 +33,7 @@ def expected_flows(model: IRLEstimator, trips: Trajectories) -> Visits:
     return planner(model.reward_, steps=True).visits
 
 
-def next_state_accuracy(model: IRLEstimator, trajectories: Trajectories) -> float:
+def next_state_accuracy(model: MaximumEntropy, trajectories: Trajectories) -> float:
     """The share of steps that enter the state the model holds most likely; of k equally likely ones, 1/k of a hit."""
     model._fitted()
     mdp = model.mdp_
@@ -55,7 +55,7 @@ def next_state_accuracy(model: IRLEstimator, trajectories: Trajectories) -> floa
     return hits / steps
 
 
-def _policies(model: IRLEstimator, trajectories: Trajectories) -> Iterator[tuple[Ints, Floats]]:
+def _policies(model: MaximumEntropy, trajectories: Trajectories) -> Iterator[tuple[Ints, Floats]]:
     if model.entropy == "noncausal":
         yield np.arange(len(trajectories)), model.policy_
         return

@@ -238,17 +238,15 @@ def reached(off, idx, weights, start):
 
 @jit
 def forward(shared, off, idx, prob, n_actions, policies, moving, source, gamma, total, by_action):
-    """ρ_t = m_t + γ P_πᵀ ρ_{t−1} under one policy per step, Σ_t ρ_t added into `total` (and into `by_action` if asked).
+    """ρ_t = m_t + γ P_πᵀ ρ_{t−1} under one policy per step: Σ_t ρ_t is added to `total`, and to `by_action` if asked for.
 
-    The source m may be negative; it is (H, S), or (1, S) where all begins at the first step. Returns the most mass that
-    any state loses or gains in a step because its policy does not sum to one (to zero where `moving` is 0), or a large
-    number where one is negative.
+    The source m, of any sign, is (H, S), or (1, S) where all begin at once. Returns the most mass that a state loses or
+    gains because its policy does not sum to one (to zero where `moving` is 0), or a large number where one is negative.
     """
     once, n_states, now = source.shape[0] == 1, source.shape[1], source[0].copy()
     then = np.zeros(n_states)
     mass = np.empty((n_actions, B))
-    flow = np.empty(B)
-    lost = np.empty(B)
+    flow, lost = np.empty(B), np.empty(B)
     worst = 0.0
     weight = 1.0
     total += now
@@ -287,10 +285,12 @@ def forward(shared, off, idx, prob, n_actions, policies, moving, source, gamma, 
                     for slot in range(first + a * per_action, first + (a + 1) * per_action):
                         for i in range(B):
                             then[idx[slot, i]] += mass[a, i] * prob[slot, i]
-        weight = gamma * weight if once else 1.0
+        weight *= gamma if once else 1.0
+        if not once:
+            then = gamma * then + source[t + 1]
         for s in range(n_states):
-            now[s] = then[s] if once else gamma * then[s] + source[t + 1, s]
-            total[s] += weight * now[s]
+            total[s] += weight * then[s]
+            now[s] = then[s]
             then[s] = 0.0
     return worst
 
@@ -442,10 +442,11 @@ def noncausal_forward(indptr, indices, log_prob, n_actions, reward, source, gamm
                 for j in range(indptr[row], indptr[row + 1]):
                     lift = scale * reward[s, a] + log_prob[j] + ahead[indices[j]] - log_z[t, s]
                     then[indices[j]] += now[s] * math.exp(lift)
-        weight = gamma * weight if once else 1.0
-        for s in range(n_states):
-            now[s] = then[s] if once else gamma * then[s] + source[t + 1, s]
-            total[s] += weight * now[s]
+        weight *= gamma if once else 1.0
+        if not once:
+            then = gamma * then + source[t + 1]
+        total += weight * then
+        now = then
 
 
 @jit

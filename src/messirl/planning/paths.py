@@ -38,15 +38,14 @@ class PathModel(StationaryModel):
 
     def solve(self, reward: Floats) -> Solution:
         """Soft values and the policy, by one factorisation."""
-        return PathSolution(self.mdp, reward, self.structure, fresh=self.within is None)
+        return PathSolution(self.mdp, reward, self.structure)
 
 
 class PathSolution(Solution):
     """Values, policy and visits, all from one factorised system."""
 
-    def __init__(self, mdp: MDP, reward: Floats, structure: Structure, *, fresh: bool) -> None:
-        self.ends, self.fresh = structure.ends, fresh
-        every = moves_of(mdp)
+    def __init__(self, mdp: MDP, reward: Floats, structure: Structure) -> None:
+        self.ends, every = structure.ends, moves_of(mdp)
         self.arcs = every.where(structure.live[every.source, every.action])
         gains = self.arcs.rewards(reward)
         end = np.where(structure.ends, reward if reward.ndim == 1 else 0.0, -np.inf)

@@ -54,13 +54,7 @@ class Expectation:
 
 
 class Solution:
-    """Values (S,), or (H, S) with a horizon, and the policy, as the kernels store it, of a model at one reward.
-
-    fresh : whether all states were looked at and nothing was begun from an earlier solution: solving again would give
-        the same to the last bit
-    """
-
-    fresh = True
+    """Values (S,), or (H, S) with a horizon, and the policy, as the kernels store it, of a model at one reward."""
 
     def __init__(self, mdp: MDP, values: Floats, policy: Floats | None = None) -> None:
         self.mdp, self.values, self._policy = mdp, values, policy

@@ -174,7 +174,6 @@ class StationarySolution(Solution):
     def __init__(self, model: StationaryModel, values: Floats, policy: Floats, chain: Chain) -> None:
         super().__init__(model.mdp, np.where(model.structure.alive, values[: model.mdp.n_states], -np.inf), policy)
         self.model, self.chain = model, chain
-        self.fresh = model.within is None and model._values is None
 
     def visits(self, source: Floats, *, steps: bool = True) -> Visits:
         """Expected visits from a source (S,)."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from messirl._defaults import CV, MAX_ITER, THETA_MAX
 from messirl._types import Flags, Floats
-from messirl.evaluation.comparison import uniform_policy, uniform_score
+from messirl.estimators.uniform import uniform_policy, uniform_score
 from messirl.planning import NoFiniteValue, log_likelihood
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.problem.mdp import MDP
@@ -68,7 +68,7 @@ def likeness(
     start = np.bincount(np.concatenate([expert.first, unlabelled.first]), minlength=mdp.n_states).astype(np.float64)
     steps = np.maximum(unlabelled.lengths - 1, 1)
     own = _explained(mdp, mdp.reward(lesson.theta), unlabelled, start)
-    ratio = (own - log_likelihood(mdp, uniform_policy(mdp, unlabelled), unlabelled)) / steps
+    ratio = (own - log_likelihood(mdp, uniform_policy(mdp, unlabelled.goals), unlabelled)) / steps
     return Likeness(ratio, lesson.gain, lesson.candidate, lesson.scale)
 
 
