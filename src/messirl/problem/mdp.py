@@ -18,7 +18,6 @@ import scipy.sparse as sp
 from messirl._checks import is_number, is_whole, whole
 from messirl._types import Flags, Floats
 
-Array = npt.NDArray[Any]
 T = TypeVar("T")
 
 SUM_TOLERANCE = 1e-6  # probabilities that come from float32 tables sum to one this closely

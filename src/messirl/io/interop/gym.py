@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from messirl._types import Flags, Floats, Ints
+from messirl._types import Array, Flags, Floats, Ints
 from messirl.problem.errors import InputError
-from messirl.problem.mdp import MDP, Array
+from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
 

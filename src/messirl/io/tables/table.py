@@ -20,16 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from messirl._types import Flags, Floats
-from messirl.io.separated import BLANKS, EMPTY, SEPARATORS, read_separated
+from messirl._types import Array, Flags, Floats
+from messirl.io.tables.separated import BLANKS, EMPTY, SEPARATORS, read_separated
 from messirl.problem.errors import InputError
-
-Array = npt.NDArray[Any]
 
 WHOLE = r"^(0|-?[1-9][0-9]*)$"
 NUMBER = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$|^-?(?i:nan|inf|infinity)$"
