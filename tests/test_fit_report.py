@@ -19,7 +19,7 @@ from worlds import maze
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories, plot, sample, soft_policy
 from messirl.report.fit.page import FitRecord, Score, figures, lead, write_fit_report
 from messirl.report.kit.names import named, one_line, short
-from messirl.report.kit.numbers import significant
+from messirl.report.kit.digits import rounded
 from messirl.similarity import RBF
 
 mpl.use("Agg")
@@ -446,7 +446,7 @@ def test_names_become_one_line_and_keep_their_ends():
     [(None, "–"), (float("nan"), "undefined"), (-np.inf, "−∞"), (0.0, "0"), (-0.05, "−0.05000"), (1234.0, "1234")],
 )
 def test_numbers_have_so_many_digits_or_say_what_they_are(value, words):
-    assert significant(value) == words
+    assert rounded(value) == words
 
 
 def test_settings_and_statistics_may_be_missing_or_numbers(tmp_path):

@@ -20,7 +20,7 @@ from messirl.experiments.curves import interval
 from messirl.io.recordings.discretise import KMeans
 from messirl.planning import Planner
 from messirl.report.fit.figures import frame
-from messirl.report.kit.numbers import ranked
+from messirl.workflow.ranking import ranked
 from messirl.similarity import RBF, Exponential
 from messirl.similarity.kernels import bandwidth
 
