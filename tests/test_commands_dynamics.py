@@ -17,7 +17,16 @@ import messirl
 from messirl import MESSI, cli
 from messirl.dynamics import FittedMESSI, estimate_mdp
 from messirl.dynamics.features import RadialGrid, Squares
-from messirl.io import Problem, Recording, read_problem, select, to_minari, write_problem
+from messirl.io import (
+    Problem,
+    Recording,
+    read_estimable,
+    read_problem,
+    read_recordings,
+    select,
+    to_minari,
+    write_problem,
+)
 from messirl.io.recordings.files import recordings_from_table
 from messirl.similarity import RBF
 
@@ -241,6 +250,33 @@ def test_a_minari_data_set_is_read_by_its_id(run, tmp_path, monkeypatch):
     words = [*FITTED, "--expert", "trajectory_id < 2", "--unlabelled", "trajectory_id = 2", "--max-iter", "30"]
     summary, _, _ = fit(run, "minari:walks-v0", tmp_path / "out", *words)
     assert summary["trajectories"] == {"expert": 2, "unlabelled": 1}
+
+
+# ------------------------------------------------------------ reading
+
+
+def test_a_folder_is_read_for_estimation_with_and_without_its_edges(whole, bare):
+    with_edges, without = read_estimable(whole), read_estimable(bare)
+    assert with_edges.problem.trajectories == without.problem.trajectories
+    some = without.problem.trajectories[:10]
+    for found, graph in ((with_edges, with_edges.problem.mdp.transitions), (without, None)):
+        mdp = found.problem.mdp
+        own = estimate_mdp(some, mdp.features, n_actions=mdp.n_actions, graph=graph, prior=0.5, discount=0.9).mdp
+        assert abs(found.estimate(some, 0.5).mdp.transitions - own.transitions).max() == 0
+    everything = estimate_mdp(without.problem.trajectories, **without.known).mdp
+    assert abs(without.problem.mdp.transitions - everything.transitions).max() == 0
+
+
+def test_a_table_of_recordings_is_read_once_with_its_further_columns(tables, monkeypatch):
+    from messirl.io.recordings import files
+
+    read, loaded = [], files.load_table
+    monkeypatch.setattr(files, "load_table", lambda path: read.append(path) or loaded(path))
+    found, facts = read_recordings(tables / "tracks.csv")
+    assert len(read) == 1
+    assert list(facts) == ["trajectory_id", "steps", "terminated", "role"]
+    assert facts["role"].tolist() == ["expert"] * 4 + ["unlabelled"] * 6 + ["test"] * 2
+    assert facts["steps"].tolist() == [len(one) for one in found] == [25] * 12
 
 
 # ------------------------------------------------------------ what is wrong

@@ -8,6 +8,7 @@ from messirl._lazy import lazily
 
 if TYPE_CHECKING:
     from messirl.io.folder.build import problem_from_tables, read_trajectories
+    from messirl.io.folder.estimable import Estimable, read_estimable
     from messirl.io.folder.reader import check_problem, read_problem
     from messirl.io.folder.tracks import write_trajectories
     from messirl.io.folder.writer import write_problem
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
     from messirl.io.recordings.discretise import Grid, KMeans
     from messirl.io.recordings.files import recordings_from_numpy, recordings_from_table
     from messirl.io.recordings.recording import Recording, recordings_from_trajectories, trajectories_from_recordings
+    from messirl.io.sources import read_recordings
     from messirl.problem.errors import InputError
     from messirl.problem.filters import select
     from messirl.problem.problem import Problem
 
 _HOMES = {
+    "Estimable": "messirl.io.folder.estimable",
     "Grid": "messirl.io.recordings.discretise",
     "InputError": "messirl.problem.errors",
     "KMeans": "messirl.io.recordings.discretise",
@@ -45,7 +48,9 @@ _HOMES = {
     "from_ssa": "messirl.io.interop.axes",
     "gym_reward": "messirl.io.interop.gym",
     "problem_from_tables": "messirl.io.folder.build",
+    "read_estimable": "messirl.io.folder.estimable",
     "read_problem": "messirl.io.folder.reader",
+    "read_recordings": "messirl.io.sources",
     "read_trajectories": "messirl.io.folder.build",
     "record": "messirl.io.interop.gym",
     "recordings_from_numpy": "messirl.io.recordings.files",
@@ -63,6 +68,7 @@ _HOMES = {
     "write_trajectories": "messirl.io.folder.tracks",
 }
 __all__ = [
+    "Estimable",
     "Grid",
     "InputError",
     "KMeans",
@@ -82,7 +88,9 @@ __all__ = [
     "from_ssa",
     "gym_reward",
     "problem_from_tables",
+    "read_estimable",
     "read_problem",
+    "read_recordings",
     "read_trajectories",
     "record",
     "recordings_from_numpy",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -78,47 +79,75 @@ def _known(table: Table, noun: str, n: int, ids: Array | None, names: tuple[str,
 def build(faults: Faults, tables: dict[str, Table], settings: Settings | None) -> Problem | None:
     """Read each table against those before it; with no fault, put the problem together."""
     states = read_states(faults, tables["states"]) if "states" in tables else States()
-    edges = steps = None
+    edges = None
     given = faults.attempt(_given_actions, tables.get("edges"), settings)
     if "edges" in tables:
         edges = read_edges(faults, tables["edges"], states.ids, given)
-    if "trajectories" in tables:
-        actions = None if edges is None else edges.actions
-        steps = read_steps(faults, tables["trajectories"], states.ids, actions)
-    meta: dict[str, Array] = {}
-    goals: Ints | None = None
-    if "trajectory_meta" in tables:
-        ids = None if steps is None else steps.ids
-        meta, goals = read_meta(faults, tables["trajectory_meta"], ids, states.ids)
-    if faults.found or states.ids is None or edges is None or steps is None or settings is None:
+    tracks = read_tracks(faults, tables, states.ids, None if edges is None else edges.actions)
+    if faults.found or states.ids is None or edges is None or tracks is None or settings is None:
         return None
-    if "goal" in steps.columns and goals is None:
+    if "goal" in tracks.steps.columns and tracks.trajectories.goals is None:
         where = tables["trajectories"].where
         faults.notes.append(f"{where}: column 'goal' is kept, but not used; goals are read from trajectory_meta")
     mdp = faults.attempt(_mdp, states, states.ids, edges, settings, tables)
     if mdp is None:
         return None
-    trajectories = Trajectories(steps.states, steps.offsets, steps.actions, goals)
-    _check_fit(faults, mdp, trajectories, tables["trajectories"], steps, (states.ids, edges.actions))
-    called = _array(steps.ids)
-    plain = called.dtype.kind == "i" and np.array_equal(called, np.arange(called.size))
+    called = (states.ids, edges.actions)
+    _check_fit(faults, mdp, tracks.trajectories, tables["trajectories"], tracks.steps, called)
     at = _rows_of_moves(mdp, edges)
     if at.size < edges.source.size:
         n, where = edges.source.size - at.size, tables["edges"].where
         rows = f"{n} rows leave" if n > 1 else "1 row leaves"
         faults.notes.append(f"{where}: {rows} a terminal state or {'have' if n > 1 else 'has'} probability 0: not used")
+    kept = {name: values[at] for name, values in edges.columns.items()}
+    return assembled(mdp, states, edges.actions, tracks, kept, all_notes(faults, tables))
+
+
+@dataclass(frozen=True, eq=False)
+class Tracks:
+    """The trajectories of a folder, the table they come from, and facts about each of them."""
+
+    trajectories: Trajectories
+    steps: Steps
+    meta: dict[str, Array]
+
+
+def read_tracks(faults: Faults, tables: dict[str, Table], states: Ids | None, actions: Ids | None) -> Tracks | None:
+    """The tables trajectories and, if there is one, trajectory_meta."""
+    steps = read_steps(faults, tables["trajectories"], states, actions) if "trajectories" in tables else None
+    meta: dict[str, Array] = {}
+    goals: Ints | None = None
+    if "trajectory_meta" in tables:
+        ids = None if steps is None else steps.ids
+        meta, goals = read_meta(faults, tables["trajectory_meta"], ids, states)
+    if faults.found or steps is None:
+        return None
+    return Tracks(Trajectories(steps.states, steps.offsets, steps.actions, goals), steps, meta)
+
+
+def assembled(
+    mdp: MDP,
+    states: States,
+    actions: Ids | None,
+    tracks: Tracks,
+    edge_columns: dict[str, Array],
+    notes: tuple[str, ...],
+) -> Problem:
+    """A problem of its MDP and of what else the tables say."""
+    called = _array(tracks.steps.ids)
+    plain = called.dtype.kind == "i" and np.array_equal(called, np.arange(called.size))
     return Problem(
         mdp,
-        trajectories,
-        meta,
+        tracks.trajectories,
+        tracks.meta,
         None if plain else called,
-        states.ids.array(),
-        edges.actions.array(),
+        None if states.ids is None else states.ids.array(),
+        None if actions is None else actions.array(),
         states.xy,
         states.columns,
-        {name: values[at] for name, values in edges.columns.items()},
-        steps.columns,
-        all_notes(faults, tables),
+        edge_columns,
+        tracks.steps.columns,
+        notes,
     )
 
 
@@ -173,8 +202,8 @@ def _mdp(states: States, ids: Ids, edges: Edges, settings: Settings, tables: dic
             discount=settings.discount,
             horizon=settings.horizon,
             terminal=states.terminal,
-            state_names=states.names or settings.names.get("state_names", _labels(ids)),
-            action_names=settings.names.get("action_names", _labels(edges.actions)),
+            state_names=states.names or settings.names.get("state_names", labels_of(ids)),
+            action_names=settings.names.get("action_names", labels_of(edges.actions)),
             feature_names=settings.names.get("feature_names", names),
         )
     except (ValueError, TypeError) as error:
@@ -183,7 +212,8 @@ def _mdp(states: States, ids: Ids, edges: Edges, settings: Settings, tables: dic
         raise InputError(where, str(error), "correct it, or the tables it speaks of") from None
 
 
-def _labels(ids: Ids) -> list[str] | None:
+def labels_of(ids: Ids) -> list[str] | None:
+    """Labels as names; None where things are numbered."""
     return None if ids.labels is None else ids.labels.to_pylist()
 
 

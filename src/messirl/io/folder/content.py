@@ -26,7 +26,8 @@ from messirl.io.checks import (
     texts,
 )
 from messirl.io.folder.settings import LARGEST
-from messirl.io.tables import Array, Column, Table
+from messirl.io.order import Order, read_order
+from messirl.io.tables import Array, Table
 from messirl.problem.mdp import SUM_TOLERANCE
 
 STATE_COLUMNS = ("state", "terminal", "start", "x", "y", "name")
@@ -243,89 +244,16 @@ def read_steps(faults: Faults, table: Table, states: Ids | None, actions: Ids | 
     found = read_order(faults, table)
     if found is None:
         return None
-    begins = np.ones(table.n_rows, dtype=bool)
-    begins[1:] = np.diff(found.trajectory) != 0
     taken = None
     if "action" in table.cells and actions is not None:
-        taken = _actions(faults, table, actions, begins, found.rows)
+        taken = _actions(faults, table, actions, found)
     columns = {key: values[found.rows] for key, values in kept.items()}
-    offsets = np.append(np.flatnonzero(begins), table.n_rows)
-    return Steps(found.ids, visited[found.rows], offsets, taken, found.rows, found.first, columns)
+    return Steps(found.ids, visited[found.rows], found.offsets, taken, found.rows, found.first, columns)
 
 
-@dataclass(frozen=True, eq=False)
-class Order:
-    """Rows of a table sorted by trajectory and step.
-
-    rows : the row of the table in each place;  trajectory : its number 0, 1, … in the order in which they first occur
-    first : what the table calls the first step, 0 or 1
-    """
-
-    ids: Ids
-    rows: Ints
-    trajectory: Ints
-    first: int
-
-
-def read_order(faults: Faults, table: Table) -> Order | None:
-    """`trajectory_id` and `step`: rows in any order, steps without a gap from 0, or all of them from 1."""
-    name = id_column(faults, table, "trajectory_id")
-    step = _whole(faults, table, "step")
-    if name is None or step is None:
-        return None
-    _, rank, code = np.unique(codes(name), return_index=True, return_inverse=True)
-    came = rank[code]  # the row in which its trajectory is first named
-    order = np.lexsort((step, came))
-    if not np.array_equal(order, np.arange(table.n_rows)):
-        faults.notes.append(f"{table.where}: the rows are not sorted, and are read by trajectory_id and step")
-    came, step = came[order], step[order]
-    begins = np.ones(table.n_rows, dtype=bool)
-    begins[1:] = came[1:] != came[:-1]
-    base = _check_steps(faults, table, name, step, begins, order)
-    named = order[begins]
-    labels = name.text.take(pa.array(named)) if name.kind == "text" else pa.array(name.values[named])
-    return Order(Ids("trajectory", named.size, labels), order, np.cumsum(begins) - 1, base)
-
-
-def _check_steps(faults: Faults, table: Table, name: Column, step: Ints, begins: Flags, order: Ints) -> int:
-    """Whether sorted steps count without a gap from 0, or all of them from 1; returns which."""
-    base = int(step.size > 0 and (step[begins] == 1).all())
-    if base:
-        faults.notes.append(f"{table.where}: steps count from 1")
-    before = np.roll(step, 1)
-    again, jump = ~begins & (step == before), ~begins & (step - 1 != before)
-    place = np.argsort(order)
-
-    def flagged(wrong: Flags) -> Flags:
-        rows = np.zeros(table.n_rows, dtype=bool)
-        rows[order[wrong]] = True
-        return rows
-
-    faults.rows(
-        table,
-        flagged(again),
-        lambda row: f"trajectory {name.show(row)} has step {step[place[row]]} twice",
-        "keep one row per step, or give the other trajectory another trajectory_id",
-    )
-    faults.rows(
-        table,
-        flagged(begins & (step != base)),
-        lambda row: f"trajectory {name.show(row)} begins with step {step[place[row]]}",
-        "count the steps of every trajectory 0, 1, 2, … (or 1, 2, 3, … in all of them)",
-    )
-    faults.rows(
-        table,
-        flagged(jump & ~again),
-        lambda row: f"step {step[place[row]]} of trajectory {name.show(row)} follows step {step[place[row] - 1]}",
-        "count steps 0, 1, 2, … without a gap",
-    )
-    return base
-
-
-def _actions(faults: Faults, table: Table, actions: Ids, begins: Flags, order: Ints) -> Ints:
-    ends = np.append(begins[1:], True)[: table.n_rows]
+def _actions(faults: Faults, table: Table, actions: Ids, order: Order) -> Ints:
     last = np.zeros(table.n_rows, dtype=bool)
-    last[order] = ends
+    last[order.rows] = order.ends
     taken = actions.find(faults, table, "action", null_ok=True)
     column = faults.attempt(table.column, "action")
     if column is not None:
@@ -334,15 +262,7 @@ def _actions(faults: Faults, table: Table, actions: Ids, begins: Flags, order: I
         remedy = "leave it empty there"
         over = ~column.null & last
         faults.rows(table, over, lambda row: f"action {column.show(row)} follows the last state", remedy)
-    return np.asarray(taken[order][~ends])
-
-
-def _whole(faults: Faults, table: Table, name: str) -> Ints | None:
-    column = id_column(faults, table, name)
-    if column is not None and column.kind != "whole":
-        faults.add(table.error(f"column {name!r} holds text", "write whole numbers", 0))
-        return None
-    return None if column is None else column.values
+    return np.asarray(taken[order.rows][~order.ends])
 
 
 def read_meta(

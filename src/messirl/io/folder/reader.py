@@ -15,6 +15,7 @@ are the names.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from messirl.io.checks import Faults
@@ -31,7 +32,7 @@ SUFFIXES = (".parquet", ".csv")
 
 def read_problem(folder: str | os.PathLike[str]) -> Problem:
     """The problem in a folder; InputError at the first thing that is wrong with it."""
-    problem = _read(Path(folder), Faults())
+    problem = _read(Path(folder), Faults(), {})
     assert problem is not None, "what is wrong was raised"
     return problem
 
@@ -48,20 +49,14 @@ def examine(folder: str | os.PathLike[str]) -> tuple[Problem | None, list[InputE
     return problem, faults.found, all_notes(faults, tables)
 
 
-def _read(folder: Path, faults: Faults, tables: dict[str, Table] | None = None) -> Problem | None:
+def _read(folder: Path, faults: Faults, tables: dict[str, Table]) -> Problem | None:
     if not folder.is_dir():
         what = "is a file, not a folder" if folder.exists() else "is not there"
         faults.add(InputError(str(folder), what, "give the folder that holds states, edges and trajectories"))
         return None
     place = settled(faults, folder)
-    found: dict[str, Table] = {} if tables is None else tables
-    for name in TABLES:
-        path = faults.attempt(_find, place, name)
-        table = None if path is None else faults.attempt(load_table, path)
-        if table is not None:
-            found[name] = table
-    settings = faults.attempt(read_settings, place / SETTINGS)
-    return build(faults, found, settings)
+    tables |= load_tables(faults, place, TABLES)
+    return build(faults, tables, faults.attempt(read_settings, place / SETTINGS))
 
 
 def settled(faults: Faults, folder: Path) -> Path:
@@ -75,10 +70,22 @@ def settled(faults: Faults, folder: Path) -> Path:
     return place
 
 
-def _find(folder: Path, name: str) -> Path | None:
+def load_tables(faults: Faults, folder: Path, names: Iterable[str]) -> dict[str, Table]:
+    """The tables of these names; all but trajectory_meta must be there."""
+    found = {}
+    for name in names:
+        path = faults.attempt(find_table, folder, name, name != "trajectory_meta")
+        table = None if path is None else faults.attempt(load_table, path)
+        if table is not None:
+            found[name] = table
+    return found
+
+
+def find_table(folder: Path, name: str, needed: bool = False) -> Path | None:
+    """The file of a table, .parquet or .csv, or None if there is none and none is needed."""
     found = [path for path in (folder / f"{name}{suffix}" for suffix in SUFFIXES) if path.exists()]
     if len(found) > 1:
         raise InputError(folder.name, f"holds both {found[0].name} and {found[1].name}", "keep one of them")
-    if not found and name != "trajectory_meta":
+    if not found and needed:
         raise InputError(folder.name, f"holds neither {name}.parquet nor {name}.csv", "add the table")
     return found[0] if found else None

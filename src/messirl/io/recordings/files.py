@@ -12,10 +12,12 @@ from zipfile import BadZipFile
 import numpy as np
 
 from messirl.io.checks import Faults, as_whole, flags
-from messirl.io.folder.content import read_order
+from messirl.io.order import Order, read_order
 from messirl.io.recordings.recording import Array, Recording
 from messirl.io.tables import Table, load_table
 from messirl.problem.errors import InputError
+
+OWN = ("trajectory_id", "step", "action", "reward", "terminated")  # columns that a recording is made of
 
 
 def recordings_from_numpy(source: str | PathLike[str] | Mapping[str, Any]) -> list[Recording]:
@@ -52,6 +54,29 @@ def recordings_from_table(path: str | PathLike[str]) -> list[Recording]:
 
     What was interpreted (another separator, decimal commas, steps from 1, rows out of order) is a UserWarning.
     """
+    return _from_table(path)[0]
+
+
+def recordings_with_columns(path: str | PathLike[str]) -> tuple[list[Recording], dict[str, Array]]:
+    """Recordings from a table, and its further columns, which have one value per trajectory."""
+    found, table, order = _from_table(path)
+    first = np.minimum.reduceat(order.rows, order.offsets[:-1])  # the row that names a trajectory first
+    named = np.empty(table.n_rows, dtype=np.int64)
+    named[order.rows] = np.repeat(first, np.diff(order.offsets))
+    columns = {}
+    for name in table.names:
+        if name in OWN or name.startswith(("o_", "a_")):
+            continue
+        values = table.column(name).array()
+        wrong = np.flatnonzero([a != b and not (a != a and b != b) for a, b in zip(values, values[named], strict=True)])
+        if wrong.size:
+            what = f"{name} changes within a trajectory"
+            raise table.error(what, "give one value for all of its rows", int(wrong[0]))
+        columns[name] = values[first]
+    return found, columns
+
+
+def _from_table(path: str | PathLike[str]) -> tuple[list[Recording], Table, Order]:
     where, table = fspath(path), _table(Path(path))
     names = table.names
     seen = [name for name in names if name.startswith("o_")]
@@ -62,26 +87,22 @@ def recordings_from_table(path: str | PathLike[str]) -> list[Recording]:
     if not table.n_rows:
         raise InputError(where, "it has no rows", "give at least one observation")
     faults = Faults()
-    steps = read_order(faults, table)
-    assert steps is not None, "what is wrong was raised"
-    begins = np.append(True, np.diff(steps.trajectory) != 0)
-    leaves = np.append(~begins[1:], False)
-    first = np.flatnonzero(begins)
-    last = np.append(first[1:], table.n_rows) - 1
+    order = read_order(faults, table)
+    assert order is not None, "what is wrong was raised"
     arrays = {
-        "observations": np.column_stack([_column(table, name, steps.rows) for name in seen]),
-        "actions": _one_or_more([_column(table, name, steps.rows, leaves) for name in moves]),
-        "lengths": np.diff(np.append(first, table.n_rows)),
-        "ids": np.asarray(steps.ids.array()),
+        "observations": np.column_stack([_column(table, name, order.rows) for name in seen]),
+        "actions": _one_or_more([_column(table, name, order.rows, ~order.ends) for name in moves]),
+        "lengths": np.diff(order.offsets),
+        "ids": np.asarray(order.ids.array()),
     }
     if "reward" in names:
-        arrays["rewards"] = _column(table, "reward", steps.rows, leaves)
+        arrays["rewards"] = _column(table, "reward", order.rows, ~order.ends)
     if "terminated" in names:
-        ended = _column(table, "terminated", steps.rows)[last]
-        arrays["terminated"] = ended if table.typed else flags(faults, table, "terminated")[steps.rows][last]
+        ended = _column(table, "terminated", order.rows)
+        arrays["terminated"] = (ended if table.typed else flags(faults, table, "terminated")[order.rows])[order.ends]
     for note in (*table.notes, *faults.notes):
-        warnings.warn(note, UserWarning, stacklevel=2)
-    return _cut(where, arrays)
+        warnings.warn(note, UserWarning, stacklevel=3)
+    return _cut(where, arrays), table, order
 
 
 def _cut(where: str, arrays: Mapping[str, Array]) -> list[Recording]:
