@@ -15,9 +15,9 @@ from messirl.experiments.claims import FAILS, HOLDS, UNDECIDED, decide
 from messirl.experiments.curves import Curve, Curves, Interval
 from messirl.experiments.settings import QUICK, SETTINGS
 from messirl.experiments.store import SCHEMA
+from messirl.report.kit.digits import decimals, fixed, mean_and_interval
 from messirl.report.kit.images import render, write_bytes
 from messirl.report.kit.markup import Html, join, tag
-from messirl.report.kit.digits import decimals, mean_and_interval, fixed
 from messirl.report.kit.style import LOOKS, MAIN, RC, domain_name, in_order, look
 from messirl.report.paper import captions, panels, verdicts
 from messirl.report.paper.figures import em_figure, exact_figure, gain_figure, paper_figure

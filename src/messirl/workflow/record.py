@@ -269,9 +269,7 @@ class DiagnosisRecord(Record):
             "trajectories": self.counts,
             "verdict": found.verdict,
             "evidence": found.evidence,
-            "recommended": None
-            if choice is None
-            else {"candidate": str(choice.candidate), "reason": choice.reason},
+            "recommended": None if choice is None else {"candidate": str(choice.candidate), "reason": choice.reason},
             "expert_likeness": found.likeness.expert,
             "unlabelled_likeness": found.likeness.mean,
             "alike": int(found.likeness.alike.sum()),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
 
 from messirl._defaults import AIM, CV, THETA_MAX
 from messirl.estimators import MESSI
@@ -91,9 +90,10 @@ def select(
 
 def _intervals(n: int, seed: int, model: MESSICV, mdp: MDP, watcher: Watcher) -> dict[str, list[float]]:
     """95 % intervals of θ of the chosen candidate: the choice itself is not made again."""
-    best: Any = model.best_estimator_
+    expert, unlabelled = (*model.fitted_to_, None)[:2]
+    assert expert is not None
     with watcher.progress("bootstrap", "resamples") as count:
-        found = bootstrap(best, mdp, *model.fitted_to_, n=n, random_state=seed, progress=count)
+        found = bootstrap(model.best_estimator_, mdp, expert, unlabelled, n=n, random_state=seed, progress=count)
     return dict(zip(weights(model), found.interval(found.theta).T.tolist(), strict=True))
 
 

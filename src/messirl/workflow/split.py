@@ -21,7 +21,7 @@ PROBLEM = "the problem"  # what errors call it where it has no other name
 class Split:
     """How to divide trajectories.
 
-    expert, unlabelled, test : filters, see `messirl.problem.filters`; expert=None takes all that are not named otherwise
+    expert, unlabelled, test : filters, see `messirl.problem.filters`; expert=None takes all that no other one names
     n_expert, n_unlabelled : draw so many of them at random; None takes all
     seed : of these draws
     """
@@ -113,7 +113,9 @@ def rows_of(facts: Mapping[str, Any], split: Split, watcher: Watcher) -> dict[st
         if both == unlabelled.size:
             raise ValueError("all trajectories of --unlabelled are the expert's: widen it, or narrow --expert")
         if both:
-            watcher.note(f"{both} of the trajectories of --unlabelled are the expert's, and taken as the expert's alone")
+            watcher.note(
+                f"{both} of the trajectories of --unlabelled are the expert's, and taken as the expert's alone"
+            )
         unlabelled = _drawn(np.setdiff1d(unlabelled, expert), split.n_unlabelled, "unlabelled", random)
     elif split.n_unlabelled is not None:
         raise ValueError("--n-unlabelled without --unlabelled: say which trajectories are of unknown quality")

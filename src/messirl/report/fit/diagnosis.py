@@ -13,10 +13,10 @@ from messirl._numbers import whole_per_cent
 from messirl._types import Ints
 from messirl.report.fit import diagnosis_figures as figures
 from messirl.report.fit import tables
+from messirl.report.kit.digits import fixed, rounded, score, share
 from messirl.report.kit.images import render, save, write_bytes
 from messirl.report.kit.markup import Html, join, row, table, tag
 from messirl.report.kit.names import named, one_line, short
-from messirl.report.kit.digits import fixed, score, share, rounded
 from messirl.report.kit.page import contents, document, figure, section
 from messirl.report.kit.versions import versions
 from messirl.workflow.record import DiagnosisRecord
@@ -37,11 +37,15 @@ MEANING = {
 def write_diagnosis_report(record: DiagnosisRecord, out: Path) -> Path:
     """Draw the figures into out/figures and write out/diagnosis.html; returns its path."""
     folder = out / "figures"
+    written = table([], [row("page written with", versions())])
     parts = {
         "verdict": ("Do they help?", _verdict(record, folder)),
         "trajectories": ("Which ones", _trajectories(record, folder)),
         "directions": ("What the penalty decides", _directions(record, folder)),
-        "settings": ("Settings", [tables.words_table(record.settings), table([], [row("page written with", versions())])]),
+        "settings": (
+            "Settings",
+            [tables.words_table(record.settings), written],
+        ),
         "rerun": ("How to run it again", [tag("pre", tag("code", record.command))]),
     }
     head = tag(

@@ -13,8 +13,8 @@ import scipy.sparse as sp
 
 from messirl import plot
 from messirl._types import Floats, Ints
-from messirl.report.kit.names import short
 from messirl.report.kit.digits import rounded
+from messirl.report.kit.names import short
 from messirl.report.kit.style import WIDTH
 from messirl.workflow.ranking import ALIKE, ranked
 from messirl.workflow.record import FitRecord, Score

@@ -9,10 +9,10 @@ import numpy as np
 
 from messirl import plot
 from messirl.report.fit import figures, tables
+from messirl.report.kit.digits import score
 from messirl.report.kit.images import render, save, write_bytes
 from messirl.report.kit.markup import Html, join, row, table, tag
 from messirl.report.kit.names import named, one_line, short
-from messirl.report.kit.digits import score
 from messirl.report.kit.page import contents, document, figure, section
 from messirl.report.kit.versions import versions
 from messirl.workflow.record import FitRecord, Score

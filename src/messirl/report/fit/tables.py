@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from messirl.report.kit.digits import fixed, plain, rounded, score
 from messirl.report.kit.markup import Html, join, row, table, tag
 from messirl.report.kit.names import named, one_line
 from messirl.workflow.ranking import ranked
 from messirl.workflow.record import FitRecord, Score
-from messirl.report.kit.digits import fixed, plain, rounded, score
 
 MOST_ROWS = 200  # of a table
 MOST_STATES = 15
