@@ -12,7 +12,7 @@ from worlds import ROUNDING, drawn, random_mdp
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories, plot, sample, state_visitation
 from messirl.dynamics.averagers import Scale, _Neighbours
 from messirl.dynamics.features import Squares
-from messirl.evaluation.comparison import baseline
+from messirl.estimators.methods import baseline
 from messirl.evaluation.metrics import policy_kl, policy_value
 from messirl.evaluation.prediction import next_state_accuracy
 from messirl.experiments.checks import HOLDS, UNDECIDED, first_best, sign

@@ -16,7 +16,8 @@ from worlds import drawn, maze, random_mdp, to_rounding
 
 import messirl
 from messirl import MESSI, MaxEntIRL, Trajectories, plot
-from messirl.evaluation.comparison import baseline, uniform_policy
+from messirl.estimators.methods import baseline
+from messirl.estimators.uniform import uniform_policy
 from messirl.objective import Objective
 from messirl.planning import sample
 from messirl.selection import (

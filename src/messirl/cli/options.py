@@ -16,6 +16,7 @@ from messirl._defaults import (
     TOL,
 )
 from messirl.cli.common import Parser, count, not_negative, number_that, path, positive, seed
+from messirl.estimators.methods import OPTIONS
 
 FILTERS = (
     "WHICH is a filter on the columns of trajectory_meta and on trajectory_id: column, comparison "
@@ -40,7 +41,7 @@ def add_model(made: Parser) -> None:
     group = made.add_argument_group("method")
     group.add_argument(
         "--method",
-        choices=("messi", "maxent", "em"),
+        choices=tuple(OPTIONS),
         help="messi (default with unlabelled trajectories), maxent (default without), em",
     )
     group.add_argument("--lambda0", type=not_negative, default=LAMBDA0, help=f"strength of the penalty ({LAMBDA0:g})")

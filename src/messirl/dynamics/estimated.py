@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from messirl._checks import number, whole
 from messirl._types import Flags, Ints
-from messirl.dynamics.moves import count_moves, fail, tally, whole
-from messirl.estimators.base import number
+from messirl.dynamics.moves import count_moves, fail, tally
 from messirl.planning.sampling import random_source
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories

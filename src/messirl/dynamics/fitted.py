@@ -19,11 +19,11 @@ from sklearn.base import BaseEstimator
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
+from messirl._checks import number, whole
 from messirl._defaults import LAMBDA0, MAX_ITER, THETA_MAX, TOL
 from messirl._types import Floats
 from messirl.dynamics.averagers import AveragerModel, is_averager
 from messirl.dynamics.importance import ImportanceObjective, log_behaviour
-from messirl.dynamics.moves import whole
 from messirl.dynamics.samples import (
     FeatureMap,
     Samples,
@@ -34,7 +34,6 @@ from messirl.dynamics.samples import (
     sample_counts,
 )
 from messirl.dynamics.soft_iteration import RefittedModel, RefittedObjective
-from messirl.estimators.base import number
 from messirl.objective import Objective
 from messirl.optimise import lbfgs
 from messirl.planning import Planner, soft_values

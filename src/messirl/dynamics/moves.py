@@ -7,12 +7,12 @@ state s leads to the k-th next state of s in order, among those seen or, with a 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
 
+from messirl._checks import whole
 from messirl._types import Ints
 from messirl.problem.trajectories import Trajectories
 
@@ -78,13 +78,6 @@ def count_moves(
 def tally(rows: Ints, columns: Ints, shape: tuple[int, int]) -> sp.csr_array:
     """How often each (row, column) occurs."""
     return sp.csr_array(sp.coo_array((np.ones(rows.size), (rows, columns)), shape=shape))
-
-
-def whole(name: str, value: Any) -> int:
-    """A whole number from 1 on, or an error that names it."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name}={value!r}: it must be a whole number from 1 on")
-    return int(value)
 
 
 def fail(trajectories: Trajectories, entry: int, message: str) -> NoReturn:

@@ -1,9 +1,23 @@
 """The learning methods, one per file: wiring only."""
 
-from messirl.estimators.base import IdentifiabilityWarning
-from messirl.estimators.em import EMMaxEnt
-from messirl.estimators.maxent import MaxEntIRL
-from messirl.estimators.messi import MESSI
-from messirl.estimators.persistence import load
+from __future__ import annotations
 
+from messirl._lazy import lazily
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from messirl.estimators.base import IdentifiabilityWarning
+    from messirl.estimators.em import EMMaxEnt
+    from messirl.estimators.maxent import MaxEntIRL
+    from messirl.estimators.messi import MESSI
+    from messirl.estimators.persistence import load
+
+_HOMES = {
+    "EMMaxEnt": "messirl.estimators.em",
+    "IdentifiabilityWarning": "messirl.estimators.base",
+    "MESSI": "messirl.estimators.messi",
+    "MaxEntIRL": "messirl.estimators.maxent",
+    "load": "messirl.estimators.persistence",
+}
 __all__ = ["MESSI", "EMMaxEnt", "IdentifiabilityWarning", "MaxEntIRL", "load"]
+__getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
+from messirl._checks import is_whole, number
 from messirl._types import Floats, Ints
 from messirl.estimators.policies import GoalPolicies
 from messirl.estimators.standing import Standing, held_by_box, held_by_penalty, numbers_of, some_features
@@ -84,7 +84,7 @@ class IRLEstimator(BaseEstimator):
             number("theta_max", self.theta_max, above=0.0)
         number("step_size", self.step_size, above=0.0)
         number("tol", self.tol, least=0.0)
-        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, Integral):
+        if not is_whole(self.max_iter):
             raise TypeError(f"max_iter={self.max_iter!r}: give a whole number of iterations")
         if self.max_iter < 0:
             raise ValueError(f"max_iter={self.max_iter}: it must be >= 0")
@@ -334,7 +334,7 @@ class IRLEstimator(BaseEstimator):
             return policy
         if step is None:
             raise ValueError(f"say step=, 0 to {len(policy) - 1}: the policy depends on it")
-        if isinstance(step, bool) or not isinstance(step, int | np.integer):
+        if not is_whole(step):
             raise TypeError(f"step must be a whole number, not {step!r}")
         if not 0 <= step < len(policy):
             raise ValueError(f"step {step} is not one of 0 … {len(policy) - 1}")
@@ -362,14 +362,3 @@ class IRLEstimator(BaseEstimator):
 
         self._fitted()
         save(self, path)
-
-
-def number(name: str, value: Any, *, above: float | None = None, least: float | None = None) -> float:
-    """A finite number within its limits, or an error that says which."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name}={value!r}: it must be a number")
-    x = float(value)
-    if not np.isfinite(x) or (above is not None and x <= above) or (least is not None and x < least):
-        limit = f"> {above:g}" if above is not None else f">= {least:g}"
-        raise ValueError(f"{name}={value}: it must be finite and {limit}")
-    return x

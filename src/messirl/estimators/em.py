@@ -13,6 +13,7 @@ import numpy as np
 import numpy.lib.recfunctions as rfn
 from scipy.special import softmax
 
+from messirl._checks import whole
 from messirl._defaults import EM_SOLVER, ENTROPY, MAX_ITER, STEP_SIZE, STEPS_PER_ROUND, THETA_MAX, TOL
 from messirl._types import Floats
 from messirl.estimators.base import IRLEstimator
@@ -53,9 +54,7 @@ class EMMaxEnt(IRLEstimator):
     def fit(self, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None = None) -> Self:
         """Fit to the expert's and the unlabelled trajectories together."""
         self._check_arguments()
-        eta = self.steps_per_round
-        if isinstance(eta, bool) or not isinstance(eta, int | np.integer) or eta < 1:
-            raise ValueError(f"steps_per_round={eta!r}: it must be a whole number from 1 on")
+        eta = whole("steps_per_round", self.steps_per_round)
         everyone, counts = self._read(mdp, expert, unlabelled)
 
         def weighted(weights: Floats) -> Objective:

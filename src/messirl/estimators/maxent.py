@@ -7,9 +7,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from messirl._checks import number
 from messirl._defaults import ENTROPY, MAX_ITER, RIDGE, SOLVER, STEP_SIZE, THETA_MAX, TOL
 from messirl._types import Floats
-from messirl.estimators.base import IRLEstimator, number
+from messirl.estimators.base import IRLEstimator
 from messirl.objective import Objective
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories

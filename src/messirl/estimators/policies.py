@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from messirl._checks import is_whole
 from messirl._types import Floats, Ints
 from messirl.planning.policies import policy_where_met
 from messirl.problem.mdp import MDP
@@ -28,9 +29,7 @@ class GoalPolicies(Mapping[int, Floats]):
         return self._known[goal]
 
     def __contains__(self, goal: object) -> bool:
-        return (
-            isinstance(goal, int | np.integer) and not isinstance(goal, bool) and bool(0 <= goal < self._mdp.n_states)
-        )
+        return is_whole(goal) and bool(0 <= goal < self._mdp.n_states)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._goals)

@@ -28,7 +28,7 @@ class Finding:
     note: str = ""
 
 
-class Evidence:
+class DomainCurves:
     """One domain's curves for one solver."""
 
     def __init__(self, curves: Curves, domain: str, solver: str) -> None:
@@ -53,20 +53,23 @@ def first_best(means: Floats) -> int:
 
 def sign(values: Floats, note: str = "") -> Finding:
     """Holds where the mean is above zero beyond doubt."""
-    found = interval(values)
-    verdict = HOLDS if found.low > 0 else FAILS if found.high < 0 else UNDECIDED
-    return Finding(verdict, found, note)
+    return Finding(*beyond_doubt(interval(values)), note)
 
 
-def better(a: str, b: str) -> Callable[[Evidence], Finding | None]:
-    def check(e: Evidence) -> Finding | None:
+def beyond_doubt(found: Interval) -> tuple[str, Interval]:
+    """The verdict of an interval on "it is above zero"."""
+    return HOLDS if found.low > 0 else FAILS if found.high < 0 else UNDECIDED, found
+
+
+def better(a: str, b: str) -> Callable[[DomainCurves], Finding | None]:
+    def check(e: DomainCurves) -> Finding | None:
         return sign(e.final(a) - e.final(b)) if e.has("iterations", a, b) else None
 
     return check
 
 
-def at_least(a: str, b: str) -> Callable[[Evidence], Finding | None]:
-    def check(e: Evidence) -> Finding | None:
+def at_least(a: str, b: str) -> Callable[[DomainCurves], Finding | None]:
+    def check(e: DomainCurves) -> Finding | None:
         if not e.has("iterations", a, b):
             return None
         found = interval(e.final(a) - e.final(b))
@@ -75,7 +78,7 @@ def at_least(a: str, b: str) -> Callable[[Evidence], Finding | None]:
     return check
 
 
-def soon(e: Evidence) -> Finding | None:
+def soon(e: DomainCurves) -> Finding | None:
     if e.solver == "exact" or not e.has("iterations", "MESSIMAX", "MaxEnt"):
         return None
     if 36.0 not in e.curve("iterations", "MESSIMAX").x:
@@ -84,14 +87,14 @@ def soon(e: Evidence) -> Finding | None:
     return sign(gain, "after three dozen iterations")
 
 
-def grows(e: Evidence) -> Finding | None:
+def grows(e: DomainCurves) -> Finding | None:
     if e.solver == "exact" or not e.has("iterations", "MaxEnt"):
         return None
     norm = e.curve("iterations", "MaxEnt").theta_norm
     return sign(norm[-1] - norm[len(norm) // 2], "‖θ‖∞ of MaxEnt at the end less that half-way")
 
 
-def saturates(e: Evidence) -> Finding | None:
+def saturates(e: DomainCurves) -> Finding | None:
     if e.solver == "exact" or not e.has("iterations", "MaxEnt", "MESSIMAX", "MESSI-mu1", "MESSI-mu2"):
         return None
     share, later = [], []
@@ -109,8 +112,8 @@ def saturates(e: Evidence) -> Finding | None:
     return Finding(verdict, found, note + "; performance gained after that")
 
 
-def slope(method: str, sign: float) -> Callable[[Evidence], Finding | None]:
-    def check(e: Evidence) -> Finding | None:
+def slope(method: str, sign: float) -> Callable[[DomainCurves], Finding | None]:
+    def check(e: DomainCurves) -> Finding | None:
         if not e.has("unlabelled", method):
             return None
         curve = e.curve("unlabelled", method)
@@ -128,8 +131,8 @@ def slope(method: str, sign: float) -> Callable[[Evidence], Finding | None]:
     return check
 
 
-def enough(method: str) -> Callable[[Evidence], Finding | None]:
-    def check(e: Evidence) -> Finding | None:
+def enough(method: str) -> Callable[[DomainCurves], Finding | None]:
+    def check(e: DomainCurves) -> Finding | None:
         if not e.has("nu", method, "MaxEnt"):
             return None
         curve, plain = e.curve("nu", method), e.curve("nu", "MaxEnt")
@@ -148,7 +151,7 @@ def enough(method: str) -> Callable[[Evidence], Finding | None]:
     return check
 
 
-def same_at_one(e: Evidence) -> Finding | None:
+def same_at_one(e: DomainCurves) -> Finding | None:
     if not e.has("nu", "MESSI-mu1", "MESSIMAX") or 1.0 not in e.curve("nu", "MESSI-mu1").x:
         return None
     which = [m for m in ("MESSI-mu1", "MESSI-mu2") if e.has("nu", m)]
@@ -156,7 +159,7 @@ def same_at_one(e: Evidence) -> Finding | None:
     return Finding(HOLDS if np.abs(gap).max() <= NOTHING else FAILS, interval(gap), "difference at ν = 1")
 
 
-def small_lambda(e: Evidence) -> Finding | None:
+def small_lambda(e: DomainCurves) -> Finding | None:
     if not e.has("lambda", "MESSI-mu1", "MaxEnt"):
         return None
     curve, plain = e.curve("lambda", "MESSI-mu1"), e.curve("lambda", "MaxEnt")
@@ -170,8 +173,8 @@ def small_lambda(e: Evidence) -> Finding | None:
     return Finding(verdict, found, f"λ0 = {least:g} against MaxEnt; a tenth of the best gain is {margin:.2g}")
 
 
-def large_lambda(method: str) -> Callable[[Evidence], Finding | None]:
-    def check(e: Evidence) -> Finding | None:
+def large_lambda(method: str) -> Callable[[DomainCurves], Finding | None]:
+    def check(e: DomainCurves) -> Finding | None:
         if not e.has("lambda", method):
             return None
         curve = e.curve("lambda", method)
@@ -189,12 +192,11 @@ def large_lambda(method: str) -> Callable[[Evidence], Finding | None]:
     return check
 
 
-def em_worse(eta: int, mixture: str) -> Callable[[Evidence], Finding | None]:
-    def check(e: Evidence) -> Finding | None:
-        name = f"EM-{eta}" + ("" if mixture == "mu1" else f"-{mixture}")
-        if e.solver == "exact" or not e.has("em", name, f"MESSI-{mixture}"):
+def em_worse(em: str, messi: str) -> Callable[[DomainCurves], Finding | None]:
+    def check(e: DomainCurves) -> Finding | None:
+        if e.solver == "exact" or not e.has("em", em, messi):
             return None
-        gap = e.curve("em", f"MESSI-{mixture}").performance - e.curve("em", name).performance
+        gap = e.curve("em", messi).performance - e.curve("em", em).performance
         each = [interval(row) for row in gap[1:]]
         better, worse = sum(i.high < 0 for i in each), sum(i.low > 0 for i in each)
         found = each[-1]
@@ -207,10 +209,10 @@ def em_worse(eta: int, mixture: str) -> Callable[[Evidence], Finding | None]:
     return check
 
 
-def monotone(method: str) -> Callable[[Evidence], Finding | None]:
+def monotone(method: str) -> Callable[[DomainCurves], Finding | None]:
     """No later moment is below an earlier one: the pair with the largest mean fall is picked, then tested."""
 
-    def check(e: Evidence) -> Finding | None:
+    def check(e: DomainCurves) -> Finding | None:
         if e.solver == "exact" or not e.has("iterations", method):
             return None
         curve = e.curve("iterations", method)
@@ -230,10 +232,10 @@ def monotone(method: str) -> Callable[[Evidence], Finding | None]:
     return check
 
 
-def peak(figure: str, method: str) -> Callable[[Evidence], Finding | None]:
+def peak(figure: str, method: str) -> Callable[[DomainCurves], Finding | None]:
     """It ends below its best moment."""
 
-    def check(e: Evidence) -> Finding | None:
+    def check(e: DomainCurves) -> Finding | None:
         if e.solver == "exact" or not e.has(figure, method):
             return None
         curve = e.curve(figure, method)
@@ -243,14 +245,26 @@ def peak(figure: str, method: str) -> Callable[[Evidence], Finding | None]:
         best = first_best(curve.performance[:, :half].mean(axis=1))
         fall = interval(curve.performance[best, half:] - curve.performance[-1, half:])
         note = f"best after {int(curve.x[best])} iterations (first half of the runs); fall until the end (second half)"
-        return Finding(HOLDS if fall.low > 0 else FAILS if fall.high < 0 else UNDECIDED, fall, note)
+        return Finding(*beyond_doubt(fall), note)
 
     return check
 
 
-def limited(e: Evidence) -> Finding | None:
+def limited(e: DomainCurves) -> Finding | None:
     if not e.has("iterations", "MESSI-mu3", "MESSIMAX", "MaxEnt"):
         return None
     loss = e.final("MaxEnt") - e.final("MESSI-mu3")
     gain = e.final("MESSIMAX") - e.final("MaxEnt")
     return sign(0.5 * gain - loss, "half of MESSIMAX's gain less μ3's loss")
+
+
+def larger_share(here: DomainCurves, there: DomainCurves) -> Finding | None:
+    """MESSI's gain as a share of MaxEnt's loss is larger here than there; runs of two domains are not paired."""
+    if not all(e.has("iterations", "MESSI-mu1", "MaxEnt") for e in (here, there)):
+        return None
+    first, second = (
+        interval((e.final("MESSI-mu1") - e.final("MaxEnt")) / np.abs(e.final("MaxEnt").mean())) for e in (here, there)
+    )
+    half = float(np.hypot(first.high - first.mean, second.high - second.mean))
+    gap = first.mean - second.mean
+    return Finding(*beyond_doubt(Interval(gap, gap - half, gap + half, min(first.n, second.n))))

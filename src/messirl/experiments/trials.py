@@ -15,12 +15,12 @@ from typing import Any
 from messirl.domains import Scene, mixture
 from messirl.estimators import MESSI, EMMaxEnt
 from messirl.estimators.base import quietly
-from messirl.evaluation.comparison import baseline
+from messirl.estimators.methods import BASELINES, METHODS, baseline
 from messirl.experiments.settings import Setting
 
 FIGURES = ("iterations", "unlabelled", "nu", "lambda", "em")
 MESSIS = {"MESSIMAX": "MAX", "MESSI-mu1": "mu1", "MESSI-mu2": "mu2", "MESSI-mu3": "mu3"}
-SCEPTICS = ("Ridge", "RidgeStd", "Complete", "Pooling")
+SCEPTICS = tuple(method.name for method in BASELINES if method.penalised or method.unlabelled)
 EXACT_ITERATIONS = 400
 # What the exact solver is also asked for along each axis: enough to tell which findings are artefacts of the step.
 EXACTLY = {
@@ -81,7 +81,7 @@ def trials(figure: str, setting: Setting) -> list[Trial]:
 
 def canonical(trial: Trial) -> Trial:
     """The simplest trial that is the same training: what penalises nothing is MaxEnt, MESSIMAX has no ν, and so on."""
-    penalised = trial.method in MESSIS or trial.method in SCEPTICS[:3]
+    penalised = trial.method in MESSIS or (trial.method in SCEPTICS and METHODS[trial.method].penalised)
     if trial.method == "MaxEnt" or (trial.u == 0 and not trial.eta) or (penalised and trial.lambda0 == 0):
         return Trial("MaxEnt", exact=trial.exact)
     if trial.method == "MESSIMAX":

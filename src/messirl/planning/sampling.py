@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
+from messirl._checks import is_whole
 from messirl._types import Floats, Ints
 from messirl.planning.policies import check_goal, start_of
 from messirl.problem.mdp import MDP
@@ -32,9 +33,9 @@ def sample(
     trajectories end there and carry it.
     """
     check_goal(mdp, goal)
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+    if not is_whole(n) or n < 0:
         raise ValueError(f"n={n!r}: how many trajectories, a whole number")
-    if length is not None and (isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 1):
+    if length is not None and (not is_whole(length) or length < 1):
         raise ValueError(f"length={length!r}: how many states at most, a whole number from 1 on, or None")
     table = np.asarray(policy, dtype=np.float64)
     shape: tuple[int, ...] = (mdp.n_states, mdp.n_actions)

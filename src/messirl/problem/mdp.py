@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from numbers import Integral, Real
 from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from messirl._checks import is_number, is_whole
 from messirl._types import Flags, Floats
 
 Array = npt.NDArray[Any]
@@ -27,16 +27,61 @@ LARGEST_VALUE = 1e100  # of a feature; its square, summed over many steps, must 
 
 
 class MDP:
-    """A finite MDP: sparse dynamics, features, and how a trajectory starts and ends.
+    """A finite Markov decision process: sparse dynamics, features, and how a trajectory starts and ends.
 
-    transitions : array (S, A, S), or scipy.sparse (S·A, S) with row s·A + a.  An all-zero row is an action that is
-        not allowed there; rows of terminal states are ignored.
-    features : (S, d) or (S, A, d) dense, or scipy.sparse (S, d) or (S·A, d)
-    start : (S,) distribution of the first state, or None: the expert's own first states, at fit
-    discount : γ in (0, 1]
-    horizon : number of states H of a trajectory, or None: endless (γ < 1) or until an end is reached
-    terminal : bool (S,); entering such a state ends the episode
-    allowed : bool (S, A)
+    It is checked when it is made and never changes afterwards; `replace` makes another one.
+
+    Parameters
+    ----------
+    transitions : array (S, A, S), or scipy.sparse (S·A, S) with row s·A + a
+        The probability of each next state. An all-zero row is an action that is not allowed there; rows of terminal
+        states are ignored.
+    features : array (S, d) or (S, A, d), or scipy.sparse (S, d) or (S·A, d)
+        Features of states, or of states and actions.
+    start : array (S,), optional
+        Distribution of the first state. None: at fit, the expert's own first states.
+    discount : float
+        γ, above 0 and at most 1.
+    horizon : int, optional
+        Number of states of a trajectory. None: endless (γ < 1), or until an end is reached.
+    terminal : array of bool (S,), optional
+        Entering such a state ends the episode; its features count once.
+    allowed : array of bool (S, A), optional
+        Which actions may be taken. None: those whose row of `transitions` is not zero.
+    state_names, action_names, feature_names : sequences of str, optional
+        What messages, files and pages call them. None: their numbers.
+
+    Attributes
+    ----------
+    transitions : scipy.sparse.csr_array (S·A, S)
+    features : array or scipy.sparse.csr_array
+    start, discount, horizon, terminal, allowed, state_names, action_names, feature_names
+        As given; `terminal` and `allowed` are always arrays.
+    n_states, n_actions, n_features : int
+        S, A and d.
+    state_action : bool
+        Whether features are those of states and actions.
+    deterministic : bool
+        Whether every action leads to one state.
+
+    References
+    ----------
+    Audiffren, Valko, Lazaric, Ghavamzadeh: Maximum Entropy Semi-Supervised Inverse Reinforcement Learning, IJCAI 2015,
+    section 2.
+
+    Examples
+    --------
+    Two states; the first action stays, the second goes to the other state, where it is nicer.
+
+    >>> import numpy as np
+    >>> from messirl import MDP, soft_policy
+    >>> stay, leave = np.eye(2), np.eye(2)[::-1]
+    >>> mdp = MDP(np.stack([stay, leave], axis=1), features=[[0.0], [1.0]], discount=0.9)
+    >>> mdp
+    MDP(2 states, 2 actions, 1 state features, discount 0.9, no horizon, 0 terminal)
+    >>> soft_policy(mdp, mdp.reward([2.0])).round(2)
+    array([[0.14, 0.86],
+           [0.86, 0.14]])
     """
 
     transitions: sp.csr_array
@@ -338,7 +383,7 @@ def _check_sizes(features: Any, names: tuple[str, ...] | None) -> None:
 
 
 def _checked_discount(discount: float) -> float:
-    if isinstance(discount, bool) or not isinstance(discount, Real):
+    if not is_number(discount):
         raise TypeError(f"discount must be a number in (0, 1], not {discount!r}")
     if not 0.0 < float(discount) <= 1.0:
         raise ValueError(f"discount is {discount}, but must lie in (0, 1]")
@@ -348,7 +393,7 @@ def _checked_discount(discount: float) -> float:
 def _checked_horizon(horizon: int | None) -> int | None:
     if horizon is None:
         return None
-    if isinstance(horizon, bool) or not isinstance(horizon, Integral):
+    if not is_whole(horizon):
         raise TypeError(f"horizon must be a whole number of states or None, not {horizon!r}")
     if horizon < 1:
         raise ValueError(f"horizon is {horizon}: a trajectory has at least one state")

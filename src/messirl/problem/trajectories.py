@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 import numpy.typing as npt
 
+from messirl._checks import is_whole
 from messirl._types import Flags, Ints
 
 
@@ -24,7 +25,41 @@ class Trajectory(NamedTuple):
 
 
 class Trajectories:
-    """A set of trajectories, with or without actions, with or without goals."""
+    """A set of trajectories, with or without actions, with or without goals; usually made by `from_lists`.
+
+    It behaves as a sequence: `len`, iteration, `trajectories[3]`, `trajectories[[0, 2]]`, and `+` puts two sets one
+    after the other.
+
+    Parameters
+    ----------
+    states : array of int
+        The states of all trajectories, one trajectory after the other.
+    offsets : array of int (n + 1,)
+        Trajectory i is `states[offsets[i] : offsets[i + 1]]`.
+    actions : array of int, optional
+        One per step: a trajectory of T states has T − 1 of them.
+    goals : array of int (n,), optional
+        The state each trajectory was heading for, where it ends.
+
+    Attributes
+    ----------
+    states, offsets, actions, goals
+        As given, read-only.
+
+    References
+    ----------
+    Audiffren, Valko, Lazaric, Ghavamzadeh: Maximum Entropy Semi-Supervised Inverse Reinforcement Learning, IJCAI 2015,
+    section 2.
+
+    Examples
+    --------
+    >>> from messirl import Trajectories
+    >>> walks = Trajectories.from_lists([[0, 1, 5], [2, 5]], actions=[[1, 0], [0]])
+    >>> len(walks), walks.lengths
+    (2, array([3, 2]))
+    >>> walks[1].states
+    array([2, 5])
+    """
 
     __slots__ = ("actions", "goals", "offsets", "states")
 
@@ -105,7 +140,7 @@ class Trajectories:
     @overload
     def __getitem__(self, index: slice | npt.ArrayLike) -> Trajectories: ...
     def __getitem__(self, index: Any) -> Trajectory | Trajectories:
-        if isinstance(index, int | np.integer) and not isinstance(index, bool):
+        if is_whole(index):
             return self._one(int(index))
         return self._some(index)
 

@@ -21,6 +21,7 @@ import scipy.sparse as sp
 from messirl._defaults import ENTROPY, MAX_ITER, THETA_MAX, TOL
 from messirl._types import Flags, Floats
 from messirl.estimators.maxent import MaxEntIRL
+from messirl.estimators.methods import BASELINES, METHODS, equal_trace
 from messirl.objective import Objective
 from messirl.optimise import lbfgs
 from messirl.planning import NoFiniteValue, log_likelihood, soft_policy
@@ -28,11 +29,10 @@ from messirl.planning.likelihood import reward_log_likelihood
 from messirl.problem.counts import feature_counts
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
-from messirl.similarity import CompleteGraph, Precomputed, similarity_penalty
+from messirl.similarity import Precomputed, similarity_penalty
 
 LAMBDAS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 LIGHT = (0.01, 0.03)  # λ0 of the screened candidates: a light touch is what they are for
-PENALTIES = ("MESSI", "Screened", "Ridge", "RidgeStd", "Complete")
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Candidate:
     similarity: Any = None
 
     def __str__(self) -> str:
-        shown = f" λ0={self.lambda0:g}" if self.method in PENALTIES else ""
+        shown = f" λ0={self.lambda0:g}" if METHODS[self.method].penalised else ""
         return f"{self.method}{shown}" + ("" if self.similarity is None else f" {self.similarity}")
 
 
@@ -64,8 +64,8 @@ def candidates(
         out += [Candidate("MESSI", x, similarity) for similarity in similarities for x in path]
         out += [Candidate("Screened", x, similarity) for similarity in similarities for x in sorted(LIGHT)[::-1]]
     if baselines:
-        methods = ("Ridge", "RidgeStd", "Complete") if unlabelled else ("Ridge", "RidgeStd")
-        out += [Candidate(method, x) for method in methods for x in path]
+        shaped = (m.name for m in BASELINES if m.shape is not None and (unlabelled or not m.unlabelled))
+        out += [Candidate(name, x) for name in shaped for x in path]
         out += [Candidate("Pooling")] if unlabelled else []
     return out
 
@@ -113,21 +113,20 @@ class Bench:
 
     def penalty(self, candidate: Candidate) -> Floats | None:
         """Q of a candidate; baselines have the trace of the reference similarity's penalty."""
-        if candidate.method not in PENALTIES or candidate.lambda0 == 0.0:
+        method, weight = METHODS[candidate.method], candidate.lambda0 / self.theta_max
+        if not method.penalised or weight == 0.0:
             return None
-        if candidate.method in ("MESSI", "Screened"):
+        if method.shape is None:
             screened = candidate.method == "Screened"
             if screened and self.screened.size == len(self.expert):  # none of the others looks like them
                 return None
-            return candidate.lambda0 / self.theta_max * self._matrix(candidate.similarity, screened=screened)
-        strength = float(np.trace(self._matrix(self.reference)))
-        if candidate.method == "Complete":
-            shape = self._matrix(CompleteGraph())
-        else:
-            spread = self.counts.var(axis=0)
-            shape = np.diag(spread) if candidate.method == "RidgeStd" else np.eye(self.mdp.n_features)
-        size = float(np.trace(shape))
-        return None if size == 0.0 else candidate.lambda0 / self.theta_max * strength / size * shape
+            return weight * self._matrix(candidate.similarity, screened=screened)
+        if method.name not in self._penalties:
+            self._penalties[method.name] = method.shape(self.counts)
+        shape = self._penalties[method.name]
+        if not shape.any():
+            return None
+        return equal_trace(weight, float(np.trace(self._matrix(self.reference))), shape) * shape
 
     def _matrix(self, similarity: Any, *, screened: bool = False) -> Floats:
         key = (similarity, screened)

@@ -26,15 +26,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from messirl.estimators.methods import METHODS
 from messirl.selection.candidates import Candidate
 from messirl.selection.likeness import Likeness
 from messirl.selection.validation import Validation
 
 BELOW_CHANCE = 0.05  # nats per step; a multiple of θ near zero is chance itself, but for rounding
-PREFERRED = ("MESSI", "Screened", "Complete", "RidgeStd", "Ridge", "Pooling", "MaxEnt")
-
-
-USES = ("MESSI", "Screened", "Complete", "Pooling")  # what learns from the unlabelled trajectories
 VERDICTS = ("help", "do not matter", "hurt")
 MARGIN = 0.005  # nats per step; half a percent in the probability of a move counts as no difference
 CLEAR = 2.0  # standard errors a difference must exceed to count as clear
@@ -56,7 +53,7 @@ def decide(validation: Validation, like: Likeness | None, *, aim: str, margin: f
 
 def verdict(validation: Validation, choice: Choice, like: Likeness | None, *, margin: float = MARGIN) -> str:
     """Whether the unlabelled trajectories help, do not matter or hurt; see above."""
-    if choice.candidate.method in USES:
+    if METHODS[choice.candidate.method].unlabelled:
         return "help"
     gain, spread = validation.gains()
     ours = [i for i, c in enumerate(validation.candidates) if c.method == "MESSI"]
@@ -122,7 +119,7 @@ def choose_best(validation: Validation, *, se: float = 1.0) -> Choice:
         near = np.flatnonzero(gap.mean(axis=1) <= se * spread + 1e-12)
     index = min(
         (int(i) for i in (near if near.size else [best])),
-        key=lambda i: (PREFERRED.index(every[i].method), -every[i].lambda0),
+        key=lambda i: (METHODS[every[i].method].rank, -every[i].lambda0),
     )
     if index == best:
         return _chosen(validation, index, "the best held-out score")

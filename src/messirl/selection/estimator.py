@@ -15,13 +15,12 @@ from sklearn.model_selection import GroupKFold
 from messirl._defaults import AIM, CV, ENTROPY, MAX_ITER, THETA_MAX, TOL
 from messirl._types import Flags, Floats
 from messirl.estimators.base import IRLEstimator
-from messirl.estimators.maxent import MaxEntIRL
 from messirl.estimators.messi import MESSI
-from messirl.evaluation.comparison import BASELINES, baseline
+from messirl.estimators.methods import baseline
 from messirl.problem.counts import feature_counts
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
-from messirl.selection.candidates import LAMBDAS, Bench, Candidate, block_of, candidates
+from messirl.selection.candidates import LAMBDAS, Candidate, block_of, candidates
 from messirl.selection.choice import MARGIN, decide, verdict
 from messirl.selection.likeness import Likeness, likeness
 from messirl.selection.validation import SCALES, NothingHeldOut, cross_validate, splits
@@ -153,26 +152,7 @@ class MESSICV(IRLEstimator):
             rows = np.concatenate([np.arange(l), l + np.flatnonzero(self.likeness_.alike)])
             model.similarity = block_of(similarity, everyone, feature_counts(mdp, everyone), rows)
             unlabelled = unlabelled[self.likeness_.alike]
-        if chosen.method in ("MESSI", "Screened") and unlabelled is not None and len(unlabelled):
-            return model, (expert, unlabelled)
-        if unlabelled is None and chosen.method in ("Ridge", "RidgeStd"):
-            return self._ridge(chosen, reference, mdp, expert), (expert,)
-        name = chosen.method if chosen.method in BASELINES else "MaxEnt"
-        return baseline(name, model, mdp, expert, unlabelled)
-
-    def _ridge(self, chosen: Candidate, reference: Any, mdp: MDP, expert: Trajectories) -> MaxEntIRL:
-        """With the experts alone to measure its strength on."""
-        bench = Bench(mdp, expert, None, reference=reference, theta_max=self._bound, entropy=self.entropy)
-        pull, standardise = bench.penalty(chosen), chosen.method == "RidgeStd"
-        unit = float(bench.counts.var(axis=0).sum()) if standardise else float(mdp.n_features)
-        return MaxEntIRL(
-            ridge=0.0 if pull is None else float(np.trace(pull)) / unit,
-            standardise=standardise,
-            theta_max=self._bound,
-            entropy=self.entropy,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
+        return baseline(chosen.method, model, mdp, expert, unlabelled)
 
     def save(self, path: Any) -> None:
         """Write the chosen, fitted model; how it was chosen is not part of it."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from messirl._defaults import CV, MAX_ITER, THETA_MAX
 from messirl._types import Flags, Floats
-from messirl.evaluation.comparison import uniform_policy, uniform_score
+from messirl.estimators.uniform import uniform_policy, uniform_score
 from messirl.planning import NoFiniteValue, log_likelihood
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.problem.mdp import MDP

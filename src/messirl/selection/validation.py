@@ -13,7 +13,7 @@ from sklearn.model_selection import GroupKFold, KFold
 
 from messirl._defaults import CV
 from messirl._types import Flags, Floats
-from messirl.evaluation.comparison import uniform_score
+from messirl.estimators.uniform import uniform_score
 from messirl.planning.sampling import random_source
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories

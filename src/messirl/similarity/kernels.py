@@ -20,6 +20,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.spatial.distance import pdist
 
+from messirl._checks import number
 from messirl._defaults import SIGMA
 from messirl._types import Floats
 
@@ -50,7 +51,7 @@ class RBF(_Full):
 
     def rows(self, counts: Floats) -> Rows:
         points = standardised(counts) if self.standardise else centred(counts)
-        sigma = bandwidth(points) if self.sigma == "median" else _positive("sigma", self.sigma)
+        sigma = bandwidth(points) if self.sigma == "median" else number("sigma", self.sigma, above=0.0)
         return lambda block: np.exp(-squared_distances(points[block], points) / (2.0 * sigma))
 
 
@@ -66,7 +67,7 @@ class Exponential(_Full):
 
     def rows(self, counts: Floats) -> Rows:
         points = standardised(counts) if self.standardise else centred(counts)
-        scale = _positive("scale", self.scale)
+        scale = number("scale", self.scale, above=0.0)
         return lambda block: np.exp(-np.sqrt(squared_distances(points[block], points)) / scale)
 
 
@@ -153,11 +154,3 @@ def _where(matrix: Any, flags: Any) -> str:
         return ""
     i, j = np.argwhere(flags)[0]
     return f" at ({i}, {j})"
-
-
-def _positive(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise TypeError(f"{name} must be a number, not {value!r}")
-    if not 0.0 < float(value) < np.inf:
-        raise ValueError(f"{name}={value}: it must be positive and finite")
-    return float(value)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from messirl.estimators.base import IRLEstimator
+from messirl.estimators.uniform import uniform_score
 from messirl.evaluation import next_state_accuracy
-from messirl.evaluation.comparison import uniform_score
 from messirl.problem.filters import matching
 from messirl.problem.mdp import MDP
 from messirl.problem.problem import Problem

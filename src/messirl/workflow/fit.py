@@ -9,8 +9,9 @@ from typing import Any
 from messirl._defaults import THETA_MAX
 from messirl.estimators import MESSI
 from messirl.estimators.base import IRLEstimator
+from messirl.estimators.methods import BASELINES, METHODS, method_of
 from messirl.evaluation import estimation_table, next_state_accuracy
-from messirl.evaluation.comparison import Comparison, below_chance, compare, uniform_score
+from messirl.evaluation.comparison import below_chance, compare
 from messirl.problem.mdp import MDP
 from messirl.problem.problem import Problem
 from messirl.workflow.estimate import Estimate, divide_and_estimate
@@ -18,17 +19,6 @@ from messirl.workflow.model import ModelSettings, make_model, make_similarity, w
 from messirl.workflow.record import FitRecord, Score, settings_of
 from messirl.workflow.split import PROBLEM, Parts, Split, divide
 from messirl.workflow.watch import SILENT, Watcher
-
-METHODS = {"MESSI": "MESSI", "MaxEntIRL": "MaxEnt-IRL", "EMMaxEnt": "EM-MaxEnt"}
-LABELS = {
-    "MaxEnt": "MaxEnt-IRL",
-    "Ridge": "L2",
-    "RidgeStd": "L2, standardised",
-    "Complete": "complete graph",
-    "Pooling": "pooling",
-    "uniform": "uniform policy",
-}
-FITTED_TO = {"Complete": "expert + unlabelled", "Pooling": "all as experts", "uniform": "-"}
 
 
 @dataclass(frozen=True)
@@ -66,7 +56,7 @@ def fit(
         scores = [_score(model, parts)]
         if settings.baselines:
             scores += _baselines(settings, mdp, parts, model, watcher)
-        table = estimation_table(model, parts.expert) if _has_errors(model, parts) else None
+        table = estimation_table(model, parts.expert) if _is_plain(model) and len(parts.expert) > 1 else None
         odd = below_chance(model, parts.expert)
     notes += watcher.noted([] if odd is None else [odd])
     statistics = {} if table is None else table.statistics()
@@ -90,10 +80,10 @@ def fit(
 
 
 def _score(model: IRLEstimator, parts: Parts) -> Score:
-    method = type(model).__name__
+    method = method_of(model)
     return Score(
-        METHODS[method],
-        "expert" if method == "MaxEntIRL" else "expert + unlabelled",
+        method.label,
+        method.fitted_to,
         model.score(parts.expert),
         None if parts.test is None else model.score(parts.test),
         "" if model.converged_ else f"did not converge: {model.termination_}",
@@ -105,26 +95,23 @@ def _baselines(settings: FitSettings, mdp: MDP, parts: Parts, model: Any, watche
     shared = {k: v for k, v in model.get_params(deep=False).items() if k in MESSI().get_params(deep=False)}
     shared |= {"similarity": make_similarity(settings), "lambda0": settings.lambda0}
     shared["theta_max"] = settings.theta_max or THETA_MAX
-    plain = type(model).__name__ == "MaxEntIRL" and not model.ridge
-    if plain and parts.unlabelled is None:  # nothing to compare with but chance
-        test = None if parts.test is None else uniform_score(mdp, parts.test)
-        rows = [Comparison("uniform", uniform_score(mdp, parts.expert), test, converged=True)]
-    else:
+    plain = _is_plain(model)  # then it is itself one of the baselines
+    if not (plain and parts.unlabelled is None):  # else there is nothing to compare with but chance
         watcher.say("fitting the baselines")
-        rows = compare(MESSI(**shared), mdp, parts.expert, parts.unlabelled, parts.test)
+    others = [method for method in BASELINES if not (plain and method == method_of(model))]
+    rows = compare(MESSI(**shared), mdp, parts.expert, parts.unlabelled, parts.test, others)
     return [
         Score(
-            LABELS[row.name],
-            FITTED_TO.get(row.name, "expert"),
+            METHODS[row.name].label,
+            METHODS[row.name].fitted_to,
             row.expert,
             row.held_out,
             "" if row.converged else "did not converge",
         )
         for row in rows
-        if not (plain and row.name == "MaxEnt")
     ]
 
 
-def _has_errors(model: IRLEstimator, parts: Parts) -> bool:
-    """Whether standard errors mean what they say: those of an unpenalised fit to several trajectories do."""
-    return len(parts.expert) > 1 and model.quadratic_ is None and type(model).__name__ == "MaxEntIRL"
+def _is_plain(model: IRLEstimator) -> bool:
+    """Whether it is an unpenalised fit, of which standard errors mean what they say."""
+    return model.quadratic_ is None and method_of(model).inference

@@ -6,21 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from messirl._defaults import (
-    EM_SOLVER,
     ENTROPY,
     LAMBDA0,
     MAX_ITER,
     RIDGE,
     SIGMA,
-    SOLVER,
     STEP_SIZE,
     STEPS_PER_ROUND,
     THETA_MAX,
     TOL,
 )
 from messirl._words import did_you_mean
-from messirl.estimators import MESSI, EMMaxEnt, MaxEntIRL
-from messirl.estimators.base import IRLEstimator
+from messirl.estimators.methods import OPTIONS
 from messirl.problem.mdp import MDP
 from messirl.similarity import RBF, CompleteGraph, Exponential
 
@@ -29,7 +26,7 @@ from messirl.similarity import RBF, CompleteGraph, Exponential
 class ModelSettings:
     """How to learn.
 
-    method : "messi", "maxent" or "em"; None is messi with unlabelled trajectories, and maxent without
+    method : its option in `estimators/methods.py`; None is messi with unlabelled trajectories, and maxent without
     similarity : "rbf", "exponential" or "complete"
     sigma : of rbf: a number, or "median"
     scale : of exponential: its length
@@ -61,32 +58,24 @@ class ModelSettings:
     seed: int = 0
 
 
-def make_model(settings: ModelSettings, *, unlabelled: bool) -> IRLEstimator:
+def make_model(settings: ModelSettings, *, unlabelled: bool) -> Any:
     """The estimator, not fitted; `unlabelled` says whether there are trajectories of unknown quality."""
-    method = settings.method or ("messi" if unlabelled else "maxent")
-    solver = settings.solver or (EM_SOLVER if method == "em" else SOLVER)
-    _refuse_what_acts_on_nothing(settings, {"method": method, "solver": solver, "similarity": settings.similarity})
-    common: dict[str, Any] = {
-        "theta_max": settings.theta_max,
-        "entropy": settings.entropy,
-        "solver": solver,
-        "step_size": settings.step_size,
-        "max_iter": settings.max_iter,
-        "tol": settings.tol,
-        "random_state": settings.seed,
-    }
-    if method == "maxent":
-        return MaxEntIRL(ridge=settings.ridge, standardise=settings.standardise, **common)
-    if not unlabelled:
-        raise ValueError(f"--method {method} needs unlabelled trajectories: say which with --unlabelled")
-    if method == "em":
-        return EMMaxEnt(steps_per_round=settings.eta, **common)
-    if settings.theta_max is None:
+    method = OPTIONS[settings.method or ("messi" if unlabelled else "maxent")]
+    given = {name: value for name, value in vars(settings).items() if (name, value) != ("solver", None)}
+    given |= {"similarity": make_similarity(settings), "steps_per_round": settings.eta, "random_state": settings.seed}
+    model = method.build(given)
+    solver = model.get_params(deep=False).get("solver", "")
+    _refuse_what_acts_on_nothing(
+        settings, {"method": method.option, "solver": solver, "similarity": settings.similarity}
+    )
+    if method.unlabelled and not unlabelled:
+        raise ValueError(f"--method {method.option} needs unlabelled trajectories: say which with --unlabelled")
+    if method.penalised and settings.theta_max is None:
         raise ValueError("--theta-max none is for maxent: MESSI's strength is lambda0 / theta_max")
-    return MESSI(make_similarity(settings), lambda0=settings.lambda0, **common)
+    return model
 
 
-def _refuse_what_acts_on_nothing(settings: ModelSettings, chosen: dict[str, str]) -> None:
+def _refuse_what_acts_on_nothing(settings: ModelSettings, chosen: dict[str, str | None]) -> None:
     """A setting of another method, solver or similarity is a misunderstanding, not something to pass over."""
     for option, kind, needed in (
         ("ridge", "method", "maxent"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from messirl._checks import is_number, is_whole
 from messirl._words import meant
 from messirl.problem.errors import InputError
 
@@ -67,10 +68,10 @@ def read_settings(path: Path) -> Settings:
         if value is not None and any("\ud800" <= sign <= "\udfff" for name in value for sign in name):
             raise refuse(f"{key} holds half a character", "write the names in UTF-8")
     discount, horizon, n_actions = content["discount"], content.get("horizon"), content.get("n_actions")
-    if isinstance(discount, bool) or not isinstance(discount, int | float) or not 0 < discount <= 1:
+    if not is_number(discount) or not 0 < discount <= 1:
         raise refuse(f"discount is {_short(discount)}", "give a number in (0, 1]")
     for key, value in (("horizon", horizon), ("n_actions", n_actions)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        if value is not None and (not is_whole(value) or value < 1):
             raise refuse(f"{key} is {_short(value)}", "give a whole number of at least 1, or null")
     if n_actions is not None and n_actions > LARGEST:
         raise refuse(f"n_actions is {_short(n_actions)}", f"at most {LARGEST} are possible")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from messirl._types import Floats
+from messirl.estimators.methods import METHODS
 from messirl.report.fit.figures import BLUE, INK, PIXELS
 from messirl.report.kit.names import short
 from messirl.report.kit.style import LOOKS, WIDTH, Look
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OWN = {
-    "MESSI": Look("MESSI", "#D55E00", "o"),
-    "Screened": Look("MESSI, screened", BLUE, "s"),
+    "MESSI": Look(METHODS["MESSI"].label, "#D55E00", "o"),
+    "Screened": Look(METHODS["Screened"].label, BLUE, "s"),
     "Ridge": LOOKS["Ridge"],
     "RidgeStd": LOOKS["RidgeStd"],
     "Complete": LOOKS["Complete"],

@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from messirl.estimators.methods import METHODS
+
 EXACT = "/exact"
 MAIN = ("MaxEnt", "MESSIMAX", "MESSI-mu1", "MESSI-mu2", "MESSI-mu3")
 ANCHORS = ("MaxEnt", "MESSI-mu1")  # repeated beside the sceptic's baselines, for comparison
@@ -34,15 +36,15 @@ class Look:
 
 
 LOOKS = {
-    "MaxEnt": Look("MaxEnt-IRL", "#000000", "x", (0, (5, 1.5))),
+    "MaxEnt": Look(METHODS["MaxEnt"].label, "#000000", "x", (0, (5, 1.5))),
     "MESSIMAX": Look("MESSIMAX", "#0072B2", "s"),
     "MESSI-mu1": Look("MESSI(μ1)", "#D55E00", "o"),
     "MESSI-mu2": Look("MESSI(μ2)", "#009E73", "^", (0, (6, 1.5, 1, 1.5))),
     "MESSI-mu3": Look("MESSI(μ3)", "#CC79A7", "D", (0, (1.5, 1))),
-    "Ridge": Look("L2", "#E69F00", "+", (0, (4, 1.5)), 1.0),
-    "RidgeStd": Look("L2, standardised", "#56B4E9", "P", (0, (5, 1.5, 1, 1.5)), 1.0),
-    "Complete": Look("complete graph", "#555555", "v", (0, (3, 1, 1, 1, 1, 1)), 1.0),
-    "Pooling": Look("pooling", "#999999", "d", "-", 0.8),
+    "Ridge": Look(METHODS["Ridge"].label, "#E69F00", "+", (0, (4, 1.5)), 1.0),
+    "RidgeStd": Look(METHODS["RidgeStd"].label, "#56B4E9", "P", (0, (5, 1.5, 1, 1.5)), 1.0),
+    "Complete": Look(METHODS["Complete"].label, "#555555", "v", (0, (3, 1, 1, 1, 1, 1)), 1.0),
+    "Pooling": Look(METHODS["Pooling"].label, "#999999", "d", "-", 0.8),
 }
 EM_METHOD = re.compile(r"EM-(\d+)(-mu2)?")
 EM_MARKERS = "<>*pH"
@@ -63,7 +65,7 @@ def look(method: str, etas: tuple[int, ...] = ()) -> Look:
     eta = int(found[1])
     rank = etas.index(eta) if eta in etas else 0
     place = round(rank * (len(EM_COLOURS) - 1) / max(len(etas) - 1, 1))
-    return Look(f"{eta}-EM-MaxEnt", EM_COLOURS[place], EM_MARKERS[place], EM_DASHES[place], 1.0)
+    return Look(f"{eta}-{METHODS['EM'].label}", EM_COLOURS[place], EM_MARKERS[place], EM_DASHES[place], 1.0)
 
 
 def eta_of(method: str) -> int | None:

@@ -1,0 +1,35 @@
+"""Arguments checked: numbers within limits and whole numbers; True and False are neither."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any, TypeGuard
+
+
+def is_whole(value: Any) -> TypeGuard[int]:
+    """Whether a value is a whole number, of Python or NumPy."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """Whether a value is a number, of Python or NumPy."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def whole(name: str, value: Any, least: int = 1) -> int:
+    """A whole number from `least` on, or an error that names it."""
+    if not is_whole(value) or value < least:
+        raise ValueError(f"{name}={value!r}: it must be a whole number from {least} on")
+    return int(value)
+
+
+def number(name: str, value: Any, *, above: float | None = None, least: float | None = None) -> float:
+    """A finite number within its limits, or an error that says which."""
+    if not is_number(value):
+        raise TypeError(f"{name}={value!r}: it must be a number")
+    x = float(value)
+    if not math.isfinite(x) or (above is not None and x <= above) or (least is not None and x < least):
+        limit = f"> {above:g}" if above is not None else f">= {least:g}"
+        raise ValueError(f"{name}={value}: it must be finite and {limit}")
+    return x

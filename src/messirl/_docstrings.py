@@ -1,0 +1,63 @@
+"""Docstrings that go on where the class above left off: a parameter is described once, where it is introduced.
+
+A class lists under "Parameters" and "Attributes" what it adds or changes; what it inherits is put after that.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+Sections = dict[str, list[str]]
+
+
+def inherit_documentation(cls: type) -> None:
+    """Complete the docstring of a class by the entries of the class it extends.
+
+    Parameters are taken over where the constructor of `cls` has them, attributes always.
+    """
+    if cls.__doc__ is None or cls.__mro__[1].__doc__ is None:  # python -OO has none
+        return
+    own, above = sections(cls.__doc__), sections(cls.__mro__[1].__doc__)
+    arguments = set(inspect.signature(cls).parameters)
+    for title in ("Parameters", "Attributes"):
+        described = {name for head in entries(own.get(title, [])) for name in names(head)}
+        for head, lines in entries(above.get(title, [])).items():
+            wanted = title == "Attributes" or names(head) <= arguments
+            if wanted and not names(head) & described:
+                own.setdefault(title, []).extend(lines)
+    cls.__doc__ = "\n".join(
+        line for title, lines in own.items() for line in ([title, "-" * len(title)] if title else []) + [*lines, ""]
+    )
+
+
+def sections(text: str) -> Sections:
+    """The lines of each section of a docstring by its title; what comes before the first one has the title ''."""
+    lines, title = inspect.cleandoc(text).splitlines(), ""
+    found: Sections = {"": []}
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        if below and set(below) == {"-"} and len(below) == len(line):
+            title = line
+            found[title] = []
+        elif not (line and set(line) == {"-"}):
+            found[title].append(line)
+    for part in found.values():
+        while part and not part[-1]:
+            part.pop()
+    return found
+
+
+def entries(lines: list[str]) -> dict[str, list[str]]:
+    """What a section lists: each line that is not indented, with those below it."""
+    found: dict[str, list[str]] = {}
+    head = ""
+    for line in lines:
+        if line and not line.startswith(" "):
+            head = line
+        found.setdefault(head, []).append(line)
+    return found
+
+
+def names(head: str) -> set[str]:
+    """The names an entry is about: `a, b : int` is about a and b."""
+    return {name.strip() for name in re.split(r"\s:\s", head)[0].split(",")}
