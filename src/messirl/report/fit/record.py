@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from messirl._types import Floats, Ints
 from messirl.diagnostics import Diagnosis
-from messirl.estimators.base import IRLEstimator
+from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.report.kit.numbers import ranked
 
 Z95 = 1.96  # standard errors on either side of an estimate, for 95 %
@@ -54,7 +54,7 @@ class FitRecord:
     """
 
     title: str
-    model: IRLEstimator
+    model: MaximumEntropy
     xy: npt.NDArray[Any] | None = None
     counts: dict[str, int] = field(default_factory=dict)
     scores: list[Score] = field(default_factory=list)
