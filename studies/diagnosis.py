@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from messirl.estimators.base import quietly
+from messirl.estimators.standing import quietly
 from messirl.planning import soft_policy, state_visitation
 from messirl.problem.counts import feature_counts
 from messirl.selection import MESSICV, Bench, Candidate, likeness

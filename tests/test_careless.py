@@ -13,7 +13,7 @@ from folders import PARK, park
 
 from messirl import MDP, MaxEntIRL, Trajectories, cli, estimation_table
 from messirl._files import beside
-from messirl.estimators.base import quietly
+from messirl.estimators.standing import quietly
 from messirl.experiments.store import Store, StoreError
 from messirl.io import InputError, read_problem
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
-from problems import problem
+from numpy.testing import assert_allclose, assert_array_equal
+from problems import KINDS, problem
 
+import messirl
 from messirl import MESSI, EMMaxEnt, MaxEntIRL
 from messirl.estimators.methods import BASELINES, METHODS, OPTIONS, baseline, method_of
+from messirl.estimators.uniform import UniformPolicy, uniform_score
 from messirl.similarity import RBF
 
 
@@ -43,3 +45,19 @@ def test_every_method_is_made_with_and_without_unlabelled_trajectories(name):
 def test_an_unknown_method_names_those_there_are():
     with pytest.raises(ValueError, match="baseline 'L3': choose from MESSI, Screened, MaxEnt"):
         baseline("L3", MESSI(), *problem("finite"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_method_without_a_reward_is_fitted_asked_and_saved_as_others_are(kind, tmp_path):
+    mdp, expert, unlabelled = problem(kind)
+    model = UniformPolicy().fit(mdp, expert)
+    assert_allclose(model.score(unlabelled), uniform_score(mdp, unlabelled))
+    model.save(tmp_path / "model.npz")
+    again = messirl.load(tmp_path / "model.npz")
+    assert type(again) is UniformPolicy
+    arguments = {
+        "step": None if mdp.horizon is None else 0,
+        "goal": None if expert.goals is None else int(expert.goals[0]),
+    }
+    assert_array_equal(again.predict_proba([0, 1], **arguments), model.predict_proba([0, 1], **arguments))
+    assert again.score(expert) == model.score(expert)

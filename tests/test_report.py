@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from messirl.experiments.claims import FAILS, HOLDS, UNDECIDED, decide
+from messirl.experiments.checks import FAILS, HOLDS, UNDECIDED
+from messirl.experiments.claims import decide
 from messirl.experiments.curves import Curve, Curves, Interval
 from messirl.experiments.settings import QUICK, SETTINGS
 from messirl.experiments.store import SCHEMA
@@ -22,8 +23,8 @@ from messirl.report.kit.style import LOOKS, MAIN, RC, domain_name, in_order, loo
 from messirl.report.paper import captions, panels, verdicts
 from messirl.report.paper.figures import em_figure, exact_figure, gain_figure, paper_figure
 from messirl.report.paper.gallery import file_names
-from messirl.report.paper.origin import command, origin
 from messirl.report.paper.page import write_report
+from messirl.report.paper.provenance import command, provenance
 
 LEVELS = {
     "MaxEnt": -0.05,
@@ -275,7 +276,7 @@ def test_verdicts_that_differ_between_the_solvers_are_listed_apart():
 def test_the_summary_counts_the_sceptics_questions_apart():
     rows = [claim(), claim(name="b", verdict=FAILS), claim(name="s", where="not in the paper", verdict=FAILS)]
     assert "1 of 2 verdicts on the paper’s claims are “holds”, 1 “does not hold” and 0" in verdicts.sentence(rows)
-    page = Parser(verdicts.summary(rows))
+    page = Parser(verdicts.tally(rows))
     assert "The paper’s claims" in page.text
     assert "better than the other baselines?" in page.text
 
@@ -352,15 +353,15 @@ def test_text_is_escaped_and_html_is_not():
 
 
 def test_the_command_is_the_one_that_makes_the_table():
-    assert command(origin(results())) == "messirl reproduce --domain pit --runs 3 --seed 1000"
-    some = origin(results(figures=("nu", "em")))
+    assert command(provenance(results())) == "messirl reproduce --domain pit --runs 3 --seed 1000"
+    some = provenance(results(figures=("nu", "em")))
     assert command(some) == "messirl reproduce --domain pit --figure nu --figure em --runs 3 --seed 1000"
     assert not some.stale
     column = SCHEMA.get_field_index("config_hash")
 
     def hashed(text):
         table = results(figures=("iterations",))
-        return origin(table.set_column(column, "config_hash", pa.array([text] * table.num_rows)))
+        return provenance(table.set_column(column, "config_hash", pa.array([text] * table.num_rows)))
 
     assert hashed(QUICK["pit"].config_hash).quick
     assert "--quick" in command(hashed(QUICK["pit"].config_hash))
@@ -429,28 +430,28 @@ def line(mean, width=0.01):
 
 def test_the_frame_leaves_out_the_first_steps_of_a_training():
     settled = [-0.5, *[-0.05] * 20, *[-0.04] * 20]
-    assert panels.frame([line(settled)], every_iteration=True).low > -0.1
-    assert panels.frame([line(settled, 0.2)], every_iteration=False).low < -0.4
+    assert panels.y_range([line(settled)], every_iteration=True).low > -0.1
+    assert panels.y_range([line(settled, 0.2)], every_iteration=False).low < -0.4
 
 
 def test_losses_of_different_size_have_a_logarithmic_axis():
-    assert panels.frame([line([-0.01, -0.5])], False).logarithmic
-    assert not panels.frame([line([-0.1, -0.4])], False).logarithmic
-    assert not panels.frame([line([-0.01, 0.5])], False).logarithmic
-    assert not panels.frame([line([-0.01, -0.5])], False, gains=True).logarithmic
+    assert panels.y_range([line([-0.01, -0.5])], False).logarithmic
+    assert not panels.y_range([line([-0.1, -0.4])], False).logarithmic
+    assert not panels.y_range([line([-0.01, 0.5])], False).logarithmic
+    assert not panels.y_range([line([-0.01, -0.5])], False, gains=True).logarithmic
 
 
 def test_losses_much_larger_than_a_certain_gain_leave_the_frame():
-    shown = panels.frame([line([0.0, 0.1, -5.0], 0.0)], False, gains=True)
+    shown = panels.y_range([line([0.0, 0.1, -5.0], 0.0)], False, gains=True)
     assert -0.4 < shown.low < 0 < shown.high < 0.2
-    assert panels.frame([line([0.0, 0.1, -5.0], 0.2)], False, gains=True).low < -5.0, "no gain is certain"
+    assert panels.y_range([line([0.0, 0.1, -5.0], 0.2)], False, gains=True).low < -5.0, "no gain is certain"
 
 
 def test_one_run_has_a_line_and_no_band():
     curves = Curves(results(figures=("nu",), runs=1))
     axes = axes_of(lambda: paper_figure(curves, "pit"))
     assert [len(ax.collections) for ax in axes] == [0, 0]
-    assert panels.frame([panels.line(curves["pit", "nu", "MaxEnt"], look("MaxEnt"))], False) is not None
+    assert panels.y_range([panels.line(curves["pit", "nu", "MaxEnt"], look("MaxEnt"))], False) is not None
 
 
 def test_a_users_own_style_does_not_change_the_figures():

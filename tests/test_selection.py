@@ -635,7 +635,7 @@ def test_stability_towards_goals_is_that_of_the_ways_there():
 
 
 def walks(mdp, n, seed, start):
-    return sample(mdp, uniform_policy(mdp, Trajectories([0], [0, 1])), n, 30, random_state=shifted(seed), start=start)
+    return sample(mdp, uniform_policy(mdp, None), n, 30, random_state=shifted(seed), start=start)
 
 
 def test_the_experts_own_kind_looks_more_like_them_than_random_walks():

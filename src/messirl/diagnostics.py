@@ -19,8 +19,8 @@ from sklearn.base import clone
 
 from messirl._defaults import AIM, CV, INFLUENTIAL
 from messirl._types import Floats, Ints
-from messirl.estimators.base import quietly
 from messirl.estimators.messi import MESSI
+from messirl.estimators.standing import quietly
 from messirl.objective import Objective
 from messirl.problem.counts import feature_counts
 from messirl.problem.mdp import MDP

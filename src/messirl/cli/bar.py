@@ -26,10 +26,12 @@ class Bar:
         self._lines = Lines(_Line(self), console=self.console, redirect_stdout=False)
 
     def start(self) -> None:
+        """Show the line."""
         self._lines.start()
         self._lines.add_task(self.progress.title, total=None)
 
     def end(self, *, finished: bool) -> None:
+        """Show the line for the last time, full if the work was finished."""
         self.ended = finished
         self._lines.refresh()
         self._lines.stop()
@@ -81,5 +83,6 @@ class _Line(ProgressColumn):
 
 
 def clock(seconds: float) -> str:
+    """Seconds as hours:minutes:seconds."""
     whole = round(seconds)
     return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"

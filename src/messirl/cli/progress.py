@@ -48,6 +48,7 @@ class Progress:
             self._write(self.ending())
 
     def __call__(self, done: int, total: int) -> None:
+        """So much is done, of so much."""
         now = time.monotonic()
         begin = self.first is None
         if begin:

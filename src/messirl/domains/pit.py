@@ -32,6 +32,7 @@ class TurnSimilarity:
     scale: float = 1.0
 
     def __call__(self, trajectories: Trajectories, counts: Floats) -> Floats:
+        """exp(−|difference in changes of direction| / scale), (n, n)."""
         turns = changes_of_direction(trajectories, self.side)
         return np.asarray(np.exp(-np.abs(turns[:, None] - turns[None, :]) / self.scale))
 

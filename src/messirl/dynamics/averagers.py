@@ -42,10 +42,12 @@ class Scale:
 
     @classmethod
     def of(cls, points: Floats) -> Scale:
+        """Centre and spread of points (n, k); a coordinate that never changes has the unit 1."""
         spread = deviations(points)
         return cls(points.mean(axis=0), np.where(spread > 0, spread, 1.0))
 
     def __call__(self, points: Floats) -> Floats:
+        """Points (n, k) in these units."""
         return np.asarray((points - self.centre) / self.unit)
 
 

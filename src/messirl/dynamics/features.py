@@ -37,10 +37,12 @@ class Squares:
 
     @property
     def names(self) -> list[str]:
+        """What each feature is called."""
         k = range(self.centre.size)
         return ["constant", *(f"o_{j}" for j in k), *(f"o_{j} squared" for j in k)]
 
     def __call__(self, points: Floats) -> Floats:
+        """Features (n, 1 + 2k) of points (n, k)."""
         z = (np.asarray(points, dtype=np.float64) - self.centre) / self.unit
         return np.column_stack([np.ones(len(z)), z, z**2])
 
@@ -74,9 +76,11 @@ class RadialGrid:
 
     @property
     def names(self) -> list[str]:
+        """What each feature is called: where its centre is."""
         return ["constant", *("at " + ", ".join(f"{x:.3g}" for x in centre) for centre in self.centres)]
 
     def __call__(self, points: Floats) -> Floats:
+        """Features of points (n, k): a constant, and how close each centre is."""
         unit = (self.high - self.low) / (self.n - 1)
         z = np.asarray(points, dtype=np.float64) / unit
         bumps = np.exp(-0.5 * ((z[:, None, :] - self.centres / unit) ** 2).sum(axis=2))

@@ -29,6 +29,7 @@ class ImportanceObjective:
         self.counts, self.log_behaviour, self.target, self.quadratic = counts, log_behaviour, target, quadratic
 
     def __call__(self, theta: Floats) -> Evaluation:
+        """J and its gradient at θ."""
         score = self.counts @ theta - self.log_behaviour
         log_z = float(logsumexp(score))
         expected = np.exp(score - log_z) @ self.counts

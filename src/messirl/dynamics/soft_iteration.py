@@ -120,6 +120,7 @@ class RefittedObjective:
         self.model, self.table, self.start, self.target, self.quadratic = model, table, start, target, quadratic
 
     def __call__(self, theta: Floats) -> Evaluation:
+        """J and its gradient at θ."""
         values, policy = self.model.values(self.table @ theta)
         counts = self.model.expected_counts(policy)
         value = float(theta @ self.target) - float(self.start @ values)

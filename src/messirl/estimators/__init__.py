@@ -6,18 +6,18 @@ from messirl._lazy import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from messirl.estimators.base import IdentifiabilityWarning
     from messirl.estimators.em import EMMaxEnt
+    from messirl.estimators.loading import load
     from messirl.estimators.maxent import MaxEntIRL
     from messirl.estimators.messi import MESSI
-    from messirl.estimators.persistence import load
+    from messirl.estimators.standing import IdentifiabilityWarning
 
 _HOMES = {
     "EMMaxEnt": "messirl.estimators.em",
-    "IdentifiabilityWarning": "messirl.estimators.base",
+    "IdentifiabilityWarning": "messirl.estimators.standing",
     "MESSI": "messirl.estimators.messi",
     "MaxEntIRL": "messirl.estimators.maxent",
-    "load": "messirl.estimators.persistence",
+    "load": "messirl.estimators.loading",
 }
 __all__ = ["MESSI", "EMMaxEnt", "IdentifiabilityWarning", "MaxEntIRL", "load"]
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -7,7 +7,7 @@ M-step:  η gradient steps on L with f* = Σ_ζ w_ζ f_ζ
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.lib.recfunctions as rfn
@@ -16,20 +16,22 @@ from scipy.special import softmax
 from messirl._checks import whole
 from messirl._defaults import EM_SOLVER, ENTROPY, MAX_ITER, STEP_SIZE, STEPS_PER_ROUND, THETA_MAX, TOL
 from messirl._types import Floats
-from messirl.estimators.base import IRLEstimator
+from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.objective import Objective
-from messirl.optimise import Result
+from messirl.optimise import Callback, Result
 from messirl.planning import start_values
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
 
-class EMMaxEnt(IRLEstimator):
+class EMMaxEnt(MaximumEntropy):
     """EM-MaxEnt with η = `steps_per_round` iterations of the solver between two E-steps, `max_iter` in all.
 
     The default solver is the paper's: fixed gradient steps. `weights_` are the weights of the last E-step over
     the trajectories, experts first; `history_` also has the effective sample size 1/Σ w².
     """
+
+    _arrays: ClassVar[tuple[str, ...]] = ("weights_",)
 
     def __init__(
         self,
@@ -68,7 +70,7 @@ class EMMaxEnt(IRLEstimator):
         while result is None or done < self.max_iter:
             weights = e_step(mdp, theta, self.entropy, everyone, counts)
             objective = weighted(weights)
-            result = self._round(objective, theta, min(int(eta), self.max_iter - done), done)
+            result = self._optimise(objective, theta, min(eta, self.max_iter - done), self._numbered(done))
             steps = int(result.history.iteration[-1])
             parts.append(_rows(result, done, 1.0 / float(weights @ weights), keep_first=not parts))
             moved = np.abs(result.theta - theta) / np.maximum(np.abs(result.theta), 1.0 / objective.unit)
@@ -83,22 +85,20 @@ class EMMaxEnt(IRLEstimator):
         final = replace(result, history=history, reason=reason, converged=settled)
         return self._finish(mdp, everyone, objective, theta_start, final)
 
-    def _round(self, objective: Objective, theta: Floats, steps: int, done: int) -> Result:
-        """One M-step; the callback sees iterations numbered through."""
-        callback = self.callback
+    def _revive(self) -> None:
+        super()._revive()
+        self.effective_sample_size_ = 1.0 / float(self.weights_ @ self.weights_)
+
+    def _numbered(self, done: int) -> Callback | None:
+        """The callback of a round after `done` iterations: it sees them numbered through, and no first one twice."""
+        callback: Callback | None = self.callback
         if callback is None or done == 0:
-            return self._optimise(objective, theta, steps)
+            return callback
 
         def numbered(state: dict[str, Any]) -> object:
-            if state["iteration"] == 0:
-                return None
-            return callback({**state, "iteration": state["iteration"] + done})
+            return None if state["iteration"] == 0 else callback({**state, "iteration": state["iteration"] + done})
 
-        self.callback = numbered
-        try:
-            return self._optimise(objective, theta, steps)
-        finally:
-            self.callback = callback
+        return numbered
 
 
 def e_step(mdp: MDP, theta: Floats, entropy: str, everyone: Trajectories, counts: Floats) -> Floats:

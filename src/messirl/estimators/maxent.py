@@ -10,14 +10,14 @@ import numpy.typing as npt
 from messirl._checks import number
 from messirl._defaults import ENTROPY, MAX_ITER, RIDGE, SOLVER, STEP_SIZE, THETA_MAX, TOL
 from messirl._types import Floats
-from messirl.estimators.base import IRLEstimator
+from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.objective import Objective
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.similarity.kernels import deviations
 
 
-class MaxEntIRL(IRLEstimator):
+class MaxEntIRL(MaximumEntropy):
     """Maximum entropy inverse reinforcement learning.
 
     ridge : ρ of the penalty ½ρ‖θ‖²
@@ -71,7 +71,8 @@ class MaxEntIRL(IRLEstimator):
             tilted=self.solver != "paper",
         )
         theta = self._theta_start(mdp, objective)
-        return self._finish(mdp, expert, objective, theta, self._optimise(objective, theta, self.max_iter))
+        result = self._optimise(objective, theta, self.max_iter, self.callback)
+        return self._finish(mdp, expert, objective, theta, result)
 
     def _quadratic(self, counts: Floats) -> Floats | None:
         if self.ridge == 0:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from messirl._checks import number
 from messirl._defaults import ENTROPY, LAMBDA0, MAX_ITER, SOLVER, STEP_SIZE, THETA_MAX, TOL
-from messirl.estimators.base import IRLEstimator
+from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.objective import Objective
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.similarity import DEFAULT, similarity_penalty
 
 
-class MESSI(IRLEstimator):
+class MESSI(MaximumEntropy):
     """Maximum entropy semi-supervised inverse reinforcement learning.
 
     similarity : RBF, Exponential, CompleteGraph, Precomputed, or a callable (trajectories, counts) → matrix over all
@@ -25,6 +25,8 @@ class MESSI(IRLEstimator):
     theta_max : bound on ‖θ‖∞
     entropy, solver, step_size, … : as in MaxEntIRL
     """
+
+    _optional: ClassVar[tuple[str, ...]] = ("penalty_matrix_",)
 
     def __init__(
         self,
@@ -73,4 +75,9 @@ class MESSI(IRLEstimator):
         )
         self.penalty_matrix_ = penalty
         theta = self._theta_start(mdp, objective)
-        return self._finish(mdp, expert, objective, theta, self._optimise(objective, theta, self.max_iter))
+        result = self._optimise(objective, theta, self.max_iter, self.callback)
+        return self._finish(mdp, expert, objective, theta, result)
+
+    def _revive(self) -> None:
+        super()._revive()
+        self._check_shapes((self.mdp_.n_features,) * 2, "penalty_matrix_")

@@ -11,29 +11,22 @@ import json
 import os
 import zipfile
 import zlib
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 
 from messirl._files import beside
-from messirl.estimators.base import IRLEstimator
-from messirl.estimators.em import EMMaxEnt
-from messirl.estimators.maxent import MaxEntIRL
-from messirl.estimators.messi import MESSI
-from messirl.estimators.standing import Standing
-from messirl.optimise import HISTORY
 from messirl.problem.mdp import MDP
 from messirl.similarity import RBF, CompleteGraph, Exponential, Precomputed
 
 FORMAT, VERSION = "messirl-model", 1
-ESTIMATORS: dict[str, type[IRLEstimator]] = {c.__name__: c for c in (MaxEntIRL, MESSI, EMMaxEnt)}
 SIMILARITIES: dict[str, Any] = {c.__name__: c for c in (RBF, Exponential, CompleteGraph)}
-ARRAYS = ("theta_", "theta_init_", "feature_counts_", "visitation_", "start_", "history_")
-OPTIONAL_ARRAYS = ("goals_", "penalty_matrix_", "quadratic_", "weights_")
-NUMBERS = ("objective_", "n_iter_", "converged_", "termination_", "gradient_norm_")
 BROKEN = (
     *(zipfile.BadZipFile, zlib.error, EOFError, LookupError, TypeError, ValueError, AttributeError),
     *(ArithmeticError, MemoryError, OSError, RuntimeError),
@@ -53,19 +46,54 @@ class UnsavedSimilarity:
         )
 
 
-def save(estimator: IRLEstimator, path: str | os.PathLike[str]) -> None:
+class Saved(BaseEstimator):
+    """An estimator that can be written to one file. A class says what of a fit belongs in it; a subclass adds its own.
+
+    _arrays : names of fitted arrays; a file without one of them is damaged
+    _optional : names of fitted arrays that are None in some fits
+    _facts : names of fitted numbers and texts
+    _records : names of fitted dataclasses of plain lists, without the underscore, and their classes
+
+    Parameters and `mdp_` are always written.
+    """
+
+    _arrays: ClassVar[tuple[str, ...]] = ()
+    _optional: ClassVar[tuple[str, ...]] = ()
+    _facts: ClassVar[tuple[str, ...]] = ()
+    _records: ClassVar[dict[str, Any]] = {}
+
+    def _fitted(self) -> None:
+        if not hasattr(self, "mdp_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+
+    def _revive(self) -> None:
+        """Check what was read from a file, and make again what follows from it."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one file that `messirl.load` reads."""
+        self._fitted()
+        write(self, path)
+
+
+def _declared(kind: type[Saved], name: str) -> list[str]:
+    """What a class and those it derives from declare, theirs first."""
+    return [item for one in reversed(kind.__mro__) for item in vars(one).get(name, ())]
+
+
+def write(estimator: Saved, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator; an existing file is replaced only when the new one is complete."""
     arrays: dict[str, Any] = {}
+    kind = type(estimator)
     described = {
         "format": FORMAT,
         "version": VERSION,
-        "estimator": type(estimator).__name__,
+        "estimator": kind.__name__,
         "parameters": {k: _describe(k, v, arrays) for k, v in estimator.get_params(deep=False).items()},
-        "fitted": {name: _plain(getattr(estimator, name)) for name in NUMBERS},
-        "standing": vars(estimator.standing_),
+        "fitted": {name: _plain(getattr(estimator, name)) for name in _declared(kind, "_facts")},
+        **{name: vars(getattr(estimator, f"{name}_")) for name in _declared(kind, "_records")},
         "mdp": _describe_mdp(estimator.mdp_, arrays),
     }
-    for name in (*ARRAYS, *OPTIONAL_ARRAYS):
+    for name in (*_declared(kind, "_arrays"), *_declared(kind, "_optional")):
         value = getattr(estimator, name, None)
         if value is not None:
             arrays[name] = np.asarray(value)
@@ -74,8 +102,8 @@ def save(estimator: IRLEstimator, path: str | os.PathLike[str]) -> None:
         np.savez_compressed(file, **arrays)
 
 
-def load(path: str | os.PathLike[str]) -> IRLEstimator:
-    """Read a model that `save` wrote; ValueError if the file is not one or is damaged. Nothing in it is executed."""
+def read(path: str | os.PathLike[str], class_of: Callable[[str], type[Saved]]) -> Any:
+    """The model that `write` wrote, `class_of` its name; ValueError if the file is none or damaged. Runs nothing."""
     content = io.BytesIO(Path(path).read_bytes())  # from here on only the content can be at fault
     try:
         with np.load(content, allow_pickle=False) as archive:
@@ -89,41 +117,24 @@ def load(path: str | os.PathLike[str]) -> IRLEstimator:
     if version != VERSION:
         raise ValueError(f"{os.fspath(path)} is a model of format {version}; this messirl reads format {VERSION}")
     try:
-        return _restored(described, arrays)
+        return _restored(described, arrays, class_of)
     except BROKEN as error:
         raise ValueError(f"{os.fspath(path)} is a damaged messirl model ({error})") from error
 
 
-def _restored(described: dict[str, Any], arrays: dict[str, Any]) -> IRLEstimator:
-    parameters = {k: _restore(v, arrays) for k, v in described["parameters"].items()}
-    estimator = ESTIMATORS[described["estimator"]](**parameters)
-    mdp = _restore_mdp(described["mdp"], arrays)
-    estimator.mdp_ = mdp
-    estimator.n_features_in_ = mdp.n_features
-    for name in NUMBERS:
+def _restored(described: dict[str, Any], arrays: dict[str, Any], class_of: Callable[[str], type[Saved]]) -> Saved:
+    kind = class_of(described["estimator"])
+    estimator = kind(**{k: _restore(v, arrays) for k, v in described["parameters"].items()})
+    estimator.mdp_ = _restore_mdp(described["mdp"], arrays)
+    for name in _declared(kind, "_facts"):
         setattr(estimator, name, described["fitted"][name])
-    held = described.get("standing", {})
-    estimator.standing_ = Standing(**{kind: tuple(int(j) for j in which) for kind, which in held.items()})
-    for name in ARRAYS:
+    for name in _declared(kind, "_records"):
+        setattr(estimator, f"{name}_", kind._records[name].of(described.get(name, {})))
+    for name in _declared(kind, "_arrays"):
         setattr(estimator, name, arrays[name])
-    for name in OPTIONAL_ARRAYS:
-        if name in arrays or name in ("goals_", "quadratic_"):
-            setattr(estimator, name, arrays.get(name))
-    d, n = (mdp.n_features,), (mdp.n_states,)
-    wanted = {"theta_": d, "theta_init_": d, "feature_counts_": d, "visitation_": n, "start_": n}
-    for name, shape in wanted.items():
-        if arrays[name].shape != shape or not np.isfinite(arrays[name]).all():
-            raise ValueError(f"its {name} does not fit its MDP")
-    for name in ("penalty_matrix_", "quadratic_"):
-        if name in arrays and arrays[name].shape != d * 2:
-            raise ValueError(f"its {name} does not fit its MDP")
-    if not set(HISTORY.names or ()) <= set(arrays["history_"].dtype.names or ()):
-        raise ValueError("its history_ lacks columns")
-    estimator.history_ = estimator.history_.view(np.recarray)
-    if "weights_" in arrays:
-        estimator.effective_sample_size_ = 1.0 / float(estimator.weights_ @ estimator.weights_)
-    estimator.reward_ = mdp.reward(estimator.theta_)
-    estimator._set_policy()
+    for name in _declared(kind, "_optional"):
+        setattr(estimator, name, arrays.get(name))
+    estimator._revive()
     return estimator
 
 

@@ -12,17 +12,34 @@ smaller than one in metres, and one given in kilometres may need one that the bo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from messirl._types import Flags, Floats
+from messirl.optimise import EDGE, NEAR, ROUNDING, UNSETTLED, Result
 from messirl.problem.mdp import MDP
 from messirl.problem.units import feature_spread
 
 SHOWN = 6  # features that a remark names
 HELD = 0.5  # share of the gap to the expert's counts that is left
+
+
+class IdentifiabilityWarning(UserWarning):
+    """θ is not determined by the features: some direction of it changes no trajectory's probability."""
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """For fits among many: that one did not converge, or that θ is not identified, is not said each time."""
+    with warnings.catch_warnings():
+        for kind in (ConvergenceWarning, IdentifiabilityWarning):
+            warnings.simplefilter("ignore", kind)
+        yield
 
 
 @dataclass(frozen=True)
@@ -33,6 +50,11 @@ class Standing:
     penalty: tuple[int, ...] = ()
     unidentified: tuple[int, ...] = ()
     unsettled: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, held: Mapping[str, Sequence[int]]) -> Standing:
+        """From the plain lists in a file."""
+        return cls(**{kind: tuple(int(j) for j in which) for kind, which in held.items()})
 
     def names(self, mdp: MDP) -> dict[str, list[str]]:
         """The features of each kind by name, for files."""
@@ -76,3 +98,22 @@ def held_by_box(theta: Floats, gradient: Floats, bound: float) -> tuple[int, ...
 def held_by_penalty(pull: Floats, gap: Floats, unit: Floats) -> tuple[int, ...]:
     """Features of which the penalty's pull (d,) leaves more than half of the gap (d,) there was to the expert."""
     return numbers_of((np.abs(gap) > 1e-6 * unit) & (np.abs(pull) > HELD * np.abs(gap)))
+
+
+def not_converged(result: Result, standing: Standing, mdp: MDP, tol: float) -> str:
+    """Why the search ended before its time, which weights had not settled, and what to do."""
+    worst = int(np.argmax(result.move))
+    said = (
+        f"did not converge: {result.reason}. With a projected gradient of {result.gradient_norm:.2g} the weight of "
+        f"{mdp.feature_label(worst)} would still move by {result.move[worst]:.2g} of its size or its unit, where tol "
+        f"asks for {tol:.2g}"
+    )
+    loose = standing.unsettled
+    if not loose:
+        return said
+    if result.reason == ROUNDING and result.move[worst] <= NEAR:  # the numbers are in the way, not the data
+        return f"{said}. The values allow no more: take a tol above that, or a smaller discount where it is near 1"
+    said = f"{said}. Not settled: {some_features(mdp, loose)}"
+    if result.reason not in (EDGE, UNSETTLED, ROUNDING):
+        return f"{said}: allow more iterations, or add a penalty if they run on for ever"
+    return f"{said}. Hardly anything in the data holds them: add a penalty, or trajectories that say more about them"

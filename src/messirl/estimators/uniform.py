@@ -2,41 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from messirl._types import Floats
+from messirl._types import Floats, Ints
+from messirl.estimators.policy import PolicyEstimator
 from messirl.planning import log_likelihood
+from messirl.problem.counts import check_trajectories
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
 
-class UniformPolicy(BaseEstimator):
-    """Every allowed action alike. `fit` takes from the trajectories only whether they have goals."""
+class UniformPolicy(PolicyEstimator):
+    """Every allowed action alike. `fit` takes from the trajectories only where they begin and what their goals are."""
 
-    converged_ = True
+    _arrays: ClassVar[tuple[str, ...]] = ("start_",)
+    _optional: ClassVar[tuple[str, ...]] = ("goals_",)
 
     def fit(self, mdp: MDP, expert: Trajectories) -> Self:
         """Make `policy_` for the MDP."""
-        self.mdp_, self.policy_ = mdp, uniform_policy(mdp, expert)
+        check_trajectories(mdp, expert, "expert")
+        own = np.bincount(expert.first, minlength=mdp.n_states) / max(len(expert), 1)
+        self.mdp_, self.start_ = mdp, own if mdp.start is None else mdp.start
+        self.goals_ = None if expert.goals is None else np.unique(expert.goals)
+        self._revive()
         return self
 
-    def score(self, trajectories: Trajectories) -> float:
-        """Mean log-probability per step."""
-        return uniform_score(self.mdp_, trajectories)
+    def _revive(self) -> None:
+        self.policy_, self.converged_ = uniform_policy(self.mdp_, self.goals_), True
+
+    def _log_likelihood(self, trajectories: Trajectories) -> Floats:  # towards any goal, those of the fit or others
+        return log_likelihood(self.mdp_, uniform_policy(self.mdp_, trajectories.goals), trajectories)
 
 
 def uniform_score(mdp: MDP, trajectories: Trajectories) -> float:
     """Log-probability per step under the policy that takes every allowed action alike."""
     steps = int((trajectories.lengths - 1).sum())
-    return float(log_likelihood(mdp, uniform_policy(mdp, trajectories), trajectories).sum() / max(steps, 1))
+    return float(log_likelihood(mdp, uniform_policy(mdp, trajectories.goals), trajectories).sum() / max(steps, 1))
 
 
-def uniform_policy(mdp: MDP, trajectories: Trajectories) -> Any:
-    """Every allowed action alike: as `policy_`, a mapping where the trajectories have goals."""
+def uniform_policy(mdp: MDP, goals: Ints | None) -> Any:
+    """Every allowed action alike: as `policy_`, a mapping where there are goals."""
     alike: Floats = mdp.allowed / np.maximum(mdp.allowed.sum(axis=1, keepdims=True), 1)
-    if trajectories.goals is not None:
-        return dict.fromkeys(np.unique(trajectories.goals).tolist(), alike)
+    if goals is not None:
+        return dict.fromkeys(np.unique(goals).tolist(), alike)
     return alike if mdp.horizon is None else np.broadcast_to(alike, (mdp.horizon - 1, *alike.shape))

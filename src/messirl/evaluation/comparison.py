@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import clone
 
-from messirl.estimators.base import IRLEstimator, quietly
+from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.estimators.messi import MESSI
 from messirl.estimators.methods import BASELINES, Method
+from messirl.estimators.standing import quietly
 from messirl.estimators.uniform import uniform_score
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
@@ -47,7 +48,7 @@ def compare(
     return rows
 
 
-def below_chance(model: IRLEstimator, expert: Trajectories) -> str | None:
+def below_chance(model: MaximumEntropy, expert: Trajectories) -> str | None:
     """Why a fit scores lower on its own experts than the policy that takes every allowed action alike, if it does."""
     mdp, own, chance = model.mdp_, model.score(expert), uniform_score(model.mdp_, expert)
     if own >= chance:

@@ -19,7 +19,7 @@ from scipy.stats import chi2, norm
 
 from messirl._numbers import probability, significant
 from messirl._types import Floats
-from messirl.estimators.base import IRLEstimator
+from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.estimators.standing import some_features
 from messirl.objective import Objective
 from messirl.optimise import projected_norm
@@ -48,10 +48,12 @@ class EstimationTable:
 
     @property
     def t(self) -> Floats:
+        """Estimate over standard error, by the Hessian."""
         return self.estimate / self.std_error
 
     @property
     def robust_t(self) -> Floats:
+        """Estimate over standard error, by the sandwich."""
         return self.estimate / self.robust_std_error
 
     @property
@@ -61,6 +63,7 @@ class EstimationTable:
 
     @property
     def aic(self) -> float:
+        """Akaike's criterion."""
         return 2.0 * self.n_parameters - 2.0 * self.log_likelihood
 
     @property
@@ -106,7 +109,7 @@ class EstimationTable:
         return "\n".join([*lines, foot])
 
 
-def estimation_table(model: IRLEstimator, expert: Trajectories) -> EstimationTable:
+def estimation_table(model: MaximumEntropy, expert: Trajectories) -> EstimationTable:
     """Standard errors and the rest of a fitted model; `expert` are the trajectories it was fitted to."""
     model._fitted()
     mdp, theta, n = model.mdp_, model.theta_, len(expert)
@@ -164,7 +167,7 @@ class LikelihoodRatio:
     p: float
 
 
-def likelihood_ratio_test(restricted: IRLEstimator, full: IRLEstimator, expert: Trajectories) -> LikelihoodRatio:
+def likelihood_ratio_test(restricted: MaximumEntropy, full: MaximumEntropy, expert: Trajectories) -> LikelihoodRatio:
     """Whether the features that `full` has beyond `restricted` matter. Both unpenalised, fitted to the same expert.
 
     The statistic is χ² where L is the log-likelihood: deterministic moves and γ = 1.

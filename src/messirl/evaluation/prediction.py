@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from messirl._types import Floats, Ints
-from messirl.estimators.base import IRLEstimator
+from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.planning import Planner, Visits, visits
 from messirl.planning.likelihood import log_policies
 from messirl.problem.counts import check_trajectories
@@ -17,7 +17,7 @@ from messirl.problem.trajectories import Trajectories
 TIE = 1e-9  # probabilities closer than this are equal: they carry the rounding of values of any size
 
 
-def expected_flows(model: IRLEstimator, trips: Trajectories) -> Visits:
+def expected_flows(model: MaximumEntropy, trips: Trajectories) -> Visits:
     """How often trips from these starts (to these goals) are expected in each state, (S,), and on each move, (S, A).
 
     Sums over the trips: the flows on a road network, discounted if γ < 1.
@@ -39,7 +39,7 @@ def expected_flows(model: IRLEstimator, trips: Trajectories) -> Visits:
     return Visits(found.states, share.steps * start.sum())
 
 
-def next_state_accuracy(model: IRLEstimator, trajectories: Trajectories) -> float:
+def next_state_accuracy(model: MaximumEntropy, trajectories: Trajectories) -> float:
     """The share of steps that enter the state the model holds most likely; of k equally likely ones, 1/k of a hit."""
     model._fitted()
     mdp = model.mdp_
@@ -64,7 +64,7 @@ def next_state_accuracy(model: IRLEstimator, trajectories: Trajectories) -> floa
     return hits / steps
 
 
-def _policies(model: IRLEstimator, trajectories: Trajectories) -> Iterator[tuple[Ints, Floats]]:
+def _policies(model: MaximumEntropy, trajectories: Trajectories) -> Iterator[tuple[Ints, Floats]]:
     if model.entropy == "noncausal":
         yield np.arange(len(trajectories)), model.policy_
         return

@@ -37,12 +37,15 @@ class DomainCurves:
         self._suffix = "/exact" if solver == "exact" else ""
 
     def has(self, figure: str, *methods: str) -> bool:
+        """Whether the table has these methods in a figure."""
         return all((self.domain, figure, m + self._suffix) in self.curves for m in methods)
 
     def final(self, method: str) -> Floats:
+        """Performance at the end of training, one number per run."""
         return self.curves[self.domain, "iterations", method + self._suffix].last
 
     def curve(self, figure: str, method: str) -> Any:
+        """One method in one figure."""
         return self.curves[self.domain, figure, method + self._suffix]
 
 
@@ -62,6 +65,8 @@ def beyond_doubt(found: Interval) -> tuple[str, Interval]:
 
 
 def better(a: str, b: str) -> Callable[[DomainCurves], Finding | None]:
+    """At the end of training `a` performs better than `b`."""
+
     def check(e: DomainCurves) -> Finding | None:
         return sign(e.final(a) - e.final(b)) if e.has("iterations", a, b) else None
 
@@ -69,6 +74,8 @@ def better(a: str, b: str) -> Callable[[DomainCurves], Finding | None]:
 
 
 def at_least(a: str, b: str) -> Callable[[DomainCurves], Finding | None]:
+    """At the end of training `a` performs no worse than `b`."""
+
     def check(e: DomainCurves) -> Finding | None:
         if not e.has("iterations", a, b):
             return None
@@ -79,6 +86,7 @@ def at_least(a: str, b: str) -> Callable[[DomainCurves], Finding | None]:
 
 
 def soon(e: DomainCurves) -> Finding | None:
+    """MESSIMAX is ahead of MaxEnt after three dozen iterations."""
     if e.solver == "exact" or not e.has("iterations", "MESSIMAX", "MaxEnt"):
         return None
     if 36.0 not in e.curve("iterations", "MESSIMAX").x:
@@ -88,6 +96,7 @@ def soon(e: DomainCurves) -> Finding | None:
 
 
 def grows(e: DomainCurves) -> Finding | None:
+    """‖θ‖∞ of MaxEnt is larger at the end than half-way."""
     if e.solver == "exact" or not e.has("iterations", "MaxEnt"):
         return None
     norm = e.curve("iterations", "MaxEnt").theta_norm
@@ -95,6 +104,7 @@ def grows(e: DomainCurves) -> Finding | None:
 
 
 def saturates(e: DomainCurves) -> Finding | None:
+    """Most runs reach θ_max, and gain nothing after that."""
     if e.solver == "exact" or not e.has("iterations", "MaxEnt", "MESSIMAX", "MESSI-mu1", "MESSI-mu2"):
         return None
     share, later = [], []
@@ -113,6 +123,8 @@ def saturates(e: DomainCurves) -> Finding | None:
 
 
 def slope(method: str, sign: float) -> Callable[[DomainCurves], Finding | None]:
+    """Performance rises (sign = 1) or falls (−1) with the logarithm of the number of unlabelled trajectories."""
+
     def check(e: DomainCurves) -> Finding | None:
         if not e.has("unlabelled", method):
             return None
@@ -132,6 +144,8 @@ def slope(method: str, sign: float) -> Callable[[DomainCurves], Finding | None]:
 
 
 def enough(method: str) -> Callable[[DomainCurves], Finding | None]:
+    """The method is ahead of MaxEnt at every share ν ≥ 0.15 of good trajectories."""
+
     def check(e: DomainCurves) -> Finding | None:
         if not e.has("nu", method, "MaxEnt"):
             return None
@@ -152,6 +166,7 @@ def enough(method: str) -> Callable[[DomainCurves], Finding | None]:
 
 
 def same_at_one(e: DomainCurves) -> Finding | None:
+    """With ν = 1 MESSI and MESSIMAX are the same training."""
     if not e.has("nu", "MESSI-mu1", "MESSIMAX") or 1.0 not in e.curve("nu", "MESSI-mu1").x:
         return None
     which = [m for m in ("MESSI-mu1", "MESSI-mu2") if e.has("nu", m)]
@@ -160,6 +175,7 @@ def same_at_one(e: DomainCurves) -> Finding | None:
 
 
 def small_lambda(e: DomainCurves) -> Finding | None:
+    """With the smallest λ0 MESSI is as good as MaxEnt, to a tenth of its best gain."""
     if not e.has("lambda", "MESSI-mu1", "MaxEnt"):
         return None
     curve, plain = e.curve("lambda", "MESSI-mu1"), e.curve("lambda", "MaxEnt")
@@ -174,6 +190,8 @@ def small_lambda(e: DomainCurves) -> Finding | None:
 
 
 def large_lambda(method: str) -> Callable[[DomainCurves], Finding | None]:
+    """The largest λ0 is worse than the best one, which is picked on other runs."""
+
     def check(e: DomainCurves) -> Finding | None:
         if not e.has("lambda", method):
             return None
@@ -193,6 +211,8 @@ def large_lambda(method: str) -> Callable[[DomainCurves], Finding | None]:
 
 
 def em_worse(em: str, messi: str) -> Callable[[DomainCurves], Finding | None]:
+    """EM is behind MESSI in most iterations and at the end, and ahead in hardly any."""
+
     def check(e: DomainCurves) -> Finding | None:
         if e.solver == "exact" or not e.has("em", em, messi):
             return None
@@ -251,6 +271,7 @@ def peak(figure: str, method: str) -> Callable[[DomainCurves], Finding | None]:
 
 
 def limited(e: DomainCurves) -> Finding | None:
+    """What MESSI loses on μ3 is less than half of what MESSIMAX gains."""
     if not e.has("iterations", "MESSI-mu3", "MESSIMAX", "MaxEnt"):
         return None
     loss = e.final("MaxEnt") - e.final("MESSI-mu3")

@@ -49,6 +49,7 @@ class Curve:
 
     @property
     def last(self) -> Floats:
+        """Performance at the last point, one number per run."""
         return np.asarray(self.performance[-1])
 
 
@@ -76,9 +77,11 @@ class Curves:
 
     @property
     def domains(self) -> list[str]:
+        """The domains in the table."""
         return sorted({key[0] for key in self._curves})
 
     def methods(self, domain: str, figure: str) -> list[str]:
+        """The methods of one figure of one domain."""
         return sorted(m for d, f, m in self._curves if d == domain and f == figure)
 
 

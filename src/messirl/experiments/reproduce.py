@@ -36,6 +36,7 @@ class Plan:
 
     @property
     def settings(self) -> dict[str, Setting]:
+        """The settings of the domains that were asked for."""
         known = QUICK if self.quick else SETTINGS
         return {name: s for name, s in known.items() if not self.domains or name in self.domains}
 

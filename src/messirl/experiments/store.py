@@ -121,9 +121,11 @@ class Store:
             part.unlink(missing_ok=True)
 
     def path(self, key: str) -> Path:
+        """Where a part lies."""
         return self.parts / f"{key}.parquet"
 
     def has(self, key: str) -> bool:
+        """Whether a part is there."""
         return self.path(key).exists()
 
     def put(self, key: str, rows: list[dict[str, Any]]) -> None:
@@ -154,6 +156,7 @@ class Store:
 
     @staticmethod
     def write_table(table: pa.Table, target: Path) -> None:
+        """Write a table, whole or not at all."""
         try:
             with beside(target) as part:
                 pq.write_table(table, part, compression="zstd")
@@ -164,6 +167,7 @@ class Store:
 
     @staticmethod
     def write_text(target: Path, text: str) -> None:
+        """Write a text file, whole or not at all."""
         with beside(target) as part:
             part.write_text(text, encoding="utf-8")
 
@@ -196,4 +200,5 @@ def select(table: pa.Table, **wanted: Any) -> pa.Table:
 
 
 def origin(seed: int, config: str) -> Origin:
+    """The origin of rows that are made now."""
     return Origin(messirl.__version__, commit(), seed, config)

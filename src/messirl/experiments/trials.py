@@ -14,8 +14,8 @@ from typing import Any
 
 from messirl.domains import Scene, mixture
 from messirl.estimators import MESSI, EMMaxEnt
-from messirl.estimators.base import quietly
 from messirl.estimators.methods import BASELINES, METHODS, baseline
+from messirl.estimators.standing import quietly
 from messirl.experiments.settings import Setting
 
 FIGURES = ("iterations", "unlabelled", "nu", "lambda", "em")

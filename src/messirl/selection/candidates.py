@@ -20,7 +20,7 @@ import scipy.sparse as sp
 
 from messirl._defaults import ENTROPY, MAX_ITER, THETA_MAX, TOL
 from messirl._types import Flags, Floats
-from messirl.estimators.maxent import MaxEntIRL
+from messirl.estimators.beginning import first_theta
 from messirl.estimators.methods import BASELINES, METHODS, equal_trace
 from messirl.objective import Objective
 from messirl.optimise import lbfgs
@@ -159,7 +159,7 @@ class Bench:
     def begin(self) -> Floats:
         """Zero, or a θ at which values are finite."""
         if self._begin is None:
-            self._begin = MaxEntIRL(theta_max=self.theta_max)._theta_start(self.mdp, self.alone)
+            self._begin = first_theta(self.mdp, self.alone, self.theta_max)
         return self._begin
 
     def score(self, theta: Floats, held_out: Trajectories) -> float:

@@ -14,7 +14,7 @@ from sklearn.model_selection import GroupKFold
 
 from messirl._defaults import AIM, CV, ENTROPY, MAX_ITER, THETA_MAX, TOL
 from messirl._types import Flags, Floats
-from messirl.estimators.base import IRLEstimator
+from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.estimators.messi import MESSI
 from messirl.estimators.methods import baseline
 from messirl.problem.counts import feature_counts
@@ -29,7 +29,7 @@ from messirl.similarity import DEFAULT, CompleteGraph
 AIMS = ("imitation", "prediction")
 
 
-class MESSICV(IRLEstimator):
+class MESSICV(MaximumEntropy):
     """MESSI with λ0 and the similarity chosen by cross-validation; what is chosen may be a baseline, or λ0 = 0.
 
     similarities : the ones to choose from; None: RBF on standardised counts with the median width
@@ -137,7 +137,7 @@ class MESSICV(IRLEstimator):
 
     def _estimator(
         self, chosen: Candidate, reference: Any, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None
-    ) -> tuple[IRLEstimator, tuple[Trajectories, ...]]:
+    ) -> tuple[MaximumEntropy, tuple[Trajectories, ...]]:
         similarity = reference if chosen.similarity is None else chosen.similarity
         model = MESSI(
             similarity,

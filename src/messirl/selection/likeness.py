@@ -68,7 +68,7 @@ def likeness(
     start = np.bincount(np.concatenate([expert.first, unlabelled.first]), minlength=mdp.n_states).astype(np.float64)
     steps = np.maximum(unlabelled.lengths - 1, 1)
     own = _explained(mdp, mdp.reward(lesson.theta), unlabelled, start)
-    ratio = (own - log_likelihood(mdp, uniform_policy(mdp, unlabelled), unlabelled)) / steps
+    ratio = (own - log_likelihood(mdp, uniform_policy(mdp, unlabelled.goals), unlabelled)) / steps
     return Likeness(ratio, lesson.gain, lesson.candidate, lesson.scale)
 
 

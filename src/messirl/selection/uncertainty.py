@@ -11,7 +11,8 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from messirl._types import Floats
-from messirl.estimators.base import IRLEstimator, quietly
+from messirl.estimators.maximum_entropy import MaximumEntropy
+from messirl.estimators.standing import quietly
 from messirl.planning.sampling import random_source
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
@@ -37,7 +38,7 @@ class Bootstrap:
 
 
 def bootstrap(
-    estimator: IRLEstimator,
+    estimator: MaximumEntropy,
     mdp: MDP,
     expert: Trajectories,
     unlabelled: Trajectories | None = None,
@@ -75,7 +76,7 @@ def bootstrap(
 
 
 def stability(
-    estimator: IRLEstimator,
+    estimator: MaximumEntropy,
     mdp: MDP,
     expert: Trajectories,
     unlabelled: Trajectories,
@@ -105,7 +106,7 @@ def stability(
     return out
 
 
-def _where_visited(model: IRLEstimator, expert: Trajectories) -> Floats:
+def _where_visited(model: MaximumEntropy, expert: Trajectories) -> Floats:
     """π in the states that the expert visits, (…, A); with goals, towards each of them on the way there."""
     if expert.goals is None:
         return np.asarray(model.policy_)[..., np.unique(expert.states), :]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from messirl.estimators.base import IRLEstimator
+from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.estimators.uniform import uniform_score
 from messirl.evaluation import next_state_accuracy
 from messirl.problem.filters import matching
@@ -16,7 +16,7 @@ SHOWN = 6  # features that a remark names
 
 
 def evaluate(
-    model: IRLEstimator,
+    model: MaximumEntropy,
     problem: Problem,
     test: str | None = None,
     watcher: Watcher = SILENT,

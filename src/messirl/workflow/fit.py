@@ -8,7 +8,7 @@ from typing import Any
 
 from messirl._defaults import THETA_MAX
 from messirl.estimators import MESSI
-from messirl.estimators.base import IRLEstimator
+from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.estimators.methods import BASELINES, METHODS, method_of
 from messirl.evaluation import estimation_table, next_state_accuracy
 from messirl.evaluation.comparison import below_chance, compare
@@ -79,7 +79,7 @@ def fit(
     )
 
 
-def _score(model: IRLEstimator, parts: Parts) -> Score:
+def _score(model: MaximumEntropy, parts: Parts) -> Score:
     method = method_of(model)
     return Score(
         method.label,
@@ -112,6 +112,6 @@ def _baselines(settings: FitSettings, mdp: MDP, parts: Parts, model: Any, watche
     ]
 
 
-def _is_plain(model: IRLEstimator) -> bool:
+def _is_plain(model: MaximumEntropy) -> bool:
     """Whether it is an unpenalised fit, of which standard errors mean what they say."""
     return model.quadratic_ is None and method_of(model).inference

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from messirl import __version__
 from messirl._types import Floats, Ints
-from messirl.estimators.base import IRLEstimator
+from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.workflow.ranking import ranked
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class FitRecord(Record):
     """
 
     title: str
-    model: IRLEstimator
+    model: MaximumEntropy
     xy: npt.NDArray[Any] | None = None
     scores: list[Score] = field(default_factory=list)
     estimates: list[dict[str, Any]] | None = None

@@ -15,7 +15,7 @@ from messirl.domains import DOMAINS
 from messirl.experiments.curves import Curve, Curves
 from messirl.experiments.settings import SETTINGS, Setting
 from messirl.report.kit.style import ANCHORS, EXACT, LOOKS, MAIN, WIDTH, Look, domain_name, eta_of, in_order, look
-from messirl.report.paper.panels import Line, draw, frame, gain, line, scale_x
+from messirl.report.paper.panels import Line, draw, gain, line, scale_x, y_range
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,6 +36,7 @@ class Axis:
 
     @property
     def every_iteration(self) -> bool:
+        """Whether the figure follows trainings step by step."""
         return self.figure in ("iterations", "em")
 
 
@@ -180,7 +181,7 @@ def _panel(
     if gains:
         zero = LOOKS[BASE]
         ax.axhline(0.0, color=zero.colour, linestyle=zero.dashes, linewidth=0.8, zorder=2)
-    draw(ax, lines, frame(around, axis.every_iteration, gains) if around else None, axis.every_iteration)
+    draw(ax, lines, y_range(around, axis.every_iteration, gains) if around else None, axis.every_iteration)
     points = np.unique(np.concatenate([one.x for one in lines])) if lines else np.zeros(0)
     scale_x(ax, points, axis.logarithmic)
     if axis.default and domain in SETTINGS:

@@ -17,7 +17,7 @@ from messirl.report.kit.style import EXACT, LOOKS, domain_name, look
 from messirl.report.paper import verdicts
 from messirl.report.paper.captions import READING
 from messirl.report.paper.gallery import gallery
-from messirl.report.paper.origin import Origin, choices, command, environment, origin, settings_table
+from messirl.report.paper.provenance import Provenance, choices, command, environment, provenance, settings_table
 
 TITLE = "MESSI, reproduced"
 FEW = 20  # runs below which the page warns
@@ -35,7 +35,7 @@ SECTIONS = {
 
 def write_report(results: pa.Table, claims: Sequence[dict[str, Any]], out: Path) -> Path:
     """Draw the figures into out/figures and write out/report.html; returns its path."""
-    curves, made = Curves(results), origin(results)
+    curves, made = Curves(results), provenance(results)
     pictures = gallery(curves, made.domains, out / "figures")
     body = join(
         [
@@ -59,7 +59,7 @@ def _section(anchor: str, *content: Html) -> Html:
     return section(anchor, SECTIONS[anchor], *content)
 
 
-def _lead(made: Origin) -> list[Html]:
+def _lead(made: Provenance) -> list[Html]:
     domains = f"{_many(len(made.domains), 'domain')}: {_listed([domain_name(d) for d in made.domains])}"
     out = [
         tag(
@@ -84,10 +84,10 @@ def _lead(made: Origin) -> list[Html]:
 
 
 def _summary(claims: Sequence[dict[str, Any]]) -> list[Html]:
-    return [tag("p", verdicts.sentence(claims)), verdicts.summary(claims)]
+    return [tag("p", verdicts.sentence(claims)), verdicts.tally(claims)]
 
 
-def _results_note(made: Origin) -> Html:
+def _results_note(made: Provenance) -> Html:
     return tag(
         "p",
         f"Mean over {_runs(made)} at the settings below, with its {100 * LEVEL:g} % interval; higher is better. Each "
@@ -95,7 +95,7 @@ def _results_note(made: Origin) -> Html:
     )
 
 
-def _results(curves: Curves, made: Origin) -> Html:
+def _results(curves: Curves, made: Provenance) -> Html:
     """Every method at the end of its training, and at the optimum."""
     columns = [
         (domain, suffix, words)
@@ -130,7 +130,7 @@ def _claims_note() -> Html:
     )
 
 
-def _settings(made: Origin) -> list[Html]:
+def _settings(made: Provenance) -> list[Html]:
     points = "fewer points than the paper’s figures, for a first look" if made.quick else "all points of the sweeps"
     out = [
         tag(
@@ -153,7 +153,7 @@ def _settings(made: Origin) -> list[Html]:
     return [*out, tag("h3", "Where the paper is silent"), choices()]
 
 
-def _rerun(made: Origin) -> list[Html]:
+def _rerun(made: Provenance) -> list[Html]:
     return [
         tag("p", "In the source folder, with Python 3.11 or newer:"),
         tag("pre", tag("code", f"make venv\n.venv/bin/{command(made)}")),
@@ -165,7 +165,7 @@ def _rerun(made: Origin) -> list[Html]:
     ]
 
 
-def _runs(made: Origin) -> str:
+def _runs(made: Provenance) -> str:
     return _many(made.runs, "run")
 
 

@@ -39,7 +39,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Frame:
+class YRange:
     """What a panel shows of y."""
 
     low: float
@@ -62,7 +62,7 @@ def gain(curve: Curve, base: Curve) -> Curve | None:
     return Curve(curve.x, curve.performance - base.performance[at], curve.theta_norm)
 
 
-def frame(lines: Sequence[Line], every_iteration: bool, gains: bool = False) -> Frame | None:
+def y_range(lines: Sequence[Line], every_iteration: bool, gains: bool = False) -> YRange | None:
     """Limits of y around the means; None where there is no number."""
     means, lows, highs = [], [], []
     for one in lines:
@@ -86,10 +86,10 @@ def frame(lines: Sequence[Line], every_iteration: bool, gains: bool = False) -> 
     bottom = max(float(_finite(lows).min(initial=least)), least - WIDEST * span)
     top = min(float(_finite(highs).max(initial=most)), most + WIDEST * span)
     bottom, top = bottom - 0.06 * span, top + 0.06 * span
-    return Frame(_from_log(bottom), _from_log(top), True) if logarithmic else Frame(bottom, top, False)
+    return YRange(_from_log(bottom), _from_log(top), True) if logarithmic else YRange(bottom, top, False)
 
 
-def draw(ax: Axes, lines: Sequence[Line], shown: Frame | None, every_iteration: bool) -> None:
+def draw(ax: Axes, lines: Sequence[Line], shown: YRange | None, every_iteration: bool) -> None:
     """All lines, bands below them, in a frame."""
     for order, one in enumerate(lines):
         look = one.look
@@ -136,12 +136,12 @@ def scale_x(ax: Axes, points: Floats, logarithmic: bool) -> None:
     ax.set_xlim(-side if zero else least / 1.25, most * 1.25)
 
 
-def _covers(one: Line, shown: Frame | None) -> bool:
+def _covers(one: Line, shown: YRange | None) -> bool:
     """The band fills the frame from below to above: it would say nothing and grey everything."""
     return shown is not None and bool(np.all((one.low <= shown.low) & (one.high >= shown.high)))
 
 
-def _scale_y(ax: Axes, shown: Frame) -> None:
+def _scale_y(ax: Axes, shown: YRange) -> None:
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
     if not shown.logarithmic:

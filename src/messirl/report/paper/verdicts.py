@@ -20,7 +20,7 @@ SOLVERS = {"paper": "paper’s steps", "exact": "exact optimum"}
 OWN = "not in the paper"
 
 
-def summary(claims: Sequence[Row]) -> Html:
+def tally(claims: Sequence[Row]) -> Html:
     """How many claims hold, by domain and solver: the paper's, and below them the sceptic's."""
     if not claims:
         return tag("p", "No claim could be decided from these results.")

@@ -17,7 +17,7 @@ from messirl.report.kit.versions import versions
 
 
 @dataclass(frozen=True)
-class Origin:
+class Provenance:
     """What the rows of a table say of themselves."""
 
     domains: list[str]
@@ -43,7 +43,7 @@ class Origin:
         return [name for name, h in self.hashes.items() if not set(h) <= known.get(name, set())]
 
 
-def origin(results: pa.Table) -> Origin:
+def provenance(results: pa.Table) -> Provenance:
     """Read it off the table."""
 
     def values(name: str, among: pa.Table = results) -> list[str]:
@@ -51,7 +51,7 @@ def origin(results: pa.Table) -> Origin:
 
     domains = in_order(values("domain"))
     seeds = pc.min_max(results["seed"]).as_py()
-    return Origin(
+    return Provenance(
         domains=domains,
         figures=[f for f in FIGURES if f in values("figure")],
         runs=len(values("run")),
@@ -63,7 +63,7 @@ def origin(results: pa.Table) -> Origin:
     )
 
 
-def command(made: Origin) -> str:
+def command(made: Provenance) -> str:
     """The command line that makes the same table."""
     settings = QUICK if made.quick else SETTINGS
     parts = ["messirl", "reproduce", *(["--quick"] if made.quick else [])]
@@ -76,7 +76,7 @@ def command(made: Origin) -> str:
     return shlex.join(parts)
 
 
-def settings_table(made: Origin) -> Html:
+def settings_table(made: Provenance) -> Html:
     """The numbers of every domain's experiment."""
     head = row("domain", "λ0", "step size", "θ_max", "iterations T", "u", "ν", "the domain’s own", "hash", head=True)
     rows = []
@@ -100,7 +100,7 @@ def choices() -> Html:
     return tag("dl", *(part for what, why in CHOICES.items() for part in (tag("dt", what), tag("dd", why))))
 
 
-def environment(made: Origin) -> Html:
+def environment(made: Provenance) -> Html:
     """Versions: of what made the results, and of what wrote the page."""
     rows = [
         row("results made by", f"messirl {', '.join(made.versions)}, commit {', '.join(made.commits)}"),

@@ -1,0 +1,71 @@
+"""Where the search for θ begins: where told to, at random, or at zero; with discount=1 where values are finite."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from messirl._types import Floats
+from messirl.estimators.standing import some_features
+from messirl.objective import Objective
+from messirl.planning.feasible import feasible_theta
+from messirl.planning.sampling import random_source
+from messirl.problem.mdp import MDP
+from messirl.problem.units import feature_spread
+
+
+def first_theta(mdp: MDP, objective: Objective, bound: float, given: Any = None, seed: Any = None) -> Floats:
+    """θ to begin at, (d,): `given`, an array or "random"; else zeros, or a θ of finite values where they have none."""
+    if isinstance(given, str):
+        if given != "random":
+            raise ValueError(f"theta_init={given!r}: give an array, 'random' or None for zeros")
+        drawn = random_source(seed).normal(size=mdp.n_features)
+        return np.asarray(np.clip(drawn, -bound, bound))
+    if given is not None:
+        theta = np.asarray(given, dtype=np.float64)
+        if theta.shape != (mdp.n_features,) or not np.isfinite(theta).all():
+            raise ValueError(f"theta_init must be {mdp.n_features} finite numbers, one a feature")
+        if np.abs(theta).max() > bound:
+            raise ValueError(f"theta_init goes up to {np.abs(theta).max():g}, beyond theta_max={bound:g}")
+        if mdp.horizon is None and mdp.discount == 1.0 and not np.isfinite(objective(theta).value):
+            raise ValueError(_no_value_at(theta, mdp, objective, bound))
+        return theta
+    theta = np.zeros(mdp.n_features)
+    if mdp.horizon is not None or mdp.discount < 1.0 or np.isfinite(objective(theta).value):
+        return theta
+    found = feasible_theta(mdp, bound, objective.planner.live())
+    if found is None or not np.isfinite(objective(found).value):
+        raise ValueError(_no_start(mdp, objective, bound))
+    return found
+
+
+def _no_start(mdp: MDP, objective: Objective, bound: float) -> str:
+    """Why no θ in the box gives finite values: the units of the features, or the features themselves."""
+    wanted = None if bound == np.inf else feasible_theta(mdp, np.inf, objective.planner.live())
+    if wanted is not None and np.isfinite(objective(wanted).value):
+        unit, large = feature_spread(mdp), np.flatnonzero(np.abs(wanted) > bound)
+        first = int(large[np.argmax(np.abs(wanted[large]))]) if large.size else int(np.argmax(np.abs(wanted)))
+        return (
+            f"with theta_max={bound:g} no step can cost enough for the values to be finite (discount=1): it "
+            f"takes a weight of {wanted[first]:.3g} on {mdp.feature_label(first)}, whose values spread by "
+            f"{unit[first]:.2g}. Give that feature in a smaller unit, so that its values are larger, or raise "
+            "theta_max"
+        )
+    return (
+        "no theta was found for which the model has finite values: with discount=1 every step on a cycle must be "
+        "able to cost something; add a constant feature, or use a discount below 1"
+    )
+
+
+def _no_value_at(theta: Floats, mdp: MDP, objective: Objective, bound: float) -> str:
+    """Which features to make more negative, judged by a θ that works."""
+    found = feasible_theta(mdp, bound, objective.planner.live())
+    text = "at theta_init the model has no finite value: a trajectory that goes on and on is worth infinitely much"
+    if found is None:
+        return f"{text}; leave theta_init out"
+    lower = [j for j in range(mdp.n_features) if found[j] < theta[j]]
+    return (
+        f"{text}; make the weights of {some_features(mdp, lower)} more negative ({found[lower[0]]:.3g} for the first "
+        "does), or leave theta_init out"
+    )

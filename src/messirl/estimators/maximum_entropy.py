@@ -1,0 +1,221 @@
+"""Maximum-entropy methods: the expert chooses by r_θ, but for noise; θ maximises a penalised likelihood in a box."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from messirl._checks import is_whole, number
+from messirl._types import Floats, Ints
+from messirl.estimators.beginning import first_theta
+from messirl.estimators.policies import GoalPolicies
+from messirl.estimators.reward import RewardEstimator
+from messirl.estimators.standing import (
+    IdentifiabilityWarning,
+    Standing,
+    held_by_box,
+    held_by_penalty,
+    not_converged,
+    numbers_of,
+    some_features,
+)
+from messirl.objective import Objective, check_start
+from messirl.optimise import HISTORY, Callback, Result, lbfgs, paper
+from messirl.planning import log_likelihood, soft_policy
+from messirl.planning.identify import unidentified
+from messirl.planning.likelihood import reward_log_likelihood
+from messirl.planning.paths import Trips
+from messirl.planning.policies import check_entropy, policy_where_met
+from messirl.problem.counts import check_trajectories, feature_counts
+from messirl.problem.mdp import MDP
+from messirl.problem.trajectories import Trajectories
+from messirl.problem.units import offsets
+
+SOLVERS = ("lbfgs", "paper")
+
+
+class MaximumEntropy(RewardEstimator):
+    """Common part of MaxEntIRL, MESSI and EMMaxEnt. Constructors store; `fit` checks."""
+
+    _arrays: ClassVar[tuple[str, ...]] = ("theta_init_", "feature_counts_", "visitation_", "start_", "history_")
+    _optional: ClassVar[tuple[str, ...]] = ("goals_", "quadratic_")
+    _facts: ClassVar[tuple[str, ...]] = ("objective_", "n_iter_", "converged_", "termination_", "gradient_norm_")
+    _records: ClassVar[dict[str, Any]] = {"standing": Standing}
+
+    def __init__(
+        self,
+        theta_max: float | None,
+        entropy: str,
+        solver: str,
+        step_size: float,
+        max_iter: int,
+        tol: float,
+        theta_init: Any,
+        random_state: Any,
+        callback: Any,
+        warm_start: bool,
+    ) -> None:
+        self.theta_max = theta_max
+        self.entropy = entropy
+        self.solver = solver
+        self.step_size = step_size
+        self.max_iter = max_iter
+        self.tol = tol
+        self.theta_init = theta_init
+        self.random_state = random_state
+        self.callback = callback
+        self.warm_start = warm_start
+
+    def _check_arguments(self) -> None:
+        check_entropy(self.entropy)
+        if self.solver not in SOLVERS:
+            raise ValueError(f"solver={self.solver!r}: choose 'lbfgs' (the exact optimum) or 'paper' (Alg. 1)")
+        if self.theta_max is not None:
+            number("theta_max", self.theta_max, above=0.0)
+        number("step_size", self.step_size, above=0.0)
+        number("tol", self.tol, least=0.0)
+        if not is_whole(self.max_iter):
+            raise TypeError(f"max_iter={self.max_iter!r}: give a whole number of iterations")
+        if self.max_iter < 0:
+            raise ValueError(f"max_iter={self.max_iter}: it must be >= 0")
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError("callback must be callable: it is called with a dict after every iteration")
+
+    @property
+    def _bound(self) -> float:
+        return np.inf if self.theta_max is None else float(self.theta_max)
+
+    def _read(self, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None) -> tuple[Trajectories, Floats]:
+        """Σ = Σ* ∪ Σ̃, experts first, checked, and its feature counts."""
+        check_trajectories(mdp, expert, "expert")
+        if len(expert) == 0:
+            raise ValueError("expert is empty: at least one trajectory is needed")
+        if unlabelled is None:
+            return expert, feature_counts(mdp, expert)
+        check_trajectories(mdp, unlabelled, "unlabelled")
+        check_start(mdp, unlabelled, "unlabelled")
+        if len(unlabelled) == 0:
+            raise ValueError("unlabelled is empty: pass None to fit without unlabelled trajectories")
+        if (expert.goals is None) != (unlabelled.goals is None):
+            raise ValueError("expert and unlabelled must both have goals, or neither")
+        counts = np.concatenate([feature_counts(mdp, expert), feature_counts(mdp, unlabelled)])
+        return expert + unlabelled, counts
+
+    def _theta_start(self, mdp: MDP, objective: Objective) -> Floats:
+        if self.warm_start and hasattr(self, "theta_"):
+            return np.asarray(np.clip(self.theta_, -self._bound, self._bound))
+        return first_theta(mdp, objective, self._bound, self.theta_init, self.random_state)
+
+    def _optimise(self, objective: Objective, theta: Floats, max_iter: int, callback: Callback | None) -> Result:
+        shared: dict[str, Any] = {
+            "bound": self._bound,
+            "max_iter": max_iter,
+            "tol": float(self.tol),
+            "unit": objective.unit,
+            "callback": callback,
+        }
+        if self.solver == "paper":
+            return paper(objective, theta, step_size=float(self.step_size), **shared)
+        return lbfgs(objective, theta, scale=objective.scale, **shared)
+
+    def _finish(
+        self, mdp: MDP, expert: Trajectories, objective: Objective, theta_start: Floats, result: Result
+    ) -> Self:
+        self._learnt(mdp, result.theta)
+        self.theta_init_ = theta_start
+        self.feature_counts_ = result.point.expected_counts
+        self.visitation_ = result.point.visitation
+        self.objective_ = float(result.history.objective[-1])
+        self.history_ = result.history
+        self.n_iter_ = int(result.history.iteration[-1])
+        self.converged_ = result.converged
+        self.termination_ = result.reason
+        self.gradient_norm_ = result.gradient_norm
+        self.quadratic_ = objective.quadratic
+        start = objective.planner.start
+        if isinstance(start, Trips):
+            self.start_ = np.asarray(start.starts.sum(axis=0)).ravel()
+            self.goals_: Ints | None = np.array(start.goals)
+        else:
+            self.start_ = start
+            self.goals_ = None
+        self._set_policy()
+        unidentified = self._unidentified(mdp, expert)
+        self.standing_ = self._standing(objective, result, unidentified)
+        if not result.converged:
+            said = f"{type(self).__name__} {not_converged(result, self.standing_, mdp, self.tol)}"
+            warnings.warn(said, ConvergenceWarning, stacklevel=3)
+        if len(unidentified):
+            warnings.warn(
+                f"theta is determined only up to {len(unidentified)} direction(s) among the features "
+                f"{some_features(mdp, self.standing_.unidentified)}: no trajectory tells them apart. Policies, "
+                "objectives and scores mean what they say; these weights on their own do not",
+                IdentifiabilityWarning,
+                stacklevel=3,
+            )
+        return self
+
+    @property
+    def remarks_(self) -> list[str]:
+        """Which weights the box, the penalty or the lack of digits holds, and what to do about it, in sentences."""
+        self._fitted()
+        offset = offsets(self.mdp_)
+        return [*self.standing_.remarks(self.mdp_, self.theta_), *(() if offset is None else (offset,))]
+
+    def _standing(self, objective: Objective, result: Result, unidentified: Floats) -> Standing:
+        theta, point = result.theta, result.point
+        penalty: tuple[int, ...] = ()
+        if objective.quadratic is not None:
+            pull = objective.quadratic @ theta
+            penalty = held_by_penalty(pull, self._gap(objective), objective.unit)
+        return Standing(
+            box=held_by_box(theta, point.gradient, self._bound),
+            penalty=penalty,
+            unidentified=numbers_of(np.abs(unidentified).max(axis=0, initial=0.0) > 0),
+            unsettled=() if result.converged else numbers_of(result.move > self.tol),
+        )
+
+    def _gap(self, objective: Objective) -> Floats:
+        """How far the expert's counts are from those of a model that knows nothing, or of the start."""
+        nothing = objective(np.zeros(objective.mdp.n_features))
+        if not np.isfinite(nothing.value):
+            nothing = objective(self.theta_init_)
+        return np.asarray(objective.target - nothing.expected_counts)
+
+    def _set_policy(self) -> None:
+        if self.goals_ is not None:
+            self.policy_: Any = GoalPolicies(self.mdp_, self.reward_, self.goals_, self.start_)
+        else:
+            self.policy_ = np.ascontiguousarray(self._policy())
+
+    def _policy(self) -> Floats:
+        if self.entropy != "causal":
+            return soft_policy(self.mdp_, self.reward_, self.entropy)
+        return policy_where_met(self.mdp_, self.reward_, self.start_)
+
+    def _unidentified(self, mdp: MDP, expert: Trajectories) -> Floats:
+        """A basis (k, d) of the directions of θ that nothing identifies; found once for an MDP and its starts."""
+        start = None if self.goals_ is not None else self.start_
+        key = "unidentified " + self.entropy + (repr(np.flatnonzero(start).tobytes()) if start is not None else "")
+        if self.goals_ is not None:
+            key += repr(self.goals_.tobytes())
+        return mdp.memo(key, lambda: unidentified(mdp, start, expert.goals, noncausal=self.entropy == "noncausal"))
+
+    def _log_likelihood(self, trajectories: Trajectories) -> Floats:
+        if self.entropy == "noncausal":
+            return log_likelihood(self.mdp_, self.policy_, trajectories)
+        return reward_log_likelihood(self.mdp_, self.reward_, trajectories, self.start_)
+
+    def _revive(self) -> None:
+        super()._revive()
+        d, n = (self.mdp_.n_features,), (self.mdp_.n_states,)
+        self._check_shapes(d, "theta_init_", "feature_counts_")
+        self._check_shapes(n, "visitation_", "start_")
+        self._check_shapes(d * 2, "quadratic_")
+        if not set(HISTORY.names or ()) <= set(self.history_.dtype.names or ()):
+            raise ValueError("its history_ lacks columns")
+        self.history_ = self.history_.view(np.recarray)
+        self._set_policy()

@@ -1,0 +1,102 @@
+"""What every fitted method offers: a policy, and what can be asked of it.
+
+The ladder of estimators: `PolicyEstimator` ← `RewardEstimator` (reward.py), which also has θ ← `MaximumEntropy`
+(maximum_entropy.py), which also has a model of how the expert errs, a solver and a box. A method that finds a policy by
+other means than a reward derives from the first; its `fit` sets `mdp_`, `policy_`, `start_` and `converged_`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from messirl._checks import is_whole
+from messirl._types import Floats
+from messirl.estimators.persistence import Saved
+from messirl.planning import log_likelihood, sample
+from messirl.planning.policies import check_goal
+from messirl.problem.counts import check_trajectories
+from messirl.problem.mdp import MDP
+from messirl.problem.trajectories import Trajectories
+
+
+class PolicyEstimator(Saved):
+    """A method that is fitted to an MDP and trajectories, and has a policy.
+
+    Fitted attributes: `mdp_`; `policy_` (S, A), (H − 1, S, A) with a horizon, or a mapping from goal to policy;
+    `start_` (S,), where samples begin; `converged_`.
+    """
+
+    mdp_: MDP
+    policy_: Any
+    start_: Floats
+    converged_: bool
+
+    def score(self, trajectories: Trajectories) -> float:
+        """Mean log-probability per step, pooled over trajectories: log π(a|s), or log Σ_a π(a|s) p(s'|s,a)."""
+        self._fitted()
+        check_trajectories(self.mdp_, trajectories)
+        steps = int((trajectories.lengths - 1).sum()) if len(trajectories) else 0
+        if steps == 0:
+            raise ValueError("these trajectories make no step: there is nothing to score")
+        if isinstance(self.policy_, Mapping) == (trajectories.goals is None):
+            had = "the fit had goals, and the trajectories have none"
+            raise ValueError(had if trajectories.goals is None else "the trajectories have goals, and the fit had none")
+        return float(self._log_likelihood(trajectories).sum() / steps)
+
+    def _log_likelihood(self, trajectories: Trajectories) -> Floats:
+        """Log-probability of each of the trajectories, (n,)."""
+        return log_likelihood(self.mdp_, self.policy_, trajectories)
+
+    def predict_proba(self, states: npt.ArrayLike, step: int | None = None, goal: int | None = None) -> Floats:
+        """π(·|s) of every state given, (n, A). With a horizon say which step, with goals which goal."""
+        self._fitted()
+        at = np.asarray(states)
+        at = at.astype(np.int64) if at.size == 0 else at
+        if at.dtype.kind not in "iu" or at.ndim != 1:
+            raise TypeError("states must be a flat sequence of whole numbers")
+        if at.size and not (at.min() >= 0 and at.max() < self.mdp_.n_states):
+            raise ValueError(f"states must be among 0 … {self.mdp_.n_states - 1}")
+        return np.array(self._one_policy(step, goal)[at])
+
+    def _towards(self, goal: int | None) -> Floats:
+        """The policy of the fit, or towards the goal asked for."""
+        if (goal is None) == isinstance(self.policy_, Mapping):
+            raise ValueError(
+                "say goal=, towards which state" if goal is None else "this fit has no goals: leave goal out"
+            )
+        check_goal(self.mdp_, goal)
+        return np.asarray(self.policy_ if goal is None else self.policy_[goal])
+
+    def _one_policy(self, step: int | None, goal: int | None) -> Floats:
+        policy = self._towards(goal)
+        if self.mdp_.horizon is None:
+            if step is not None:
+                raise ValueError("this fit has no horizon: leave step out")
+            return policy
+        if step is None:
+            raise ValueError(f"say step=, 0 to {len(policy) - 1}: the policy depends on it")
+        if not is_whole(step):
+            raise TypeError(f"step must be a whole number, not {step!r}")
+        if not 0 <= step < len(policy):
+            raise ValueError(f"step {step} is not one of 0 … {len(policy) - 1}")
+        return np.asarray(policy[step])
+
+    def sample(
+        self,
+        n: int,
+        length: int | None = None,
+        *,
+        goal: int | None = None,
+        start: npt.ArrayLike | None = None,
+        random_state: Any = None,
+    ) -> Trajectories:
+        """n trajectories of the fitted policy, from the starts of the fit."""
+        self._fitted()
+        policy = self._towards(goal)
+        seed = getattr(self, "random_state", None) if random_state is None else random_state
+        begin = self.start_ if start is None else start
+        return sample(self.mdp_, policy, n, length, seed, goal=goal, start=begin)

@@ -1,0 +1,35 @@
+"""Methods that find a reward, r_θ = features @ θ, and a policy by it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from messirl._types import Floats
+from messirl.estimators.policy import PolicyEstimator
+from messirl.problem.mdp import MDP
+
+
+class RewardEstimator(PolicyEstimator):
+    """A policy estimator with weights `theta_` (d,) and the reward `reward_`, (S,) or (S, A), that they make."""
+
+    _arrays: ClassVar[tuple[str, ...]] = ("theta_",)
+
+    theta_: Floats
+    reward_: Floats
+
+    def _learnt(self, mdp: MDP, theta: Floats) -> None:
+        self.mdp_, self.n_features_in_ = mdp, mdp.n_features
+        self.theta_, self.reward_ = theta, mdp.reward(theta)
+
+    def _revive(self) -> None:
+        self._check_shapes((self.mdp_.n_features,), "theta_")
+        self._learnt(self.mdp_, self.theta_)
+
+    def _check_shapes(self, shape: tuple[int, ...], *names: str) -> None:
+        """Refuse fitted arrays, read from a file, that do not have this shape or are not finite."""
+        for name in names:
+            array = getattr(self, name, None)
+            if array is not None and (array.shape != shape or not np.isfinite(array).all()):
+                raise ValueError(f"its {name} does not fit its MDP")
