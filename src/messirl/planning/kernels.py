@@ -238,7 +238,7 @@ def reached(off, idx, weights, start):
 
 @jit
 def forward(shared, off, idx, prob, n_actions, policies, moving, source, gamma, total, by_action):
-    """ρ_t = m_t + γ P_πᵀ ρ_{t−1} under one policy per step: Σ_t ρ_t is added to `total`, and to `by_action` if asked for.
+    """ρ_t = m_t + γ P_πᵀ ρ_{t−1} under one policy per step: Σ_t ρ_t is added to `total` and, unless empty, `by_action`.
 
     The source m, of any sign, is (H, S), or (1, S) where all begin at once. Returns the most mass that a state loses or
     gains because its policy does not sum to one (to zero where `moving` is 0), or a large number where one is negative.

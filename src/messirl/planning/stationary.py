@@ -66,7 +66,7 @@ class StationaryModel:
             values = np.where(still, values, layout.pad(self._values))
         elif mdp.discount == 1.0:
             values += _uniform_gain(chain, terms, structure.live, values, entropy=True)
-        before = np.inf
+        before, rises = np.inf, 0
         for _ in range(MAX_NEWTON):
             soft_sweep(*layout.dynamics, terms.state, terms.action, mdp.discount, values, ahead, policy)
             policy[:, still] = 0.0
@@ -78,9 +78,11 @@ class StationaryModel:
             rounding = 8.0 * EPS * size
             if residual <= rounding or (residual <= 1e3 * rounding and residual >= 0.5 * before):
                 break
+            rises += residual > before
             before = residual
-            # Inexact Newton: solve each system only as well as the next step can use.
-            wanted = residual * min(1e-2, residual / size)
+            # Inexact Newton: solve each system only as well as the next step can use. Where the policy turns over
+            # again and again, that may lead back to where it came from; solved in full, each step leads closer.
+            wanted = residual * min(1e-2, residual / size) if rises < 2 else 0.0
             values += chain.solve(gap, tolerance=max(rounding / 2, wanted))
         else:
             raise self._no_value
