@@ -21,7 +21,8 @@ from messirl.planning.likelihood import move_probability
 from messirl.planning.paths import Trips
 from messirl.planning.policies import policy_where_met
 from messirl.planning.structure import lifespan, structure
-from messirl.problem.counts import check_trajectories, feature_counts
+from messirl.problem.counts import feature_counts
+from messirl.problem.faults import check_trajectories
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.problem.units import feature_spread
