@@ -1,4 +1,4 @@
-"""QuantEcon's discrete dynamic programs in their sparse form: one row a feasible pair (state, action).
+"""QuantEcon's discrete dynamic programs in their sparse form: one row per feasible pair (state, action).
 
     max E Σ β^t R(s_t, a_t),   Q[i, s'] = p(s' | s_i, a_i),   R[i] = r(s_i, a_i)
 
@@ -33,7 +33,7 @@ def from_quantecon(program: Any, *, features: Any = None, start: npt.ArrayLike |
 
     program : R (L,), Q (L, S), beta, s_indices, a_indices; or R (S, A), Q (S, A, S), beta.  A pair whose R is −inf is
         not allowed, nor is one that is not listed; their reward is given as 0.
-    features : as for an MDP; None : one indicator a state
+    features : as for an MDP; None : one indicator per state
     """
     R, Q, beta = (_attribute(program, name) for name in ("R", "Q", "beta"))
     R = np.asarray(R, dtype=np.float64)
@@ -68,7 +68,7 @@ def to_quantecon(mdp: MDP, reward: npt.ArrayLike) -> SparseForm:
     n, m = mdp.n_states, mdp.n_actions
     if r.shape not in ((n,), (n, m)):
         raise InputError("reward", f"of shape {r.shape}", f"give ({n},) or ({n}, {m})")
-    if mdp.horizon is not None or mdp.discount == 1.0:
+    if not mdp.endless:
         raise InputError(
             "mdp", f"discount {mdp.discount:g}, horizon {mdp.horizon}", "the form needs beta < 1 and no end"
         )
