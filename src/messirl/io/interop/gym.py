@@ -50,7 +50,7 @@ def from_gym(
     env : the environment, or its id ("FrozenLake-v1"); make it yourself with gymnasium.make to give it options
     features : of the original states, (S, d) or (S, A, d), dense or sparse (S, d), zero in the added state;
         None : one indicator per state;
-        "entered" : one indicator per state, of the state that a step enters, `done` or not (the expected one, (S, A, S));
+        "entered" : one indicator for each state that a step enters, `done` or not (the expected one, (S, A, S));
         where every entry into a state is `done`, as into FrozenLake's goal, only these see it
     """
     table = read_outcomes(env)
