@@ -25,11 +25,11 @@ from messirl.objective import Objective
 from messirl.problem.counts import feature_counts
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
-from messirl.selection.candidates import part_of
 from messirl.selection.choice import MARGIN, Choice, best_gain
 from messirl.selection.estimator import MESSICV
 from messirl.selection.likeness import Likeness, likeness
-from messirl.similarity import DEFAULT, Precomputed
+from messirl.similarity import Precomputed
+from messirl.similarity.blocks import ALL, strips
 
 FLAT = 1e-10  # curvature, relative to the largest, below which the data say nothing
 
@@ -100,12 +100,10 @@ def diagnose(
     model._fitted()
     everyone = expert + unlabelled
     counts = feature_counts(mdp, everyone)
-    weights = _similarities(model, everyone, counts)
-    l = len(expert)
+    block, l = model.measure.on(everyone, counts), len(expert)
     alike = likeness(mdp, expert, unlabelled, cv=cv, groups=groups, random_state=random_state)
-    given = isinstance(model.similarity, Precomputed)  # for these trajectories, and for no part of them
     chosen = MESSICV(
-        None if given or model.similarity is None else [model.similarity],
+        None if model.measure.fixed else [model.measure],
         aim=aim,
         cv=cv,
         theta_max=model._bound,
@@ -114,7 +112,7 @@ def diagnose(
     )
     with quietly():
         chosen.fit(mdp, expert, unlabelled, groups)
-    share = penalty_shares(weights, counts, model.theta_)[l:]
+    share = penalty_shares(block, counts, model.theta_)[l:]
     directions, freedom, identified = penalty_directions(model, expert)
     influence = None
     if influential > 0:
@@ -124,7 +122,7 @@ def diagnose(
     return Diagnosis(
         chosen.verdict_ or "do not matter",
         evidence_of(chosen),
-        np.asarray(weights[:l, l:].mean(axis=0)).ravel(),
+        np.asarray(block(slice(l), slice(l, None)).mean(axis=0)).ravel(),
         share,
         alike,
         influence,
@@ -160,10 +158,16 @@ def evidence_of(chosen: MESSICV) -> list[str]:
 
 
 def penalty_shares(weights: Any, counts: Floats, theta: Floats) -> Floats:
-    """Each trajectory's share of R(θ), (n,); a pair's part is divided between the two."""
-    value = counts @ theta
-    row = np.asarray(weights @ np.ones(len(value))).ravel()
-    part = row * value**2 - 2.0 * value * np.asarray(weights @ value).ravel() + np.asarray(weights @ value**2).ravel()
+    """Each trajectory's share of R(θ), (n,); a pair's part is divided between the two.
+
+    weights : (n, n) similarities, dense or sparse, or the function that gives blocks of them, `Similarity.on`
+    """
+    block = weights if callable(weights) else Precomputed(weights).on(None, counts)
+    value, part = counts @ theta, np.empty(len(counts))
+    powers = np.stack([np.ones_like(value), value, value**2], axis=1)
+    for rows in strips(len(value)):
+        row, first, second = np.asarray(block(rows, ALL) @ powers).T
+        part[rows] = row * value[rows] ** 2 - 2.0 * value[rows] * first + second
     total = float(part.sum())
     return np.asarray(np.maximum(part, 0.0) / total) if total > 0 else np.zeros(len(value))
 
@@ -198,17 +202,12 @@ def leave_one_out(
     with quietly():
         for i, j in enumerate(which):
             rest = unlabelled[every[every != j]] if len(unlabelled) > 1 else None
-            again.set_params(similarity=part_of(model.similarity, np.delete(everyone, len(expert) + j)))
+            again.set_params(similarity=model.measure.part(np.delete(everyone, len(expert) + j)))
             moved = again.fit(mdp, expert, rest).theta_ - model.theta_
             out[i] = np.sqrt(max(float(moved @ bend @ moved), 0.0))
             if progress is not None:
                 progress(i + 1, len(which))
     return out
-
-
-def _similarities(model: MESSI, everyone: Trajectories, counts: Floats) -> Any:
-    similarity = DEFAULT if model.similarity is None else model.similarity
-    return similarity(everyone, counts)
 
 
 def _unit(vector: Floats) -> Floats:

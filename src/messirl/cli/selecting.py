@@ -48,7 +48,7 @@ def select(arguments: argparse.Namespace) -> int:
     try:
         with Progress("select", "fits") as progress, warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always")
-            model.set_params(callback=progress).fit(mdp, data.expert, data.unlabelled, groups)
+            model.set_params(progress=progress).fit(mdp, data.expert, data.unlabelled, groups)
     except NothingHeldOut as why:
         if data.unlabelled is None:
             raise
@@ -57,7 +57,7 @@ def select(arguments: argparse.Namespace) -> int:
         out.remark()
         print(as_json(summary) if arguments.json else _stability_text(arguments, summary))
         return 0
-    model.set_params(callback=None)
+    model.set_params(progress=None)
     summary["warnings"] = remarks(heard)
     for text in summary["warnings"]:
         note(text)

@@ -29,7 +29,7 @@ from messirl.planning.identify import unidentified
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.planning.paths import Trips
 from messirl.planning.policies import check_entropy, policy_where_met
-from messirl.problem.counts import check_trajectories, feature_counts
+from messirl.problem.counts import check_trajectories, checked_feature_counts
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.problem.units import offsets
@@ -94,14 +94,14 @@ class MaximumEntropy(RewardEstimator):
         if len(expert) == 0:
             raise ValueError("expert is empty: at least one trajectory is needed")
         if unlabelled is None:
-            return expert, feature_counts(mdp, expert)
+            return expert, checked_feature_counts(mdp, expert)
         check_trajectories(mdp, unlabelled, "unlabelled")
         check_start(mdp, unlabelled, "unlabelled")
         if len(unlabelled) == 0:
             raise ValueError("unlabelled is empty: pass None to fit without unlabelled trajectories")
         if (expert.goals is None) != (unlabelled.goals is None):
             raise ValueError("expert and unlabelled must both have goals, or neither")
-        counts = np.concatenate([feature_counts(mdp, expert), feature_counts(mdp, unlabelled)])
+        counts = np.concatenate([checked_feature_counts(mdp, some) for some in (expert, unlabelled)])
         return expert + unlabelled, counts
 
     def _theta_start(self, mdp: MDP, objective: Objective) -> Floats:

@@ -13,7 +13,7 @@ from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.objective import Objective
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
-from messirl.similarity import DEFAULT, similarity_penalty
+from messirl.similarity import DEFAULT, Similarity, as_similarity
 
 
 class MESSI(MaximumEntropy):
@@ -50,6 +50,11 @@ class MESSI(MaximumEntropy):
             theta_max, entropy, solver, step_size, max_iter, tol, theta_init, random_state, callback, warm_start
         )
 
+    @property
+    def measure(self) -> Similarity:
+        """The similarity as an object: that given, a function of the user's own wrapped, or the default."""
+        return as_similarity(DEFAULT if self.similarity is None else self.similarity)
+
     def fit(
         self,
         mdp: MDP,
@@ -61,9 +66,8 @@ class MESSI(MaximumEntropy):
         self._check_arguments()
         weight = number("lambda0", self.lambda0, least=0.0) / number("theta_max", self.theta_max, above=0.0)
         everyone, counts = self._read(mdp, expert, unlabelled)
-        similarity = DEFAULT if self.similarity is None else self.similarity
         alone = len(everyone) == 1  # no pair, no penalty
-        penalty = np.zeros((mdp.n_features,) * 2) if alone else similarity_penalty(similarity, everyone, counts)
+        penalty = np.zeros((mdp.n_features,) * 2) if alone else self.measure.penalty(everyone, counts)
         objective = Objective.from_trajectories(
             mdp,
             expert,

@@ -20,11 +20,11 @@ from messirl.estimators.methods import baseline
 from messirl.problem.counts import feature_counts
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
-from messirl.selection.candidates import LAMBDAS, Candidate, block_of, candidates
+from messirl.selection.candidates import LAMBDAS, Candidate, candidates
 from messirl.selection.choice import MARGIN, decide, verdict
 from messirl.selection.likeness import Likeness, likeness
 from messirl.selection.validation import SCALES, NothingHeldOut, cross_validate, splits
-from messirl.similarity import DEFAULT, CompleteGraph
+from messirl.similarity import DEFAULT, CompleteGraph, as_similarity
 
 AIMS = ("imitation", "prediction")
 
@@ -39,6 +39,7 @@ class MESSICV(MaximumEntropy):
     cv : folds; up to 2·cv expert trajectories are held out one by one
     baselines : whether L2, standardised L2, the complete graph and pooling are candidates too
     validation_tol : of the fits on splits, which need not be as exact as the last one
+    progress : called with (done, all) after each fit on a split
     """
 
     def __init__(
@@ -56,9 +57,10 @@ class MESSICV(MaximumEntropy):
         tol: float = TOL,
         validation_tol: float = 1e-3,
         random_state: Any = None,
-        callback: Any = None,
+        progress: Any = None,
     ) -> None:
-        super().__init__(theta_max, entropy, "lbfgs", 1.0, max_iter, tol, None, random_state, callback, False)
+        super().__init__(theta_max, entropy, "lbfgs", 1.0, max_iter, tol, None, random_state, None, False)
+        self.progress = progress
         self.similarities = similarities
         self.lambdas = lambdas
         self.aim = aim
@@ -114,7 +116,7 @@ class MESSICV(MaximumEntropy):
 
         scales = SCALES if self.aim == "imitation" else (1.0,)
         found = cross_validate(
-            mdp, every, pairs, unlabelled, scales=scales, screen=screen, progress=self.callback, **options
+            mdp, every, pairs, unlabelled, scales=scales, screen=screen, progress=self.progress, **options
         )
         self.validation_ = found
         self.choice_ = decide(found, self.likeness_, aim=self.aim, margin=self.margin)
@@ -150,7 +152,7 @@ class MESSICV(MaximumEntropy):
         if chosen.method == "Screened" and unlabelled is not None and self.likeness_ is not None:
             everyone, l = expert + unlabelled, len(expert)
             rows = np.concatenate([np.arange(l), l + np.flatnonzero(self.likeness_.alike)])
-            model.similarity = block_of(similarity, everyone, feature_counts(mdp, everyone), rows)
+            model.similarity = model.measure.among(rows, everyone, feature_counts(mdp, everyone))
             unlabelled = unlabelled[self.likeness_.alike]
         return baseline(chosen.method, model, mdp, expert, unlabelled)
 
@@ -165,7 +167,7 @@ def _defined(similarities: Sequence[Any], everyone: Trajectories, counts: Floats
     kept = []
     for similarity in similarities:
         try:
-            similarity(everyone, counts)
+            as_similarity(similarity).on(everyone, counts)
         except ValueError as error:
             warnings.warn(f"{similarity} is left out: {error}", UserWarning, stacklevel=3)
         else:

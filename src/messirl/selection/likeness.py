@@ -26,6 +26,8 @@ from messirl.selection.candidates import LAMBDAS, Bench, Candidate, candidates
 from messirl.selection.validation import SCALES, Split, cross_validate, splits
 from messirl.similarity import CompleteGraph
 
+LESSONS = 64  # sets of experts that an MDP remembers what was learnt from
+
 
 @dataclass(frozen=True)
 class Likeness:
@@ -62,9 +64,13 @@ def likeness(
     """See above. Causal model; with one expert trajectory of an endless problem its own later part is held out."""
     pairs = splits(mdp, expert, cv, groups, random_state)
     options: dict[str, Any] = {"reference": CompleteGraph(), "theta_max": theta_max, "max_iter": max_iter, "tol": tol}
-    lesson = mdp.memo(
-        f"experts alone {_key(pairs)} {theta_max} {max_iter} {tol}", lambda: _learn(mdp, expert, pairs, options)
-    )
+    lessons: dict[str, _Lesson] = mdp.memo("what experts alone teach", dict)
+    key = f"{_key(pairs)} {theta_max} {max_iter} {tol}"
+    if key not in lessons:
+        if len(lessons) >= LESSONS:
+            lessons.pop(next(iter(lessons)))  # the oldest
+        lessons[key] = _learn(mdp, expert, pairs, options)
+    lesson = lessons[key]
     start = np.bincount(np.concatenate([expert.first, unlabelled.first]), minlength=mdp.n_states).astype(np.float64)
     steps = np.maximum(unlabelled.lengths - 1, 1)
     own = _explained(mdp, mdp.reward(lesson.theta), unlabelled, start)

@@ -16,7 +16,8 @@ from messirl.estimators.standing import quietly
 from messirl.planning.sampling import random_source
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
-from messirl.selection.candidates import LAMBDAS, part_of
+from messirl.selection.candidates import LAMBDAS
+from messirl.similarity import as_similarity
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def bootstrap(
                 more = random.randint(0, len(unlabelled), len(unlabelled))
                 rows, others = np.concatenate([rows, len(expert) + more]), unlabelled[more]
             if "similarity" in options:
-                again.set_params(similarity=part_of(options["similarity"], rows))
+                again.set_params(similarity=as_similarity(options["similarity"]).part(rows))
             again.fit(mdp, *_some(drawn, others))
             thetas.append(again.theta_)
             if expert.goals is None:
@@ -99,7 +100,7 @@ def stability(
             for _ in range(n):
                 some = random.permutation(len(unlabelled))[:half]
                 rows = np.concatenate([np.arange(len(expert)), len(expert) + some])
-                model.set_params(similarity=part_of(estimator.get_params()["similarity"], rows))
+                model.set_params(similarity=as_similarity(estimator.get_params()["similarity"]).part(rows))
                 tables.append(_where_visited(model.fit(mdp, expert, unlabelled[some]), expert))
         every = np.array(tables)
         out.append({"lambda0": float(lambda0), "spread": float(0.5 * np.abs(every - every.mean(0)).sum(-1).mean())})
