@@ -18,6 +18,7 @@ import messirl
 HOUSE = Path(messirl.__file__).parent
 ROOMS = [  # a file imports only from rooms above its own, and from its own
     ["_lazy", "_docstrings", "_types", "_files", "_checks", "_defaults", "_words", "_numbers"],
+    ["execution"],
     ["problem"],
     ["planning"],
     ["similarity"],

@@ -669,6 +669,14 @@ def test_what_the_experts_teach_is_learnt_once(monkeypatch):
         likeness(mdp, expert, own, random_state=0, max_iter=7)
 
 
+def test_only_so_many_sets_of_experts_are_remembered(monkeypatch):
+    mdp, expert, own = grid_world(4)
+    monkeypatch.setattr(sys.modules["messirl.selection.likeness"], "LESSONS", 2)
+    for max_iter in (2, 3, 4):
+        likeness(mdp, expert, own, random_state=0, max_iter=max_iter)
+    assert len(mdp.memo("what experts alone teach", dict)) == 2
+
+
 def test_trajectories_where_the_experts_reward_has_no_finite_value_look_like_nothing():
     """γ = 1 and two mazes that do not touch: of the second one, the experts of the first say nothing."""
     one = maze(2, 2, discount=1.0)

@@ -9,6 +9,7 @@ degrees of freedom   tr H (H + Q)⁻¹: how many directions the experts still de
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ from messirl._defaults import AIM, CV, INFLUENTIAL
 from messirl._types import Floats, Ints
 from messirl.estimators.messi import MESSI
 from messirl.estimators.standing import quietly
+from messirl.execution import run
 from messirl.objective import Objective
 from messirl.problem.counts import feature_counts
 from messirl.problem.mdp import MDP
@@ -87,6 +89,7 @@ def diagnose(
     aim: str = AIM,
     random_state: Any = None,
     progress: Any = None,
+    executor: Any = None,
 ) -> Diagnosis:
     """Diagnose a fitted model with the trajectories it was fitted to.
 
@@ -94,6 +97,8 @@ def diagnose(
     `messirl select` would choose.
 
     influential : for how many trajectories, those with the largest shares, the model is refitted without them
+    progress : called with (done, all) after each of these refits
+    executor : what splits and refits are handed to (see execution.run); None: this process
     """
     if not isinstance(model, MESSI):
         raise TypeError(f"model must be a fitted MESSI, not {type(model).__name__}: of a MESSICV give best_estimator_")
@@ -111,14 +116,14 @@ def diagnose(
         random_state=random_state,
     )
     with quietly():
-        chosen.fit(mdp, expert, unlabelled, groups)
+        chosen.fit(mdp, expert, unlabelled, groups, executor=executor)
     share = penalty_shares(block, counts, model.theta_)[l:]
     directions, freedom, identified = penalty_directions(model, expert)
     influence = None
     if influential > 0:
         which = np.argsort(-share, kind="stable")[:influential]
         influence = np.full(len(unlabelled), np.nan)
-        influence[which] = leave_one_out(model, mdp, expert, unlabelled, which, progress=progress)
+        influence[which] = leave_one_out(model, mdp, expert, unlabelled, which, progress=progress, executor=executor)
     return Diagnosis(
         chosen.verdict_ or "do not matter",
         evidence_of(chosen),
@@ -191,23 +196,31 @@ def penalty_directions(model: MESSI, expert: Trajectories) -> tuple[list[Directi
 
 
 def leave_one_out(
-    model: MESSI, mdp: MDP, expert: Trajectories, unlabelled: Trajectories, which: Ints, *, progress: Any = None
+    model: MESSI,
+    mdp: MDP,
+    expert: Trajectories,
+    unlabelled: Trajectories,
+    which: Ints,
+    *,
+    progress: Any = None,
+    executor: Any = None,
 ) -> Floats:
     """√(Δθᵀ H Δθ) of a refit without each of the unlabelled trajectories `which`, H the curvature of −L at θ̂."""
     bend = -Objective.from_trajectories(mdp, expert, model.entropy).hessian(model.theta_)
     again = clone(model).set_params(theta_init=model.theta_, warm_start=False, callback=None)
-    every = np.arange(len(unlabelled))
-    out = np.empty(len(which))
+    work = functools.partial(_without, again, mdp, expert, unlabelled)
+    moves = (theta - model.theta_ for theta in run(work, np.asarray(which).tolist(), executor, progress))
+    return np.array([np.sqrt(max(float(moved @ bend @ moved), 0.0)) for moved in moves])
+
+
+def _without(model: MESSI, mdp: MDP, expert: Trajectories, unlabelled: Trajectories, j: int) -> Floats:
+    """θ of a fit without the unlabelled trajectory j."""
+    rest = unlabelled[np.delete(np.arange(len(unlabelled)), j)] if len(unlabelled) > 1 else None
     everyone = np.arange(len(expert) + len(unlabelled))
+    again = clone(model).set_params(similarity=model.measure.part(np.delete(everyone, len(expert) + j)))
     with quietly():
-        for i, j in enumerate(which):
-            rest = unlabelled[every[every != j]] if len(unlabelled) > 1 else None
-            again.set_params(similarity=model.measure.part(np.delete(everyone, len(expert) + j)))
-            moved = again.fit(mdp, expert, rest).theta_ - model.theta_
-            out[i] = np.sqrt(max(float(moved @ bend @ moved), 0.0))
-            if progress is not None:
-                progress(i + 1, len(which))
-    return out
+        theta: Floats = again.fit(mdp, expert, rest).theta_
+    return theta
 
 
 def _unit(vector: Floats) -> Floats:

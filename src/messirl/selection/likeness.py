@@ -23,7 +23,7 @@ from messirl.planning.likelihood import reward_log_likelihood
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.selection.candidates import LAMBDAS, Bench, Candidate, candidates
-from messirl.selection.validation import SCALES, Split, cross_validate, splits
+from messirl.selection.validation import SCALES, NothingHeldOut, Split, cross_validate, splits
 from messirl.similarity import CompleteGraph
 
 LESSONS = 64  # sets of experts that an MDP remembers what was learnt from
@@ -76,6 +76,24 @@ def likeness(
     own = _explained(mdp, mdp.reward(lesson.theta), unlabelled, start)
     ratio = (own - log_likelihood(mdp, uniform_policy(mdp, unlabelled.goals), unlabelled)) / steps
     return Likeness(ratio, lesson.gain, lesson.candidate, lesson.scale)
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Which of the unlabelled trajectories look like those of any set of experts: none where one is left to judge."""
+
+    mdp: MDP
+    unlabelled: Trajectories
+    cv: int
+    random_state: Any
+    theta_max: float
+
+    def __call__(self, expert: Trajectories) -> Flags:
+        options: dict[str, Any] = {"cv": self.cv, "random_state": self.random_state, "theta_max": self.theta_max}
+        try:
+            return likeness(self.mdp, expert, self.unlabelled, **options).alike
+        except NothingHeldOut:
+            return np.zeros(len(self.unlabelled), dtype=bool)
 
 
 @dataclass(frozen=True)
