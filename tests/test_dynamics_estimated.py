@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -375,3 +378,44 @@ def test_other_bad_arguments_are_named():
         found.draws(0)
     with pytest.raises(ValueError, match="a spread needs at least 2 draws"):
         spread(found, MaxEntIRL(), walk([0, 1]), n=1)
+
+
+# ------------------------------------------------------------ MDP.from_transitions
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"prior": 2.0, "n_actions": 3},
+        {"graph": np.ones((4, 4)), "prior": 0.5},
+        {"n_states": 5, "unseen": "self", "terminal": np.arange(5) == 3, "horizon": 6},
+        {"thin": 2, "start": np.full(4, 0.25), "state_names": list("abcd")},
+    ],
+)
+@pytest.mark.parametrize("actions", [None, [[0, 1, 0], [1, 1]]])
+def test_from_transitions_is_the_mdp_of_estimate_mdp(actions, options):
+    tracks = walk([0, 1, 2, 3], [0, 2, 3], actions=actions)
+    features = np.eye(options.get("n_states", 4))
+    mdp, found = (make(tracks, features, discount=0.9, **options) for make in (MDP.from_transitions, estimate_mdp))
+    np.testing.assert_array_equal(table(mdp), table(found.mdp))
+    for name in ("terminal", "allowed", "start", "horizon", "discount", "state_names"):
+        np.testing.assert_array_equal(getattr(mdp, name), getattr(found.mdp, name))
+
+
+def test_from_transitions_refuses_what_estimate_mdp_refuses():
+    for options, error in (({"thin": 0}, ValueError), ({"allowed": None}, TypeError), ({"unseen": "no"}, ValueError)):
+        for make in (MDP.from_transitions, estimate_mdp):
+            with pytest.raises(error, match=next(iter(options))):
+                make(walk([0, 1]), np.eye(2), discount=0.9, **options)
+
+
+def test_from_transitions_needs_nothing_of_the_rooms_below():
+    code = (
+        "import sys; from messirl import MDP, Trajectories; "
+        "MDP.from_transitions(Trajectories.from_lists([[0, 1, 0]]), [[0.0], [1.0]], discount=0.9); "
+        "print(sorted({name.split('.')[1] for name in sys.modules if name.startswith('messirl.')}))"
+    )
+    rooms = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "problem" in rooms
+    assert not any(room in rooms for room in ("planning", "estimators", "dynamics", "io"))

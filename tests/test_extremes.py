@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import logsumexp
 from seeds import generator, shifted
 from worlds import to_rounding
 
@@ -106,6 +107,22 @@ def test_endless_rewards_of_500_with_discount_0999_are_finite_and_right(signs, b
     got = soft_policy(mdp, reward)
     assert_allclose(got, policy, atol=1e-6)
     assert_allclose(state_visitation(mdp, got), oracle.visits(problem, policy, problem.start), rtol=1e-5, atol=1e-5)
+
+
+def test_a_policy_that_turns_over_at_every_step_does_not_lead_newton_in_circles():
+    """Costs of 500 per step and γ = 0.999: from zero, staying for ever looks cheaper than the end, and then dearer."""
+    for seed in range(40):
+        problem = oracle.random_problem(
+            100 + seed, stochastic=True, terminal=True, n_states=5, n_actions=3, discount=0.999
+        )
+        mdp, reward = mdp_of(problem), -500.0 + generator(seed).normal(size=5)
+        values, policy = soft_values(mdp, reward), soft_policy(mdp, reward)
+        with np.errstate(divide="ignore"):
+            q = reward[:, None] + 0.999 * (mdp.transitions @ values).reshape(5, 3)
+            q = np.where(mdp.allowed & ~mdp.terminal[:, None], q, -np.inf)
+        ahead = np.where(mdp.terminal, reward, logsumexp(q, axis=1))
+        assert_allclose(values, ahead, rtol=1e-11)
+        assert_allclose(policy.sum(axis=1), ~mdp.terminal, atol=1e-9)
 
 
 def test_endless_rewards_of_500_ending_at_terminal_states_are_right():

@@ -1,9 +1,6 @@
-"""An MDP whose dynamics are counted from moves, and what the data says of it.
+"""An MDP whose dynamics are counted from moves, what the data says of it, and draws of what else it may be.
 
-    p(s'|s,a) = (n(s,a,s') + α/K) / (n(s,a) + α)     s' among the K next states that are possible
-
-with n the counts and α the prior's weight; α = 0 is maximum likelihood. Possible are the moves of a known graph or,
-without one, the next states seen from s under any action. Rows are Dirichlet a posteriori, with parameters n + α/K.
+Rows are Dirichlet a posteriori, with the parameters n(s,a,s') + α/K of `messirl.problem.counted`.
 """
 
 from __future__ import annotations
@@ -16,14 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from messirl._checks import number, whole
-from messirl._types import Flags, Ints
-from messirl.dynamics.moves import count_moves, fail, tally
+from messirl._checks import whole
+from messirl._types import Ints
 from messirl.planning.sampling import random_source
+from messirl.problem.counted import CountedMDP, counted_mdp, normalised
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
-UNSEEN = ("terminal", "self", "error")
 SHOWN = 10
 SMALLEST = 1e-15  # share below which no drawn probability falls, so that every draw has the same support
 
@@ -65,21 +61,13 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class EstimatedMDP:
-    """An MDP with the counts behind it.
+class EstimatedMDP(CountedMDP):
+    """An MDP with the counts behind it: the posterior mean or, with prior 0, the maximum likelihood.
 
-    mdp : the posterior mean, or with prior 0 the maximum likelihood
-    counts : sparse (S·A, S), n(s,a,s')
-    prior : α, its weight in each row
     report : what was seen and what was not
-    posterior : sparse (S·A, S), the Dirichlet parameters of every allowed row
     """
 
-    mdp: MDP
-    counts: sp.csr_array
-    prior: float
     report: Evidence
-    posterior: sp.csr_array
 
     def draws(self, n: int, random_state: Any = None) -> list[MDP]:
         """n MDPs with dynamics from the Dirichlet posterior, all with the support of `mdp`."""
@@ -119,92 +107,47 @@ def estimate_mdp(
     thin : pairs seen fewer times are listed in the report
     discount, horizon, terminal, start, …_names : as of an MDP
     """
-    if not isinstance(trajectories, Trajectories):
-        raise TypeError(
-            f"trajectories must be Trajectories, not {type(trajectories).__name__}: use Trajectories.from_lists(...)"
-        )
-    if unseen not in UNSEEN:
-        raise ValueError(f"unseen={unseen!r}: choose 'terminal', 'self' or 'error'")
-    alpha, least = number("prior", prior, least=0.0), whole("thin", thin)
-    moves = count_moves(trajectories, features, n_states, n_actions, graph, deterministic)
-    counts, possible, shape = moves.counts, moves.possible, (moves.n_states, moves.n_actions)
-    ends = _ends(trajectories, terminal, moves.n_states)
-    if possible is not None:
-        possible = sp.csr_array(sp.diags_array(np.repeat(~ends, moves.n_actions).astype(np.float64)) @ possible)
-        possible.eliminate_zeros()
-
-    posterior = counts if alpha == 0.0 else _smoothed(counts, possible, alpha, moves.n_actions)
-    stuck = ~ends & ~np.diff(posterior.indptr).reshape(shape).any(axis=1)
-    visited = np.isin(np.arange(moves.n_states), trajectories.states)
-    if unseen == "error":
-        caught = stuck & (visited | np.isin(np.arange(moves.n_states), posterior.indices))
-        if caught.any():
-            raise ValueError(
-                f"state {int(np.argmax(caught))} is never left and is not terminal: mark it terminal, give more "
-                "trajectories, or choose unseen='terminal' or 'self'"
-            )
-    elif unseen == "self":
-        alone = np.flatnonzero(stuck)
-        posterior = sp.csr_array(posterior + tally(alone * moves.n_actions, alone, posterior.shape))
-    mdp = MDP(
-        _normalised(posterior),
+    least = whole("thin", thin)
+    found = counted_mdp(
+        trajectories,
         features,
-        start=start,
+        n_states=n_states,
+        n_actions=n_actions,
+        prior=prior,
+        graph=graph,
+        deterministic=deterministic,
+        unseen=unseen,
         discount=discount,
         horizon=horizon,
-        terminal=ends | stuck if unseen == "terminal" else ends,
+        terminal=terminal,
+        start=start,
         state_names=state_names,
         action_names=action_names,
         feature_names=feature_names,
     )
-    times = np.asarray(counts.sum(axis=1)).reshape(shape)
+    return EstimatedMDP(**vars(found), report=_evidence(found, trajectories, unseen, least))
+
+
+def _evidence(found: CountedMDP, trajectories: Trajectories, unseen: str, least: int) -> Evidence:
+    shape = (found.mdp.n_states, found.mdp.n_actions)
+    visited = np.isin(np.arange(found.mdp.n_states), trajectories.states)
+    times = np.asarray(found.counts.sum(axis=1)).reshape(shape)
     left = times.sum(axis=1) > 0
+    possible = found.possible
     candidates = left[:, None] if possible is None else np.diff(possible.indptr).reshape(shape) > 0
-    report = Evidence(
+    return Evidence(
         n_transitions=int(times.sum()),
         n_pairs=int((times > 0).sum()),
         actions_inferred=trajectories.actions is None,
-        never_left=np.flatnonzero(visited & ~left & ~ends),
+        never_left=np.flatnonzero(visited & ~left & ~found.ends),
         never_visited=np.flatnonzero(~visited),
-        without_moves=np.flatnonzero(stuck),
+        without_moves=np.flatnonzero(found.stuck),
         unseen=unseen,
         never_seen=np.argwhere(candidates & (times == 0)),
-        kept=alpha > 0.0 and possible is not None,
+        kept=found.prior > 0.0 and possible is not None,
         thin=np.argwhere((times > 0) & (times < least)),
         least=least,
     )
-    return EstimatedMDP(mdp, counts, alpha, report, posterior)
-
-
-def _ends(trajectories: Trajectories, terminal: npt.ArrayLike | None, n_states: int) -> Flags:
-    ends = np.zeros(n_states, dtype=bool) if terminal is None else np.asarray(terminal)
-    if ends.dtype != np.bool_ or ends.shape != (n_states,):
-        raise ValueError(f"terminal must be an array of bool of shape ({n_states},), not {ends.dtype} {ends.shape}")
-    beyond = trajectories.leaves & ends[trajectories.states]
-    if beyond.any():
-        at = int(np.argmax(beyond))
-        fail(trajectories, at, f"it goes on after terminal state {trajectories.states[at]}: cut it there")
-    return ends
-
-
-def _smoothed(counts: sp.csr_array, possible: sp.csr_array | None, alpha: float, n_actions: int) -> sp.csr_array:
-    """n(s,a,s') + α/K."""
-    if possible is None:
-        of_state = sp.kron(sp.eye_array(counts.shape[1]), np.ones((n_actions, 1)), format="csr")  # row s·A + a is of s
-        seen = np.diff(counts.indptr) > 0
-        possible = sp.csr_array(sp.diags_array(seen.astype(np.float64)) @ (of_state @ (of_state.T @ counts)))
-        possible.eliminate_zeros()
-    width = np.diff(possible.indptr)
-    spread_out = possible.copy()
-    spread_out.data = alpha / np.repeat(width, width)
-    return sp.csr_array(counts + spread_out)
-
-
-def _normalised(matrix: sp.csr_array) -> sp.csr_array:
-    """Rows divided by their sums: a row of one entry is exactly 1."""
-    out = matrix.copy()
-    out.data = matrix.data / np.repeat(np.asarray(matrix.sum(axis=1)).ravel(), np.diff(matrix.indptr))
-    return out
 
 
 def _dirichlet(parameters: sp.csr_array, random: np.random.RandomState) -> sp.csr_array:
@@ -218,4 +161,4 @@ def _dirichlet(parameters: sp.csr_array, random: np.random.RandomState) -> sp.cs
     highest = np.maximum.reduceat(logs, parameters.indptr[:-1][width > 0])
     drawn = parameters.copy()
     drawn.data = np.maximum(np.exp(logs - np.repeat(highest, width[width > 0])), SMALLEST)
-    return _normalised(drawn)
+    return normalised(drawn)

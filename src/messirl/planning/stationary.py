@@ -53,7 +53,7 @@ def solve_stationary(mdp: MDP, reward: Floats, frame: Structure, warm: Floats | 
     if warm is None and mdp.discount == 1.0:
         values += _uniform_gain(mdp, layout, terms, frame, values, entropy=True)
 
-    before = np.inf
+    before, rises = np.inf, 0
     for _ in range(MAX_NEWTON):
         soft_sweep(*layout.dynamics, terms.state, terms.action, mdp.discount, values, ahead, policy)
         policy[:, still] = 0.0
@@ -65,9 +65,11 @@ def solve_stationary(mdp: MDP, reward: Floats, frame: Structure, warm: Floats | 
         rounding = 8.0 * EPS * size
         if residual <= rounding or (residual <= 1e3 * rounding and residual >= 0.5 * before):
             break
+        rises += residual > before
         before = residual
-        # Inexact Newton: solve each system only as well as the next step can use.
-        wanted = residual * min(1e-2, residual / size)
+        # Inexact Newton: solve each system only as well as the next step can use. Where the policy turns over again and
+        # again, that may lead back to where it came from; solved in full, each step leads closer.
+        wanted = residual * min(1e-2, residual / size) if rises < 2 else 0.0
         values += _solve(mdp, layout, weights, gap, tolerance=max(rounding / 2, wanted))
     else:
         raise NoFiniteValue(NO_VALUE if mdp.discount == 1.0 else OVERFLOW)

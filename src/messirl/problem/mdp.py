@@ -8,7 +8,6 @@ caller gives one. An MDP is checked once, when it is made, and never changes aft
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
@@ -16,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from messirl._checks import is_number, is_whole
+from messirl._checks import is_number, is_whole, whole
 from messirl._types import Flags, Floats
 
 Array = npt.NDArray[Any]
@@ -147,9 +146,14 @@ class MDP:
 
     @classmethod
     def from_transitions(cls, trajectories: Any, features: Any, **options: Any) -> MDP:
-        """The MDP that the moves of trajectories speak of; `dynamics.estimate_mdp` has the options and the evidence."""
-        estimate = importlib.import_module("messirl.dynamics").estimate_mdp  # a room below: loaded only when asked for
-        return cast(MDP, estimate(trajectories, features, **options).mdp)
+        """The MDP that the moves of trajectories speak of, by counting.
+
+        options : those of `messirl.dynamics.estimate_mdp`, which also says what the data leaves open
+        """
+        from messirl.problem.counted import counted_mdp  # which makes MDPs
+
+        whole("thin", options.pop("thin", 1))  # a matter of what is said of the data, and it is not said here
+        return counted_mdp(trajectories, features, **options).mdp
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"an MDP does not change: make another one with mdp.replace({name}=...)")

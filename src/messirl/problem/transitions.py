@@ -18,7 +18,7 @@ from messirl.problem.trajectories import Trajectories
 
 
 @dataclass(frozen=True)
-class Moves:
+class MoveCounts:
     """Counts of the moves, sparse (S·A, S), and the moves that are possible, 1 each, or None where nobody said."""
 
     n_states: int
@@ -34,8 +34,8 @@ def count_moves(
     n_actions: int | None,
     graph: Any,
     deterministic: bool,
-) -> Moves:
-    """The moves, counted and checked; arguments as of `estimate_mdp`."""
+) -> MoveCounts:
+    """The moves, counted and checked; arguments as of `counted_mdp`."""
     left = np.flatnonzero(trajectories.leaves)
     if left.size == 0:
         raise ValueError("there are no transitions: give at least one trajectory of two states")
@@ -72,7 +72,7 @@ def count_moves(
         possible = None if table is None else _by_action(table, n, size)
         if possible is not None:
             _check_possible(possible, source * n + actions, trajectories, left)
-    return Moves(size, n, tally(source * n + actions, target, (size * n, size)), possible)
+    return MoveCounts(size, n, tally(source * n + actions, target, (size * n, size)), possible)
 
 
 def tally(rows: Ints, columns: Ints, shape: tuple[int, int]) -> sp.csr_array:

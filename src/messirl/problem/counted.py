@@ -1,0 +1,135 @@
+"""The MDP that the moves of trajectories speak of: dynamics by counting.
+
+    p(s'|s,a) = (n(s,a,s') + α/K) / (n(s,a) + α)     s' among the K next states that are possible
+
+with n the counts and α the prior's weight; α = 0 is maximum likelihood. Possible are the moves of a known graph or,
+without one, the next states seen from s under any action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from messirl._checks import number
+from messirl._types import Flags
+from messirl.problem.mdp import MDP
+from messirl.problem.trajectories import Trajectories
+from messirl.problem.transitions import count_moves, fail, tally
+
+UNSEEN = ("terminal", "self", "error")
+
+
+@dataclass(frozen=True)
+class CountedMDP:
+    """An MDP with the counts behind it.
+
+    counts : sparse (S·A, S), n(s,a,s')
+    possible : sparse (S·A, S), 1 for every move of the graph, or None without one
+    posterior : sparse (S·A, S), n(s,a,s') + α/K in every allowed row
+    prior : α, its weight in each row
+    ends : states that were said to be terminal;  stuck : states, not terminal, for which nothing gives a move
+    """
+
+    mdp: MDP
+    counts: sp.csr_array
+    possible: sp.csr_array | None
+    posterior: sp.csr_array
+    prior: float
+    ends: Flags
+    stuck: Flags
+
+
+def counted_mdp(
+    trajectories: Trajectories,
+    features: Any,
+    *,
+    n_states: int | None = None,
+    n_actions: int | None = None,
+    prior: float = 0.0,
+    graph: Any = None,
+    deterministic: bool = True,
+    unseen: str = "terminal",
+    discount: float,
+    horizon: int | None = None,
+    terminal: npt.ArrayLike | None = None,
+    start: npt.ArrayLike | None = None,
+    state_names: Sequence[str] | None = None,
+    action_names: Sequence[str] | None = None,
+    feature_names: Sequence[str] | None = None,
+) -> CountedMDP:
+    """The MDP and its counts; `dynamics.estimate_mdp` explains the arguments, and adds what the data leaves open."""
+    if not isinstance(trajectories, Trajectories):
+        raise TypeError(
+            f"trajectories must be Trajectories, not {type(trajectories).__name__}: use Trajectories.from_lists(...)"
+        )
+    if unseen not in UNSEEN:
+        raise ValueError(f"unseen={unseen!r}: choose 'terminal', 'self' or 'error'")
+    alpha = number("prior", prior, least=0.0)
+    moves = count_moves(trajectories, features, n_states, n_actions, graph, deterministic)
+    counts, possible, shape = moves.counts, moves.possible, (moves.n_states, moves.n_actions)
+    ends = _ends(trajectories, terminal, moves.n_states)
+    if possible is not None:
+        possible = sp.csr_array(sp.diags_array(np.repeat(~ends, moves.n_actions).astype(np.float64)) @ possible)
+        possible.eliminate_zeros()
+    posterior = counts if alpha == 0.0 else _smoothed(counts, possible, alpha, moves.n_actions)
+    stuck = ~ends & ~np.diff(posterior.indptr).reshape(shape).any(axis=1)
+    if unseen == "error":
+        entered = np.union1d(trajectories.states, posterior.indices)
+        caught = entered[stuck[entered]]
+        if caught.size:
+            raise ValueError(
+                f"state {caught[0]} is never left and is not terminal: mark it terminal, give more "
+                "trajectories, or choose unseen='terminal' or 'self'"
+            )
+    elif unseen == "self":
+        alone = np.flatnonzero(stuck)
+        posterior = sp.csr_array(posterior + tally(alone * moves.n_actions, alone, posterior.shape))
+    mdp = MDP(
+        normalised(posterior),
+        features,
+        start=start,
+        discount=discount,
+        horizon=horizon,
+        terminal=ends | stuck if unseen == "terminal" else ends,
+        state_names=state_names,
+        action_names=action_names,
+        feature_names=feature_names,
+    )
+    return CountedMDP(mdp, counts, possible, posterior, alpha, ends, stuck)
+
+
+def _ends(trajectories: Trajectories, terminal: npt.ArrayLike | None, n_states: int) -> Flags:
+    ends = np.zeros(n_states, dtype=bool) if terminal is None else np.asarray(terminal)
+    if ends.dtype != np.bool_ or ends.shape != (n_states,):
+        raise ValueError(f"terminal must be an array of bool of shape ({n_states},), not {ends.dtype} {ends.shape}")
+    beyond = trajectories.leaves & ends[trajectories.states]
+    if beyond.any():
+        at = int(np.argmax(beyond))
+        fail(trajectories, at, f"it goes on after terminal state {trajectories.states[at]}: cut it there")
+    return ends
+
+
+def _smoothed(counts: sp.csr_array, possible: sp.csr_array | None, alpha: float, n_actions: int) -> sp.csr_array:
+    """n(s,a,s') + α/K."""
+    if possible is None:
+        of_state = sp.kron(sp.eye_array(counts.shape[1]), np.ones((n_actions, 1)), format="csr")  # row s·A + a is of s
+        seen = np.diff(counts.indptr) > 0
+        possible = sp.csr_array(sp.diags_array(seen.astype(np.float64)) @ (of_state @ (of_state.T @ counts)))
+        possible.eliminate_zeros()
+    width = np.diff(possible.indptr)
+    spread_out = possible.copy()
+    spread_out.data = alpha / np.repeat(width, width)
+    return sp.csr_array(counts + spread_out)
+
+
+def normalised(matrix: sp.csr_array) -> sp.csr_array:
+    """Rows divided by their sums: a row of one entry is exactly 1."""
+    out = matrix.copy()
+    out.data = matrix.data / np.repeat(np.asarray(matrix.sum(axis=1)).ravel(), np.diff(matrix.indptr))
+    return out
