@@ -39,7 +39,7 @@ from messirl.optimise import lbfgs
 from messirl.planning import Planner, soft_values
 from messirl.planning.sampling import random_source
 from messirl.problem.units import spread_of
-from messirl.similarity import DEFAULT, as_similarity
+from messirl.similarity import DEFAULT, similarity_penalty
 
 COUNTS = ("model", "importance")
 FEW = 2.0  # effective trajectories below which importance weights say nothing
@@ -169,7 +169,7 @@ class FittedMESSI(BaseEstimator):  # type: ignore[misc]  # scikit-learn carries 
         target = counts[: samples.n_expert].mean(axis=0)
         if self.lambda0 == 0 or len(counts) == 1:
             return target, counts, None
-        penalty = as_similarity(self.similarity).penalty(samples.trajectories, counts)
+        penalty = similarity_penalty(self.similarity, samples.trajectories, counts)
         return target, counts, float(self.lambda0) / float(self.theta_max) * penalty
 
     def _importance(

@@ -2,7 +2,7 @@
 
 from messirl.similarity.kernels import DEFAULT, RBF, CompleteGraph, Exponential
 from messirl.similarity.measure import Precomputed, Similarity, as_similarity
-from messirl.similarity.penalty import pairwise_penalty, penalty_matrix
+from messirl.similarity.penalty import pairwise_penalty, penalty_matrix, similarity_penalty
 
 __all__ = [
     "DEFAULT",
@@ -14,4 +14,5 @@ __all__ = [
     "as_similarity",
     "pairwise_penalty",
     "penalty_matrix",
+    "similarity_penalty",
 ]

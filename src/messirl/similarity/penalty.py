@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from messirl._types import Floats
 from messirl.similarity.blocks import checked_counts
-from messirl.similarity.measure import Precomputed, Similarity
+from messirl.similarity.measure import Precomputed, Similarity, as_similarity
 
 
 def penalty_matrix(counts: npt.ArrayLike, weights: Any) -> Floats:
@@ -34,3 +34,8 @@ def pairwise_penalty(theta: npt.ArrayLike, counts: npt.ArrayLike, weights: Any) 
     """R(θ) by Eq. 5."""
     t = np.asarray(theta, dtype=np.float64)
     return float(0.5 * t @ penalty_matrix(counts, weights) @ t)
+
+
+def similarity_penalty(similarity: Any, trajectories: Any, counts: Floats) -> Floats:
+    """M for any similarity, a function of the user's own included."""
+    return as_similarity(similarity).penalty(trajectories, counts)
