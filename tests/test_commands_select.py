@@ -12,13 +12,13 @@ from folders import grid, park, read_json, roads
 
 import messirl
 from messirl import MESSI, cli
-from messirl.cli.common import Parser
-from messirl.cli.reading import read_data
+from messirl.cli.common import Parser, filled
 from messirl.cli.select import add
 from messirl.diagnostics import diagnose
 from messirl.io import read_problem
 from messirl.selection import MESSICV, bootstrap, nested_score, stability
 from messirl.similarity import RBF
+from messirl.workflow.split import Split, divide
 
 SPLIT = ["--expert", "role = expert", "--unlabelled", "role = unlabelled"]
 SMALL = [*SPLIT, "--n-expert", "5", "--n-unlabelled", "8", "--lambdas", "0.1,10", "--cv", "3"]
@@ -62,11 +62,11 @@ def fails(capsys):
 
 
 def data_of(folder, *words):
-    """The words, parsed, and what read_data makes of them."""
+    """The words, parsed, and how they divide the folder."""
     parser = Parser(prog="messirl select")
     add(parser)
     arguments = parser.parse_args([str(folder), *words])
-    return arguments, read_data(arguments)
+    return arguments, divide(read_problem(folder), filled(Split, vars(arguments)))
 
 
 # ------------------------------------------------------------ which rows

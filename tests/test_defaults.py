@@ -12,12 +12,12 @@ import pytest
 
 from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL, _defaults
 from messirl.cli import diagnose, fit, select
-from messirl.cli.common import Parser
-from messirl.cli.model import make_model
+from messirl.cli.common import Parser, filled
 from messirl.diagnostics import diagnose as diagnose_function
 from messirl.dynamics import FittedMESSI, estimate_mdp
 from messirl.selection import MESSICV, Bench, likeness
 from messirl.similarity import DEFAULT, RBF
+from messirl.workflow.model import ModelSettings, make_model
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 OF_COMMANDS = {"random_state": 0}  # the commands always have a seed
@@ -37,7 +37,7 @@ def of(function: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(("method", "kind"), [("messi", MESSI), ("maxent", MaxEntIRL), ("em", EMMaxEnt)])
 @pytest.mark.parametrize("command", [fit, diagnose])
 def test_a_command_without_options_means_the_estimator_without_arguments(method, kind, command):
-    model = make_model(parsed(command, "--method", method), unlabelled=True)
+    model = make_model(filled(ModelSettings, vars(parsed(command, "--method", method))), unlabelled=True)
     assert type(model) is kind
     assert model.get_params(deep=False) == {**kind().get_params(deep=False), **OF_COMMANDS}
 

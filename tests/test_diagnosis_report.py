@@ -9,24 +9,21 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from pages import Page
-from problems import problem
 from seeds import generator
 
-from messirl import MESSI
 from messirl.diagnostics import Diagnosis, Direction
 from messirl.report.fit import diagnosis_figures as figures
 from messirl.report.fit import selection_figures
-from messirl.report.fit.diagnosis import MEANING, diagnosis_parts, write_diagnosis_report
-from messirl.report.fit.page import FitRecord, write_fit_report
-from messirl.report.fit.record import Diagnosed
+from messirl.report.fit.diagnosis import MEANING, write_diagnosis_report
 from messirl.report.kit.images import render
 from messirl.selection import Candidate, Choice, Likeness, Validation
 from messirl.similarity import RBF, Exponential
+from messirl.workflow.record import DiagnosisRecord, SelectionRecord
 
 mpl.use("Agg")
 BAD = "<script>alert('$x_1$')</script>\n\x00" + "long " * 40
 ONE = RBF(1.0)
-WORDS = {"title": "a maze", "lead": "What was done.", "settings": {"lambda0": "3"}, "command": "messirl", "notes": []}
+WORDS = {"title": "a maze", "settings": {"lambda0": "3"}, "command": "messirl"}
 
 
 def record(u=30, *, likeness=None, expert=0.3, influence=True, verdict="help", ids=None, shrinkages=(0.9, 0.2, 0.0)):
@@ -47,11 +44,11 @@ def record(u=30, *, likeness=None, expert=0.3, influence=True, verdict="help", i
         1.9,
         3,
     )
-    return Diagnosed(found, ids or [f"trip {j}" for j in range(u)], ["water", "home", "depth", "edge"])
+    return DiagnosisRecord(found, ids or [f"trip {j}" for j in range(u)], ["water", "home", "depth", "edge"], **WORDS)
 
 
 def written(tmp_path, shown=None, **changes):
-    page = write_diagnosis_report(shown or record(), tmp_path, **{**WORDS, **changes})
+    page = write_diagnosis_report(replace(shown or record(), **changes), tmp_path)
     assert page == tmp_path / "diagnosis.html"
     return Page(page)
 
@@ -113,13 +110,13 @@ def test_directions_are_named_by_their_features(tmp_path):
 def test_names_can_be_any_text(tmp_path):
     shown = record(6, ids=[f"{BAD}{j}" for j in range(6)])
     shown = replace(shown, features=[BAD, "$\\frac{", "", "ünï"])
-    page = written(tmp_path, shown, title=BAD, notes=[BAD])
+    page = written(tmp_path, shown, title=BAD, warnings=[BAD])
     assert not page.of("script")
     assert "alert('$x_1$')" in page.text
 
 
 def test_notes_are_warnings_at_the_top(tmp_path):
-    assert "Warning. It did not converge" in written(tmp_path, notes=["It did not converge"]).text
+    assert "Warning. It did not converge" in written(tmp_path, warnings=["It did not converge"]).text
 
 
 @pytest.mark.parametrize(
@@ -145,13 +142,13 @@ def test_whatever_was_found_there_is_a_page(tmp_path, changes):
 def test_what_is_far_outside_is_said_and_drawn_at_the_edge(tmp_path):
     shown = record(200, likeness=[-80.0, *np.linspace(-0.2, 0.3, 199)])
     assert figures.beyond(shown) == 1
-    assert figures.frame(shown)[0] > -1.0
+    assert figures.likeness_limits(shown)[0] > -1.0
     assert "Far outside, and drawn at the edge: 1." in written(tmp_path, shown).text
     assert "Far outside" not in written(tmp_path, record()).text
 
 
 def test_the_same_diagnosis_gives_the_same_bytes(tmp_path):
-    pages = [write_diagnosis_report(record(), tmp_path / name, **WORDS).read_bytes() for name in ("a", "b")]
+    pages = [write_diagnosis_report(record(), tmp_path / name).read_bytes() for name in ("a", "b")]
     assert pages[0] == pages[1]
 
 
@@ -167,7 +164,7 @@ def test_no_bar_of_the_histogram_is_both_above_and_below_zero():
 
 def test_frames_hold_zero_and_the_experts():
     for expert in (-3.0, 0.0, 2.0):
-        low, high = figures.frame(record(expert=expert))
+        low, high = figures.likeness_limits(record(expert=expert))
         assert low < min(0.0, expert)
         assert max(0.0, expert) < high
 
@@ -176,28 +173,7 @@ def test_frames_hold_zero_and_the_experts():
     ("share", "text"), [(0.0, "0 %"), (0.001, "< 1 %"), (0.5, "50 %"), (0.999, "> 99 %"), (1.0, "100 %")]
 )
 def test_per_cent_does_not_call_little_nothing_or_most_all(share, text):
-    assert figures.percent(share) == text
-
-
-# ------------------------------------------------------------ in the report of a fit
-
-
-def test_a_diagnosis_is_a_section_of_the_report_of_its_fit(tmp_path):
-    mdp, expert, unlabelled = problem("finite")
-    model = MESSI(RBF(1.0), lambda0=1.0).fit(mdp, expert, unlabelled)
-    without = Page(write_fit_report(FitRecord("a world", model), tmp_path / "without"))
-    page = Page(write_fit_report(FitRecord("a world", model, diagnosis=record()), tmp_path / "with"))
-    assert "Unlabelled trajectories" in page.text
-    assert MEANING["help"] in page.text
-    assert "#unlabelled" in [link["href"] for link in page.of("a")]
-    assert "Unlabelled trajectories" not in without.text
-    assert (tmp_path / "with" / "figures" / "likeness.png").exists()
-
-
-def test_the_section_says_what_the_page_says(tmp_path):
-    parts = "".join(diagnosis_parts(record(), tmp_path))
-    assert MEANING["help"] in parts
-    assert parts.count("<figure") == 4
+    assert figures.whole_per_cent(share) == text
 
 
 # ------------------------------------------------------------ the figure of a choice
@@ -217,7 +193,7 @@ def drawn(found, index):
     kept = []
 
     def make():
-        kept.append(selection_figures.gains_figure(found, Choice(index, found.candidates[index], "")))
+        kept.append(selection_figures.gains_figure(SelectionRecord(found, Choice(index, found.candidates[index], ""))))
         return kept[0]
 
     image = render("gains", make)
@@ -266,4 +242,4 @@ def test_candidates_without_a_finite_score_are_drawn_too():
 
 def test_without_any_strength_there_is_nothing_to_draw():
     only = Validation([Candidate("MaxEnt")], np.zeros((1, 2)), np.zeros((1, 2)), np.ones(1))
-    assert selection_figures.gains_figure(only, Choice(0, only.candidates[0], "")) is None
+    assert selection_figures.gains_figure(SelectionRecord(only, Choice(0, only.candidates[0], ""))) is None

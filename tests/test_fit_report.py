@@ -17,10 +17,11 @@ from seeds import generator
 from worlds import maze
 
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories, plot, sample, soft_policy
-from messirl.report.fit.page import FitRecord, Score, figures, lead, write_fit_report
+from messirl.report.fit.page import figures, lead, write_fit_report
+from messirl.report.kit.digits import rounded
 from messirl.report.kit.names import named, one_line, short
-from messirl.report.kit.numbers import significant
 from messirl.similarity import RBF
+from messirl.workflow.record import FitRecord, Score
 
 mpl.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -62,7 +63,7 @@ def record(kind="episodic", **changes):
         counts={"expert": 10, "unlabelled": 500, "test": 464},
         scores=SCORES,
         estimates=rows,
-        fit_statistics={"log-likelihood": -123.456, "next-state accuracy": 0.71},
+        statistics={"log-likelihood": -123.456, "next-state accuracy": 0.71},
         settings={"lambda0": "0.03", "similarity": "RBF(sigma='median')"},
         command="messirl fit maze --lambda0 0.03",
         warnings=["Three states are never entered"],
@@ -174,7 +175,7 @@ def test_names_may_be_anything(tmp_path):
             title=BAD,
             scores=[Score(BAD, BAD, -1.0, -1.0, BAD), Score("$", "", None, -2.0)],
             estimates=estimates,
-            fit_statistics={BAD: float("nan")},
+            statistics={BAD: float("nan")},
             settings={BAD: BAD},
             command=BAD + "\ud800",
             warnings=[BAD],
@@ -446,11 +447,11 @@ def test_names_become_one_line_and_keep_their_ends():
     [(None, "–"), (float("nan"), "undefined"), (-np.inf, "−∞"), (0.0, "0"), (-0.05, "−0.05000"), (1234.0, "1234")],
 )
 def test_numbers_have_so_many_digits_or_say_what_they_are(value, words):
-    assert significant(value) == words
+    assert rounded(value) == words
 
 
 def test_settings_and_statistics_may_be_missing_or_numbers(tmp_path):
-    one = record(fit_statistics={"AIC": None, "BIC": float("inf")}, settings={"horizon": None, "tol": 1e-6})
+    one = record(statistics={"AIC": None, "BIC": float("inf")}, settings={"horizon": None, "tol": 1e-6})
     text = Page(write_fit_report(one, tmp_path)).text
     assert "AIC–" in text
     assert "BIC∞" in text

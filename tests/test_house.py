@@ -32,6 +32,7 @@ ROOMS = [  # a file imports only from rooms above its own, and from its own
     ["io"],
     ["domains"],
     ["experiments"],
+    ["workflow"],
     ["plot"],
     ["report"],
     ["lab"],

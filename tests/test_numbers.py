@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from messirl._numbers import nats, percentage, probability, significant
-from messirl.cli.diagnosing import _text as diagnosis_text
-from messirl.cli.fitting import text_of
-from messirl.cli.selecting import _text as select_text
+from messirl.cli.diagnose import text_of as diagnosis_text
+from messirl.cli.fit import text_of
+from messirl.cli.select import text_of as select_text
 from messirl.evaluation.inference import EstimationTable
-from messirl.report.kit.numbers import score, share
+from messirl.report.kit.digits import score, share
 
 EXTREME = [1e-9, 1e9, -3.2, 0.0, math.nan, math.inf, -math.inf, 0.00012345, -123456.789]
 

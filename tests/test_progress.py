@@ -15,7 +15,7 @@ import pytest
 from folders import grid
 
 from messirl import cli
-from messirl.report.kit.progress import Progress, span
+from messirl.cli.progress import Progress, span
 
 WORDS = ["--unlabelled", "role = unlabelled", "--no-baselines", "--no-report"]
 
@@ -133,7 +133,7 @@ def frames(text):
 
 STEPS = """
 import sys, time
-from messirl.report.kit.progress import Progress
+from messirl.cli.progress import Progress
 with Progress("fit", "iterations", at_most=True) as progress:
     for done in range(5):
         progress(done, 100)

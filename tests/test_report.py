@@ -16,9 +16,9 @@ from messirl.experiments.claims import decide
 from messirl.experiments.curves import Curve, Curves, Interval
 from messirl.experiments.settings import QUICK, SETTINGS
 from messirl.experiments.store import SCHEMA
+from messirl.report.kit.digits import decimals, fixed, mean_and_interval
 from messirl.report.kit.images import render, write_bytes
 from messirl.report.kit.markup import Html, join, tag
-from messirl.report.kit.numbers import decimals, mean_and_interval, number
 from messirl.report.kit.style import LOOKS, MAIN, RC, domain_name, in_order, look
 from messirl.report.paper import captions, panels, verdicts
 from messirl.report.paper.figures import em_figure, exact_figure, gain_figure, paper_figure
@@ -315,8 +315,8 @@ def test_numbers_have_the_digits_their_interval_supports(found, expected):
 
 
 def test_what_is_not_a_number_says_so():
-    assert number(float("nan"), 3) == "undefined"
-    assert number(float("-inf"), 3) == "−∞"
+    assert fixed(float("nan"), 3) == "undefined"
+    assert fixed(float("-inf"), 3) == "−∞"
     assert decimals(1e-12) == 5
 
 

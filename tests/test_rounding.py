@@ -19,10 +19,10 @@ from messirl.experiments.checks import HOLDS, UNDECIDED, first_best, sign
 from messirl.experiments.curves import interval
 from messirl.io.recordings.discretise import KMeans
 from messirl.planning import Planner
-from messirl.report.fit.figures import frame
-from messirl.report.kit.numbers import ranked
+from messirl.report.fit.figures import score_limits
 from messirl.similarity import RBF, Exponential
 from messirl.similarity.kernels import bandwidth
+from messirl.workflow.ranking import ranked
 
 # ------------------------------------------------------------ what is never met
 
@@ -188,10 +188,10 @@ def test_the_first_of_those_as_large_is_ranked_first():
 
 
 def test_methods_that_differ_by_rounding_do_not_fill_the_axis():
-    low, high = frame(np.array([-0.3, -0.1 - 0.2, -0.9]))
+    low, high = score_limits(np.array([-0.3, -0.1 - 0.2, -0.9]))
     assert low < -0.9
     assert high > -0.3
-    low, high = frame(np.array([-0.3, -0.1 - 0.2]))
+    low, high = score_limits(np.array([-0.3, -0.1 - 0.2]))
     assert high - low > 0.01
 
 

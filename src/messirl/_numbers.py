@@ -54,6 +54,13 @@ def percentage(share: float, places: int = 2) -> str:
     return f"{share:.{places}%}"
 
 
+def whole_per_cent(share: float) -> str:
+    """Whole per cent; what is not quite all or nothing says so."""
+    if 0.0 < share < 0.005:
+        return "< 1 %"
+    return "> 99 %" if 0.995 <= share < 1.0 else f"{100.0 * share:.0f} %"
+
+
 def probability(value: float, places: int = 4) -> str:
     """A p-value; one too small to show is said to be below what is shown."""
     least = 10.0**-places

@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return _failed(error, debug=arguments.debug)
             stopping.wait_until_said()  # an error now is only work that was cut off
             kept = "; what was finished is kept, run the same command to go on" if words[0] == "reproduce" else ""
-            say(f"messirl: interrupted{kept}")
+            say(f"interrupted{kept}")
             return stopping.leave()
 
 
@@ -92,7 +92,7 @@ def _failed(error: Exception, *, debug: bool) -> int:
 
         traceback.print_exception(error)
     text, code = _explain(error)
-    say(f"messirl: {one_line(text)}")
+    say(one_line(text))
     return code
 
 

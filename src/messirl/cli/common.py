@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any, NoReturn
 
+    from messirl.problem.problem import Problem
+
 
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one sentence."""
@@ -67,28 +69,20 @@ class _Formatter(argparse.HelpFormatter):
 
 
 def say(text: str) -> None:
-    """Progress and remarks: standard error, so that standard output is the result alone."""
+    """What is being done, and remarks: standard error, so that standard output is the result alone."""
     with contextlib.suppress(OSError):  # there may be a full disk behind it
-        print(text, file=sys.stderr, flush=True)
+        print(f"messirl: {text}", file=sys.stderr, flush=True)
 
 
 def note(text: str) -> None:
     """A remark that does not stop the work."""
-    say(f"messirl: note: {one_line(text)}")
+    say(f"note: {one_line(text)}")
 
 
 def one_line(text: str) -> str:
     """What others wrote, on one line and with nothing in it that a terminal would obey."""
     lines = " ".join(line.strip() for line in text.splitlines() if line.strip())  # blanks between words may matter
     return "".join(sign if sign.isprintable() else " " if sign == "\t" else "?" for sign in lines)
-
-
-def remarks(heard: Any) -> list[str]:
-    """Each kind of warning once, in its first words: the same remark on other numbers says nothing more."""
-    import re
-
-    texts = [str(warning.message) for warning in heard]
-    return list({re.sub(r"\d+(\.\d+)?", "#", text): text for text in reversed(texts)}.values())[::-1]
 
 
 def as_json(value: Any) -> str:
@@ -109,6 +103,25 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def filled(kind: Any, options: dict[str, Any]) -> Any:
+    """Settings of a kind, each from the option of its name."""
+    return kind(**{name: options[name] for name in kind.__dataclass_fields__})
+
+
+def problem_in(folder: Path) -> Problem:
+    """The problem in a folder; what was interpreted is noted."""
+    from messirl.io.folder.reader import read_problem
+
+    return noted(read_problem(folder))
+
+
+def noted(problem: Problem) -> Problem:
+    """The problem, what was interpreted when it was read being noted."""
+    for text in problem.notes:
+        note(text)
+    return problem
 
 
 def path(text: str) -> Path:
@@ -156,14 +169,14 @@ def count(text: str) -> int:
 
 
 def positive(text: str) -> float:
-    return number(text, lambda x: x > 0, "a number above 0")
+    return number_that(text, lambda x: x > 0, "a number above 0")
 
 
 def not_negative(text: str) -> float:
-    return number(text, lambda x: x >= 0, "a number from 0 on")
+    return number_that(text, lambda x: x >= 0, "a number from 0 on")
 
 
-def number(text: str, good: Any, what: str) -> float:
+def number_that(text: str, good: Any, what: str) -> float:
     """A finite number that is `good`; `what` says which ones are."""
     try:
         value = float(text)

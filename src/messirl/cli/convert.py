@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from messirl.cli.common import Parser, count, note, path, positive, same_place, seed
+from messirl.cli.common import Parser, count, path, positive, problem_in, same_place, seed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,14 +57,9 @@ def run(arguments: argparse.Namespace) -> int:
         return _folder(_gym(name, arguments), arguments)
     if (kind == "minari" and name) or Path(arguments.source).suffix in (".hdf5", ".h5"):
         return _trajectories(kind == "minari", name, arguments)
-    from messirl.io.folder.reader import read_problem
-
     if arguments.dest.suffix.lower() in (".csv", ".parquet") and not arguments.dest.exists():
         raise ValueError(f"{arguments.dest} is named like a table, but a problem is several: give a folder")
-    problem = read_problem(arguments.source)
-    for text in problem.notes:
-        note(text)
-    return _folder(problem, arguments)
+    return _folder(problem_in(Path(arguments.source)), arguments)
 
 
 def _folder(problem: Any, arguments: argparse.Namespace) -> int:

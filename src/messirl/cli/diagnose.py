@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import math
 
 from messirl._defaults import AIM, CV, INFLUENTIAL
-from messirl.cli.common import Parser, count, path
-from messirl.cli.data import add_data
-from messirl.cli.model import add_model
+from messirl._numbers import nats, percentage, significant, whole_per_cent
+from messirl.cli.common import Parser, as_json, count, filled, path, problem_in
+from messirl.cli.options import add_data, add_model
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
+
+DIRECTIONS, HEAVIEST = 6, 3  # directions of θ that are printed, and features of each
 
 DESCRIPTION = (
     "Fit MESSI as messirl fit does, and say whether the unlabelled trajectories help: as a whole, one by one (which "
@@ -22,7 +30,7 @@ def add(made: Parser) -> None:
     group = made.add_argument_group("diagnosis")
     group.add_argument(
         "--influential",
-        type=_number,
+        type=_count_or_none,
         default=INFLUENTIAL,
         metavar="N",
         help=f"leave out N, one by one ({INFLUENTIAL})",
@@ -35,10 +43,66 @@ def add(made: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from messirl.cli.diagnosing import diagnosis
+    import shlex
+    from dataclasses import replace
 
-    return diagnosis(arguments)
+    from messirl.cli.results import Results
+    from messirl.report.fit.diagnosis import write_diagnosis_report
+    from messirl.workflow.diagnose import DiagnoseSettings, diagnose
+    from messirl.workflow.split import Split
+
+    options, problem = vars(arguments), problem_in(arguments.folder)
+    out = Results(arguments.out, ("diagnosis.json", "diagnosis.csv", "diagnosis.html"), draws=True)
+    split, settings = filled(Split, options), filled(DiagnoseSettings, options)
+    record = diagnose(problem, split, settings, out.watcher(), folder=str(arguments.folder))
+    command = shlex.join(["messirl", *arguments.words])
+    record = replace(record, title=arguments.folder.resolve().name, command=command)
+    summary = record.summary()
+    out.write_summary("diagnosis.json", summary)
+    _write_table(record.rows(), arguments.out / "diagnosis.csv")
+    page = write_diagnosis_report(record, arguments.out)
+    out.write_summary("diagnosis.json", summary)
+    out.remark()
+    print(as_json(summary) if arguments.json else text_of(record, summary, page))
+    return 0
 
 
-def _number(text: str) -> int:
+def _write_table(rows: list[dict[str, Any]], target: Path) -> None:
+    import csv
+
+    from messirl._files import beside
+
+    with beside(target) as part, open(part, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        for row in rows:  # what was not measured is empty
+            writer.writerow({k: "" if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()})
+
+
+def text_of(record: Any, summary: dict[str, Any], page: Path) -> str:
+    kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
+    lines = [f"{kinds}: the unlabelled trajectories {summary['verdict']}", *(f"  {t}" for t in summary["evidence"]), ""]
+    lines += [f"{'likeness':>10} {'share':>8} {'influence':>10}  trajectory"]
+    for title, key in (
+        ("most like the expert's", "most_alike"),
+        ("least like the expert's", "least_alike"),
+        ("most influential", "most_influential"),
+    ):
+        if summary[key]:
+            lines.append(title)
+        for row in summary[key]:
+            moved = "-" if math.isnan(row["influence"]) else significant([row["influence"]], 3)[0]
+            like, share = nats(row["likeness"], 3, signed=True), percentage(row["share"])
+            lines.append(f"{like:>10} {share:>8} {moved:>10}  {row['trajectory_id']}")
+    lines += ["", f"the penalty leaves the experts {summary['degrees_of_freedom']:.1f} of {summary['identified']}"]
+    lines[-1] += " directions of θ; what it takes away most:"
+    for d in record.diagnosis.directions[:DIRECTIONS]:
+        made_of = "  ".join(
+            f"{nats(weight, 2, signed=True)} {name}" for name, weight in d.largest(record.features, HEAVIEST)
+        )
+        lines.append(f"{whole_per_cent(d.shrinkage):>8}  {made_of}")
+    return "\n".join([*lines, "", f"page:  {page}", f"table: {page.parent / 'diagnosis.csv'}"])
+
+
+def _count_or_none(text: str) -> int:
     return 0 if text == "0" else count(text)

@@ -4,9 +4,27 @@ from __future__ import annotations
 
 import argparse
 
-from messirl.cli.common import Parser, count, not_negative, number, path
-from messirl.cli.data import add_data
-from messirl.cli.model import add_model
+from messirl._numbers import nats, significant
+from messirl.cli.common import (
+    Parser,
+    as_json,
+    count,
+    filled,
+    not_negative,
+    noted,
+    number_that,
+    one_line,
+    path,
+    problem_in,
+)
+from messirl.cli.options import add_data, add_model
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
+
+SHOWN = 20  # weights
 
 DESCRIPTION = (
     "Learn the reward an expert maximises from the trajectories of a problem folder. Writes the model, "
@@ -32,8 +50,10 @@ def add(made: Parser) -> None:
         "--grid", type=count, metavar="N", help="of fitted: features from N centres a coordinate (default: 1, o, o²)"
     )
     made.add_argument("--out", type=path, default="out/fit", help="folder of the results (out/fit)")
-    made.add_argument("--no-baselines", action="store_true", help="do not fit the simpler methods beside it")
-    made.add_argument("--no-report", action="store_true", help="the model and fit.json alone")
+    made.add_argument(
+        "--no-baselines", dest="baselines", action="store_false", help="do not fit the simpler methods beside it"
+    )
+    made.add_argument("--no-report", dest="report", action="store_false", help="the model and fit.json alone")
     made.add_argument("--json", action="store_true", help="print fit.json instead of a summary")
 
 
@@ -41,14 +61,103 @@ def run(arguments: argparse.Namespace) -> int:
     for option, kind in (("prior", "estimated"), ("discount", "fitted"), ("grid", "fitted")):
         if getattr(arguments, option) is not None and arguments.dynamics != kind:
             raise ValueError(f"--{option} is of --dynamics {kind}: leave it out, or say --dynamics {kind}")
-    if arguments.dynamics == "fitted":
-        from messirl.cli.recorded import fit_recordings
+    return _fit_recordings(arguments) if arguments.dynamics == "fitted" else _fit(arguments)
 
-        return fit_recordings(arguments)
-    from messirl.cli.fitting import fit
 
-    return fit(arguments)
+def _fit(arguments: argparse.Namespace) -> int:
+    import shlex
+    from dataclasses import replace
+    from functools import partial
+
+    from messirl.cli.results import Results
+    from messirl.io.folder.labels import save_model
+    from messirl.workflow.fit import FitSettings, fit
+    from messirl.workflow.split import Split
+
+    options, place, estimate = vars(arguments), arguments.out / "model.npz", None
+    if arguments.dynamics == "estimated":
+        from messirl.io.folder.estimable import read_estimable
+
+        found = read_estimable(arguments.folder)
+        problem, estimate = noted(found.problem), partial(found.estimate, prior=arguments.prior or 0.0)
+    else:
+        problem = problem_in(arguments.folder)
+    page = ("report.html",) if arguments.report else ()
+    out = Results(arguments.out, ("fit.json", "model.npz", *page), arguments.report)
+    record = fit(
+        problem,
+        filled(Split, options),
+        filled(FitSettings, options),
+        out.watcher(keep=lambda model: save_model(model, place, problem)),
+        folder=str(arguments.folder),
+        estimate=estimate,
+    )
+    command = shlex.join(["messirl", *arguments.words])
+    record = replace(record, title=arguments.folder.resolve().name, command=command)
+    summary, files = record.summary(), {"model": place}
+    out.write_summary("fit.json", summary)
+    if arguments.report:
+        from messirl.report.fit.page import write_fit_report
+
+        files["report"] = write_fit_report(record, arguments.out)
+        out.write_summary("fit.json", summary)
+    out.remark()
+    print(as_json(summary) if arguments.json else text_of(summary, record.table, files))
+    return 0
+
+
+def _fit_recordings(arguments: argparse.Namespace) -> int:
+    import shlex
+    from dataclasses import replace
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from messirl._files import beside
+    from messirl.cli.results import Results
+    from messirl.io.sources import read_recordings
+    from messirl.workflow.recordings import RecordingSettings, fit_recordings
+    from messirl.workflow.split import Split
+
+    options, source, place = vars(arguments), str(arguments.folder), arguments.out / "policy.parquet"
+    out = Results(arguments.out, ("fit.json", "policy.parquet"))
+    split, settings = filled(Split, options), filled(RecordingSettings, options)
+    record = fit_recordings(*read_recordings(source), split, settings, out.watcher(), source=source)
+    summary = replace(record, command=shlex.join(["messirl", *arguments.words])).summary()
+    with beside(place) as part:
+        pq.write_table(pa.table(record.policy), part)
+    out.write_summary("fit.json", summary)
+    out.remark()
+    print(as_json(summary) if arguments.json else text_of(summary, None, {"policy": place}))
+    return 0
+
+
+def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
+    """What is printed of a fit."""
+    kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
+    lines = [f"{summary['method']} on {kinds}: {summary['iterations']} iterations, {summary['termination']}", ""]
+    if table is not None:
+        lines += [str(table), ""]
+    else:
+        largest = sorted(summary["theta"].items(), key=lambda item: -abs(item[1]))
+        weights = significant(value for _, value in largest[:SHOWN])
+        wide = max([10, *map(len, weights)])
+        shown = zip(weights, largest, strict=False)
+        lines += [f"{'weight':>{wide}}  feature", *(f"{value:>{wide}}  {one_line(name)}" for value, (name, _) in shown)]
+        lines += [f"{'':>{wide}}  … and {len(largest) - SHOWN} more" if len(largest) > SHOWN else ""]
+    lines += [f"{'expert':>10} {'held out':>10}  log-probability a step"]
+    for row in summary["scores"]:
+        remark = f"  ({row['note']})" if row["note"] else ""
+        lines.append(f"{_score(row['expert'])} {_score(row['held_out'])}  {row['name']}{remark}")
+    if all(row["held_out"] is None for row in summary["scores"]):
+        lines.append("  (of what they were fitted to, which compares no methods: hold some out with --test)")
+    lines += ["", *(f"{name + ':':<8}{place}" for name, place in files.items())]
+    return "\n".join(lines)
+
+
+def _score(value: float | None) -> str:
+    return f"{'-' if value is None else nats(value):>10}"
 
 
 def _discount(text: str) -> float:
-    return number(text, lambda x: 0 < x < 1, "a number above 0 and below 1")
+    return number_that(text, lambda x: 0 < x < 1, "a number above 0 and below 1")

@@ -33,8 +33,8 @@ def add(made: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
+    from messirl.cli.progress import Progress
     from messirl.experiments.reproduce import QUICK_RUNS, Plan, reproduce, run_sensitivity
-    from messirl.report.kit.progress import Progress
 
     plan = Plan(
         out=arguments.out or Path("out/quick" if arguments.quick else "out/reproduction"),

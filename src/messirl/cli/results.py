@@ -10,13 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from messirl._files import beside
-from messirl.cli.common import as_json, note
+from messirl.cli.common import as_json, note, say
+from messirl.cli.progress import Progress
+from messirl.workflow.watch import Watcher
 
 SUMMARIES = ("fit.json", "select.json", "diagnosis.json")
 OTHERS = ("model.npz", "report.html", "policy.parquet", "diagnosis.html", "diagnosis.csv")
@@ -25,10 +27,45 @@ SHOWN = 6  # names of files in a remark
 
 @dataclass
 class Results:
-    """A folder, and what was in it before this command."""
+    """A folder, and what a command writes into it.
+
+    writes : names of the files
+    draws : whether pictures are written as well, to a folder `figures` in it
+    before : what was there when the work began
+    """
 
     folder: Path
+    writes: Sequence[str]
+    draws: bool = False
     before: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """Make the folder; refuse to write over files there that are not results of a command of ours."""
+        figures, ours = self.folder / "figures", any(_is_summary(self.folder / name) for name in SUMMARIES)
+        if self.draws and figures.exists() and not figures.is_dir():
+            raise ValueError(
+                f"{figures} is no folder, but figures are to be written there: give another folder with --out"
+            )
+        if self.draws and not ours and not _is_model(self.folder / "model.npz"):
+            for other in sorted([*figures.glob("*.png"), *figures.glob("*.svg")]):
+                raise self._foreign(f"figures/{other.name}")
+        if self.folder.is_dir() and not ours:
+            for name in self.writes:
+                if (self.folder / name).exists() and not _is_model(self.folder / name):
+                    raise self._foreign(name)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.before = _there(self.folder)
+
+    def _foreign(self, name: str) -> ValueError:
+        return ValueError(
+            f"{self.folder} holds {name}, which is no result of messirl: give another folder with --out, or move it "
+            "away"
+        )
+
+    def watcher(self, keep: Callable[[Any], None] | None = None) -> Watcher:
+        """The terminal, as a workflow tells it what it does; the folder is made when the work begins."""
+        told = Watcher(say, note, Progress, self.begin)
+        return told if keep is None else replace(told, keep=keep)
 
     def write_summary(self, name: str, summary: dict[str, Any]) -> None:
         """Write the summary with the files that this command wrote so far."""
@@ -47,34 +84,6 @@ class Results:
             more = f" and {len(left) - SHOWN} more" if len(left) > SHOWN else ""
             verb = "is" if len(left) == 1 else "are"
             note(f"{', '.join(left[:SHOWN])}{more} in {self.folder} {verb} of an earlier command, not of this one")
-
-
-def begin(folder: Path, writes: Sequence[str], *, draws: bool = False) -> Results:
-    """Make the folder of the results; refuse to write over files there that are not results of a command of ours.
-
-    writes : names of the files that will be written
-    draws : whether pictures will be written as well, to a folder `figures` in it
-    """
-    figures, ours = folder / "figures", any(_is_summary(folder / name) for name in SUMMARIES)
-    if draws and figures.exists() and not figures.is_dir():
-        raise ValueError(f"{figures} is no folder, but figures are to be written there: give another folder with --out")
-    if draws and not ours and not _is_model(folder / "model.npz"):
-        others = sorted([*figures.glob("*.png"), *figures.glob("*.svg")])
-        if others:
-            raise ValueError(
-                f"{folder} holds figures/{others[0].name}, which is no result of messirl: give another folder with "
-                "--out, or move it away"
-            )
-    if folder.is_dir() and not ours:
-        for name in writes:
-            place = folder / name
-            if place.exists() and not _is_model(place):
-                raise ValueError(
-                    f"{folder} holds {name}, which is no result of messirl: give another folder with --out, or move "
-                    "it away"
-                )
-    folder.mkdir(parents=True, exist_ok=True)
-    return Results(folder, _there(folder))
 
 
 def out_of_date(folder: Path) -> list[str]:

@@ -5,8 +5,16 @@ from __future__ import annotations
 import argparse
 
 from messirl._defaults import AIM, CV, THETA_MAX
-from messirl.cli.common import Parser, count, not_negative, path, positive
-from messirl.cli.data import add_data
+from messirl._numbers import nats, significant
+from messirl.cli.common import Parser, as_json, count, filled, not_negative, path, positive, problem_in
+from messirl.cli.options import add_data
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
+
+REPEATED = ("expert", "unlabelled", "test", "n_expert", "n_unlabelled", "features")  # options of the next commands
 
 DESCRIPTION = (
     "Choose how strongly to use the unlabelled trajectories, or not at all: MESSI at several strengths beside no "
@@ -36,9 +44,117 @@ def add(made: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from messirl.cli.selecting import select
+    import shlex
+    from dataclasses import replace
 
-    return select(arguments)
+    from messirl.cli.results import Results
+    from messirl.io.folder.labels import save_model
+    from messirl.report.fit.selection_figures import gains_figure
+    from messirl.report.kit.images import render, save
+    from messirl.workflow.select import SelectSettings, select
+    from messirl.workflow.split import Split
+
+    options, problem = vars(arguments), problem_in(arguments.folder)
+    out = Results(arguments.out, ("select.json", "model.npz"), draws=True)
+    record = select(
+        problem,
+        filled(Split, options),
+        filled(SelectSettings, options),
+        out.watcher(keep=lambda model: save_model(model, arguments.out / "model.npz", problem)),
+        folder=str(arguments.folder),
+    )
+    summary = replace(record, command=shlex.join(["messirl", *arguments.words])).summary()
+    if summary["chosen"] is None:
+        text = _stability_text(arguments.out, summary)
+    else:
+        image = render("gains", lambda: gains_figure(record))
+        if image is not None:
+            save(image, arguments.out / "figures")
+        summary["next"] = _next(arguments, summary["chosen"])
+        text = text_of(arguments.out, summary, drawn=image is not None)
+    out.write_summary("select.json", summary)
+    out.remark()
+    print(as_json(summary) if arguments.json else text)
+    return 0
+
+
+def _next(arguments: argparse.Namespace, chosen: dict[str, Any]) -> list[str]:
+    """Commands that go on from what was chosen."""
+    import shlex
+
+    saved, folder = shlex.quote(str(arguments.out / "model.npz")), shlex.quote(str(arguments.folder))
+    given = [(name, getattr(arguments, name)) for name in REPEATED]
+    words = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in given if value is not None]
+    words += [f"--seed {arguments.seed}"] if arguments.seed else []
+    words += [f"--theta-max {arguments.theta_max:g}"] if arguments.theta_max != THETA_MAX else []
+    data = " ".join([folder, *words])
+    if chosen["method"] == "MESSI":
+        out = [f"messirl fit {data} --lambda0 {chosen['lambda0']:g}"]
+    elif chosen["method"] == "MaxEnt":
+        out = [f"messirl fit {data} --method maxent"]
+    else:
+        out = [f"messirl show {saved}"]
+    if arguments.unlabelled is not None:
+        out.append(f"messirl diagnose {data}" + (f" --lambda0 {chosen['lambda0']:g}" if chosen["lambda0"] else ""))
+    if arguments.test is not None:
+        out.append(f"messirl evaluate {saved} {folder} --test {shlex.quote(arguments.test)}")
+    return out
+
+
+def text_of(out: Path, summary: dict[str, Any], *, drawn: bool) -> str:
+    kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
+    chosen = summary["chosen"]
+    lines = [f"{kinds}; {summary['splits']} splits of the expert's", ""]
+    lines += [f"  {'score':>9} {'calibrated':>11} {'gain':>9} ± {'se':<7}  candidate"]
+    for i, row in enumerate(summary["candidates"]):
+        mark = "*" if i == chosen["index"] else " "
+        gain = f"{nats(row['gain'], signed=True):>9} ± {nats(row['gain_se']):<7}" if i else f"{'':19}"
+        lines.append(f"{mark} {nats(row['score']):>9} {nats(row['calibrated']):>11} {gain}  {row['candidate']}")
+    lines += ["", f"chosen: {chosen['candidate']}", f"because: {summary['reason']}"]
+    if summary["verdict"] is not None:
+        lines.append(f"diagnosis: the unlabelled trajectories {summary['verdict']}")
+    if summary["likeness"] is not None:
+        like = summary["likeness"]
+        lines.append(
+            f"likeness: held-out experts {nats(like['expert'], 3, signed=True)}, unlabelled "
+            f"{nats(like['unlabelled'], 3, signed=True)} nats a step over chance; {like['alike']} of "
+            f"{summary['trajectories']['unlabelled']} are above zero"
+        )
+    if summary["held_out"] is not None:
+        lines.append(f"held out: {nats(summary['held_out'])} nats a step on the test trajectories")
+    if "nested" in summary:
+        nested = summary["nested"]
+        lines.append(f"nested: {nats(nested['mean'])} ± {nats(nested['standard_error'])} nats a step, choice included")
+    if "intervals" in summary:
+        lines += ["", *_interval_lines(summary["theta"], summary["intervals"])]
+    lines += ["", f"model:  {out / 'model.npz'}"]
+    lines += [f"figure: {out / 'figures' / 'gains.png'}"] if drawn else []
+    lines += ["next:", *(f"  {command}" for command in summary["next"])]
+    return "\n".join(lines)
+
+
+def _interval_lines(theta: dict[str, float], intervals: dict[str, list[float]]) -> list[str]:
+    weights = significant(theta[name] for name in intervals)
+    low, high = (significant(ends[i] for ends in intervals.values()) for i in (0, 1))
+    width = len(low[0]) + len(high[0]) + 4
+    rows = zip(weights, low, high, intervals, strict=True)
+    return [
+        f"{'weight':>10}  {'95 % interval':^{width}}  feature",
+        *(f"{weight:>10}  [{a}, {b}]  {name}" for weight, a, b, name in rows),
+    ]
+
+
+def _stability_text(out: Path, summary: dict[str, Any]) -> str:
+    lines = [f"nothing is chosen. {summary['reason'][0].upper()}{summary['reason'][1:]}.", ""]
+    lines += [f"{'λ0':>8}  {'spread':>8}  of the policy over halves of the unlabelled trajectories"]
+    spreads = significant(row["spread"] for row in summary["stability"])
+    lines += [f"{row['lambda0']:8g}  {spread:>8}" for row, spread in zip(summary["stability"], spreads, strict=True)]
+    lines += [
+        "",
+        "A spread near zero is stable, which is not to say right; a large one hangs on who happened to be there.",
+    ]
+    lines += [f"numbers: {out / 'select.json'}"]
+    return "\n".join(lines)
 
 
 def _strengths(text: str) -> tuple[float, ...]:

@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
             for text in problem.notes:
                 note(text)
         if arguments.picture is not None:
-            from messirl.cli.picture import draw_visits
+            from messirl.report.visits import draw_visits
 
             if arguments.picture.is_file() and not arguments.force:
                 raise ValueError(f"--picture {arguments.picture} is there already: give another name, or --force")

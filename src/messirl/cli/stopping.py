@@ -123,7 +123,7 @@ class Stopping:
         os.close(self._read)
 
     def _say(self) -> None:
-        say("messirl: stopping" + (" (Ctrl-C again to stop at once)" if self.number == signal.SIGINT else ""))
+        say("stopping" + (" (Ctrl-C again to stop at once)" if self.number == signal.SIGINT else ""))
         self._said.set()
 
     def _end_after(self, seconds: float) -> None:

@@ -38,7 +38,64 @@ SOLVERS = ("lbfgs", "paper")
 
 
 class MaximumEntropy(RewardEstimator):
-    """Common part of MaxEntIRL, MESSI and EMMaxEnt. Constructors store; `fit` checks."""
+    """The reward under which the policy of maximum entropy does what the experts did.
+
+    Constructors store what they are given; `fit` checks it.
+
+    Parameters
+    ----------
+    theta_max : float, optional
+        Bound on every weight. None, where a method allows it: no bound.
+    entropy : {"causal", "noncausal"}
+        "noncausal" is the paper's Eq. 3, which needs a horizon.
+    solver : {"lbfgs", "paper"}
+        "lbfgs" finds the optimum; "paper" takes the fixed steps of Alg. 1.
+    step_size : float
+        Of the solver "paper".
+    max_iter : int
+        Iterations at most.
+    tol : float
+        How far a weight may be from its optimum, relative to its size or, if that is larger, to one over the spread of
+        its feature.
+    theta_init : array (d,), "random" or None
+        Where the search begins. None: at zero, or where values are not finite there, at a θ for which they are.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None
+        For `theta_init="random"`.
+    callback : callable, optional
+        Called with a dict after every iteration (iteration, objective, theta_norm, gradient_norm, evaluations, theta,
+        point); returning True stops the search.
+    warm_start : bool
+        Whether a second `fit` begins where the first one ended.
+
+    Attributes
+    ----------
+    visitation_ : array (S,)
+        Expected discounted visits of every state from the experts' starts; with goals, the mean over their trips.
+    feature_counts_ : array (d,)
+        Expected feature counts of the policy; at the optimum without penalty, those of the experts.
+    objective_ : float
+        The concave objective J at `theta_`.
+    n_iter_ : int
+        Iterations done.
+    converged_ : bool
+        Whether no weight would move by more than `tol`.
+    termination_ : str
+        Why the search ended.
+    gradient_norm_ : float
+        The largest entry of the projected gradient.
+    history_ : record array
+        Iteration, objective, theta_norm, gradient_norm and evaluations of every iteration.
+    standing_ : Standing
+        The weights that the box or the penalty holds, that nothing identifies, or that have not settled.
+    remarks_ : list of str
+        The same in sentences, with what to do.
+    quadratic_ : array (d, d) or None
+        The matrix Q of the penalty ½ θᵀQθ.
+    theta_init_ : array (d,)
+        Where the search began.
+    goals_ : array of int or None
+        The distinct goals of the experts, where they have goals.
+    """
 
     _arrays: ClassVar[tuple[str, ...]] = ("theta_init_", "feature_counts_", "visitation_", "start_", "history_")
     _optional: ClassVar[tuple[str, ...]] = ("goals_", "quadratic_")

@@ -1,4 +1,4 @@
-"""The page of a diagnosis, which is also a section of the report of a fit: do the unlabelled trajectories help?"""
+"""The page of a diagnosis: do the unlabelled trajectories help?"""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from messirl._numbers import whole_per_cent
 from messirl._types import Ints
 from messirl.report.fit import diagnosis_figures as figures
 from messirl.report.fit import tables
-from messirl.report.fit.record import Diagnosed
+from messirl.report.kit.digits import fixed, rounded, score, share
 from messirl.report.kit.images import render, save, write_bytes
 from messirl.report.kit.markup import Html, join, row, table, tag
 from messirl.report.kit.names import named, one_line, short
-from messirl.report.kit.numbers import number, score, share, significant
 from messirl.report.kit.page import contents, document, figure, section
 from messirl.report.kit.versions import versions
+from messirl.workflow.record import DiagnosisRecord
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,43 +34,41 @@ MEANING = {
 }
 
 
-def write_diagnosis_report(
-    record: Diagnosed, out: Path, *, title: str, lead: str, settings: dict[str, str], command: str, notes: list[str]
-) -> Path:
+def write_diagnosis_report(record: DiagnosisRecord, out: Path) -> Path:
     """Draw the figures into out/figures and write out/diagnosis.html; returns its path."""
     folder = out / "figures"
+    written = table([], [row("page written with", versions())])
     parts = {
-        "verdict": ("Do they help?", verdict_parts(record, folder)),
-        "trajectories": ("Which ones", trajectory_parts(record, folder)),
-        "directions": ("What the penalty decides", direction_parts(record, folder)),
-        "settings": ("Settings", [tables.words_table(settings), table([], [row("page written with", versions())])]),
-        "rerun": ("How to run it again", [tag("pre", tag("code", command))]),
+        "verdict": ("Do they help?", _verdict(record, folder)),
+        "trajectories": ("Which ones", _trajectories(record, folder)),
+        "directions": ("What the penalty decides", _directions(record, folder)),
+        "settings": (
+            "Settings",
+            [tables.words_table(record.settings), written],
+        ),
+        "rerun": ("How to run it again", [tag("pre", tag("code", record.command))]),
     }
     head = tag(
         "header",
-        tag("h1", named(title, 80)),
-        tag("p", lead, class_="lead"),
-        *(tag("p", tag("b", "Warning. "), one_line(words), class_="warning") for words in notes),
+        tag("h1", named(record.title, 80)),
+        tag("p", _lead(record), class_="lead"),
+        *(tag("p", tag("b", "Warning. "), one_line(words), class_="warning") for words in record.warnings),
         contents({anchor: words for anchor, (words, _) in parts.items()}),
     )
     body = join([head, *(section(anchor, words, *content) for anchor, (words, content) in parts.items())])
     page = out / "diagnosis.html"
-    write_bytes(page, document(f"{short(title, 80)}: diagnosis", body).encode(errors="replace"))
+    write_bytes(page, document(f"{short(record.title, 80)}: diagnosis", body).encode(errors="replace"))
     return page
 
 
-def diagnosis_parts(record: Diagnosed, folder: Path) -> list[Html]:
-    """All of it, as one section of another page."""
-    return [
-        *verdict_parts(record, folder),
-        tag("h3", "Which ones"),
-        *trajectory_parts(record, folder),
-        tag("h3", "What the penalty decides"),
-        *direction_parts(record, folder),
-    ]
+def _lead(record: DiagnosisRecord) -> str:
+    return (
+        f"MESSI with λ0 = {record.lambda0:g} was fitted to {record.counts.get('expert', 0):,} expert and "
+        f"{len(record.ids):,} unlabelled trajectories. Here is what the unlabelled ones did."
+    )
 
 
-def verdict_parts(record: Diagnosed, folder: Path) -> list[Html]:
+def _verdict(record: DiagnosisRecord, folder: Path) -> list[Html]:
     """The verdict, why, and how like the expert's they are."""
     found = record.diagnosis
     caption = (
@@ -86,9 +85,9 @@ def verdict_parts(record: Diagnosed, folder: Path) -> list[Html]:
     ]
 
 
-def trajectory_parts(record: Diagnosed, folder: Path) -> list[Html]:
+def _trajectories(record: DiagnosisRecord, folder: Path) -> list[Html]:
     """Rankings by likeness and by influence."""
-    order = np.argsort(-record.diagnosis.likeness.unlabelled, kind="stable")
+    most, least = record.extremes(SHOWN)
     out = _drawn(
         "shares",
         partial(figures.share_figure, record),
@@ -96,30 +95,29 @@ def trajectory_parts(record: Diagnosed, folder: Path) -> list[Html]:
         "Shares. Likeness against each trajectory’s share of the penalty. Those high up decide what the penalty does; "
         "high up and left of zero decides much and is unlike the experts.",
     )
-    tops = _ends(record)
-    out += [tag("h3", "Most like the expert’s"), _trajectories(record, order[:tops])]
-    out += [tag("h3", "Least like the expert’s"), _trajectories(record, order[::-1][:tops])]
-    influential = figures.most_influential(record)
+    out += [tag("h3", "Most like the expert’s"), _table(record, most)]
+    out += [tag("h3", "Least like the expert’s"), _table(record, least)]
+    influential = record.most_influential
     if influential.size:
         measured = f"measured for the {influential.size:,} with the largest shares"
         caption = (
             "Influence. How far θ moves, in the metric of the likelihood, if a trajectory is left out and everything "
             f"is fitted again; {measured}. Blue ones look like the expert’s."
         )
-        out += [tag("h3", "Most influential"), _trajectories(record, influential[:SHOWN])]
+        out += [tag("h3", "Most influential"), _table(record, influential[:SHOWN])]
         out += _drawn("influence", partial(figures.influence_figure, record), folder, caption)
     return out
 
 
-def direction_parts(record: Diagnosed, folder: Path) -> list[Html]:
+def _directions(record: DiagnosisRecord, folder: Path) -> list[Html]:
     """What the penalty takes away from what the experts say."""
     found = record.diagnosis
     say = (
         f"Of {found.identified:,} directions of θ that the experts can decide, the penalty leaves them "
-        f"{number(found.degrees_of_freedom, 1)} (effective degrees of freedom)."
+        f"{fixed(found.degrees_of_freedom, 1)} (effective degrees of freedom)."
     )
     rows = [
-        row(figures.percent(d.shrinkage), _made_of(d.largest(record.features, HEAVIEST)))
+        row(whole_per_cent(d.shrinkage), _made_of(d.largest(record.features, HEAVIEST)))
         for d in found.directions[:SHOWN]
     ]
     caption = (
@@ -143,7 +141,7 @@ def _drawn(
     return [figure(image, caption, half=half)]
 
 
-def _trajectories(record: Diagnosed, order: Ints) -> Html:
+def _table(record: DiagnosisRecord, order: Ints) -> Html:
     found = record.diagnosis
     rows = []
     for j in order:
@@ -154,17 +152,12 @@ def _trajectories(record: Diagnosed, order: Ints) -> Html:
                 score(float(found.likeness.unlabelled[j]), 3, signed=True),
                 share(float(found.share[j])),
                 score(float(found.similarity[j]), 3),
-                significant(moved, 3),
+                rounded(moved, 3),
             )
         )
     return table(
         [row("trajectory", "likeness", "share", "similarity to the experts", "influence", head=True)], rows, "fit"
     )
-
-
-def _ends(record: Diagnosed) -> int:
-    """Few enough that no trajectory is in both tables."""
-    return min(SHOWN, max(len(record.ids) // 2, 1))
 
 
 def _made_of(parts: list[tuple[str, float]]) -> Html:

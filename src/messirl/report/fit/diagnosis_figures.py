@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from messirl._numbers import whole_per_cent
 from messirl._types import Floats, Ints
 from messirl.report.fit.figures import ADDS, BLUE, INK, MANY, PIXELS, TAKES
-from messirl.report.fit.record import Diagnosed
 from messirl.report.kit.names import short
 from messirl.report.kit.style import WIDTH
+from messirl.workflow.record import DiagnosisRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,12 +25,12 @@ LEAST_SHRUNK = 0.01  # a direction that loses less is not worth a picture
 EDGE = 0.01  # share of the likenesses on either side that may be drawn at the edge
 
 
-def likeness_figure(record: Diagnosed) -> Figure | None:
+def likeness_figure(record: DiagnosisRecord) -> Figure | None:
     """How many unlabelled trajectories are how like the expert's."""
     values = record.diagnosis.likeness.unlabelled
     if not np.isfinite(values).any():
         return None
-    low, high = frame(record)
+    low, high = likeness_limits(record)
     width = (high - low) / np.clip(2 * np.sqrt(values.size), 10, 40)
     bins = width * np.arange(np.floor(low / width), np.ceil(high / width) + 1)  # zero is an edge, so no bar is mixed
     low, high = float(bins[0]), float(bins[-1])
@@ -45,13 +46,13 @@ def likeness_figure(record: Diagnosed) -> Figure | None:
     return figure
 
 
-def share_figure(record: Diagnosed) -> Figure | None:
+def share_figure(record: DiagnosisRecord) -> Figure | None:
     """Likeness against the share of the penalty: a large share far left is a bad influence."""
     found = record.diagnosis
     values = found.likeness.unlabelled
     if not np.isfinite(values).any() or not found.share.any():
         return None
-    low, high = frame(record)
+    low, high = likeness_limits(record)
     x, y = np.clip(values, low, high), 100.0 * found.share
     figure, ax = _panel(WIDTH * 0.8, 2.6)
     ax.axvline(0.0, color=INK, linewidth=0.9)
@@ -85,9 +86,9 @@ def share_figure(record: Diagnosed) -> Figure | None:
     return figure
 
 
-def influence_figure(record: Diagnosed) -> Figure | None:
+def influence_figure(record: DiagnosisRecord) -> Figure | None:
     """Those whose absence moves θ most."""
-    order = most_influential(record)[:BARS]
+    order = record.most_influential[:BARS]
     if not order.size or record.diagnosis.influence is None:
         return None
     from matplotlib.patches import Patch
@@ -102,7 +103,7 @@ def influence_figure(record: Diagnosed) -> Figure | None:
     return figure
 
 
-def directions_figure(record: Diagnosed) -> Figure | None:
+def directions_figure(record: DiagnosisRecord) -> Figure | None:
     """The directions that the penalty shrinks most, each as signed bars of its heaviest features."""
     found = [d for d in record.diagnosis.directions if d.shrinkage > LEAST_SHRUNK][:DIRECTIONS]
     if not found:
@@ -122,7 +123,7 @@ def directions_figure(record: Diagnosed) -> Figure | None:
         _names(ax, [short(name, 26) for name, _ in parts])
         ax.set_xlim(-1.05, 1.05)
         ax.set_xticks([-1.0, -0.5, 0.0, 0.5, 1.0])
-        ax.set_title(f"{percent(direction.shrinkage)} taken away", loc="left")
+        ax.set_title(f"{whole_per_cent(direction.shrinkage)} taken away", loc="left")
     for ax in panels[len(found) :]:
         ax.set_visible(False)
     for ax in panels[max(len(found) - columns, 0) : len(found)]:
@@ -131,16 +132,7 @@ def directions_figure(record: Diagnosed) -> Figure | None:
     return figure
 
 
-def most_influential(record: Diagnosed) -> Ints:
-    """The trajectories whose influence is known, the largest first."""
-    influence = record.diagnosis.influence
-    if influence is None:
-        return np.zeros(0, dtype=np.int64)
-    known = np.flatnonzero(np.isfinite(influence))
-    return np.asarray(known[np.argsort(-influence[known], kind="stable")])
-
-
-def frame(record: Diagnosed) -> tuple[float, float]:
+def likeness_limits(record: DiagnosisRecord) -> tuple[float, float]:
     """The part of the axis of likeness that holds nearly all of them, zero and the experts' own level."""
     values: Floats = record.diagnosis.likeness.unlabelled
     finite = values[np.isfinite(values)]
@@ -155,18 +147,11 @@ def frame(record: Diagnosed) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def beyond(record: Diagnosed) -> int:
+def beyond(record: DiagnosisRecord) -> int:
     """How many are drawn at the edge, because they are far outside."""
-    low, high = frame(record)
+    low, high = likeness_limits(record)
     values = record.diagnosis.likeness.unlabelled
     return int(((values < low) | (values > high)).sum())
-
-
-def percent(share: float) -> str:
-    """Whole per cent; what is not quite all or nothing says so."""
-    if 0.0 < share < 0.005:
-        return "< 1 %"
-    return "> 99 %" if 0.995 <= share < 1.0 else f"{100.0 * share:.0f} %"
 
 
 def _apart(order: Ints, x: Floats, y: Floats) -> list[int]:
@@ -178,7 +163,7 @@ def _apart(order: Ints, x: Floats, y: Floats) -> list[int]:
     return kept
 
 
-def _experts(ax: Axes, record: Diagnosed) -> None:
+def _experts(ax: Axes, record: DiagnosisRecord) -> None:
     level = record.diagnosis.likeness.expert
     ax.axvline(level, color=INK, linewidth=1.1, linestyle=(0, (4, 1.5)))
     ax.annotate(

@@ -13,10 +13,11 @@ import scipy.sparse as sp
 
 from messirl import plot
 from messirl._types import Floats, Ints
-from messirl.report.fit.record import FitRecord, Score
+from messirl.report.kit.digits import rounded
 from messirl.report.kit.names import short
-from messirl.report.kit.numbers import ALIKE, ranked, significant
 from messirl.report.kit.style import WIDTH
+from messirl.workflow.ranking import ALIKE, ranked
+from messirl.workflow.record import FitRecord, Score
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,13 +61,13 @@ def scores_figure(scores: list[Score]) -> Figure | None:
     values = _values(scores)
     if np.isfinite(values).sum() < 2:
         return None
-    low, high = frame(values)
+    low, high = score_limits(values)
     figure, ax = _one_panel(WIDTH * 0.8, 0.95 + 0.22 * len(scores))
     for place, (held_out, expert) in enumerate(values):
         colour = BLUE if place == 0 else INK
         _dot(ax, expert, place, low, markeredgecolor=colour, **EXPERT)
         _dot(ax, held_out, place, low, color=colour, **HELD_OUT)
-        beyond = [f"{significant(v)}{of}" for v, of in ((held_out, ""), (expert, " (expert)")) if v < low]
+        beyond = [f"{rounded(v)}{of}" for v, of in ((held_out, ""), (expert, " (expert)")) if v < low]
         if beyond:
             words = f"◂ {', '.join(beyond)}"
             ax.annotate(words, (low, place), (3, 0), textcoords="offset points", va="center", fontsize=7)
@@ -83,10 +84,10 @@ def scores_figure(scores: list[Score]) -> Figure | None:
 def far_below(scores: list[Score]) -> bool:
     """Whether a method is named at the left edge of the dot plot, because its dot would be far outside."""
     values = _values(scores)
-    return bool((values < frame(values)[0]).any())
+    return bool((values < score_limits(values)[0]).any())
 
 
-def frame(values: Floats) -> tuple[float, float]:
+def score_limits(values: Floats) -> tuple[float, float]:
     """The part of the axis that shows how most methods differ."""
     finite = values[np.isfinite(values)]
     best, middle, worst = float(finite.max()), float(np.median(finite)), float(finite.min())

@@ -9,16 +9,13 @@ import numpy as np
 
 from messirl import plot
 from messirl.report.fit import figures, tables
-from messirl.report.fit.diagnosis import diagnosis_parts
-from messirl.report.fit.record import FitRecord, Score
+from messirl.report.kit.digits import score
 from messirl.report.kit.images import render, save, write_bytes
 from messirl.report.kit.markup import Html, join, row, table, tag
 from messirl.report.kit.names import named, one_line, short
-from messirl.report.kit.numbers import score
 from messirl.report.kit.page import contents, document, figure, section
 from messirl.report.kit.versions import versions
-
-__all__ = ["FitRecord", "Score", "write_fit_report"]
+from messirl.workflow.record import FitRecord, Score
 
 
 def write_fit_report(record: FitRecord, out: Path) -> Path:
@@ -30,7 +27,6 @@ def write_fit_report(record: FitRecord, out: Path) -> Path:
         "weights": ("Reward by feature", _weights(record, folder)),
         "maps": ("Reward and visits on the map", _maps(record, folder)),
         "policy": ("Policy", _policy(record, folder)),
-        "unlabelled": ("Unlabelled trajectories", _unlabelled(record, folder)),
         "convergence": ("Convergence", _convergence(record, folder)),
         "settings": ("Settings", _settings(record)),
         "rerun": ("How to run it again", _rerun(record)),
@@ -40,7 +36,7 @@ def write_fit_report(record: FitRecord, out: Path) -> Path:
         "header",
         tag("h1", named(record.title, 80)),
         tag("p", lead(record), class_="lead"),
-        *(tag("p", tag("b", "Warning. "), one_line(words), class_="warning") for words in _warnings(record)),
+        *(tag("p", tag("b", "Warning. "), one_line(words), class_="warning") for words in record.remarks),
         contents({anchor: title for anchor, (title, _) in shown.items()}),
     )
     body = join([head, *(section(anchor, title, *content) for anchor, (title, content) in shown.items())])
@@ -80,13 +76,6 @@ def _check(record: FitRecord) -> None:
         raise ValueError(f"xy has shape {np.shape(record.xy)}: give one pair of coordinates for each of the {n} states")
 
 
-def _warnings(record: FitRecord) -> list[str]:
-    """Those of the record, and that the fit did not converge where none of them says so."""
-    said = any("converge" in words for words in record.warnings)
-    own = [] if record.model.converged_ or said else [f"The fit did not converge: {record.model.termination_}."]
-    return [*record.warnings, *own]
-
-
 def _scores(record: FitRecord, folder: Path) -> list[Html]:
     out: list[Html] = []
     if record.scores:
@@ -106,8 +95,8 @@ def _scores(record: FitRecord, folder: Path) -> list[Html]:
                 caption += " Who is far below the others is named at the left edge; −∞ rules out what was seen."
             out.append(figure(image, caption, half=True))
         out.append(tables.scores_table(record.scores))
-    if record.fit_statistics:
-        out += [tag("h3", "Statistics of the fit"), tables.statistics_table(record.fit_statistics)]
+    if record.statistics:
+        out += [tag("h3", "Statistics of the fit"), tables.statistics_table(record.statistics)]
     return out
 
 
@@ -175,10 +164,6 @@ def _policy(record: FitRecord, folder: Path) -> list[Html]:
         out.append(figure(image, " ".join(caption), half=True))
     out.append(tag("p", f"The states visited most, and what the policy does there{which}:"))
     return [*out, tables.policy_table(record)]
-
-
-def _unlabelled(record: FitRecord, folder: Path) -> list[Html]:
-    return [] if record.diagnosis is None else diagnosis_parts(record.diagnosis, folder)
 
 
 def _convergence(record: FitRecord, folder: Path) -> list[Html]:

@@ -11,7 +11,8 @@ from messirl.estimators.methods import METHODS
 from messirl.report.fit.figures import BLUE, INK, PIXELS
 from messirl.report.kit.names import short
 from messirl.report.kit.style import LOOKS, WIDTH, Look
-from messirl.selection import Choice, Validation
+from messirl.selection import Validation
+from messirl.workflow.record import SelectionRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,19 +26,22 @@ OWN = {
     "Complete": LOOKS["Complete"],
 }
 DEEPEST = 3.0  # how far below zero is shown, in units of the largest gain
-LEAST = 0.02  # nats; a frame is not smaller
+LEAST = 0.02  # nats; the limits are not closer
 APART = 0.025  # decades between marks of methods at one λ0
 
 
-def gains_figure(found: Validation, choice: Choice) -> Figure | None:
-    """Gain ± one standard error; losses beyond the frame are arrows at its lower edge. None without any λ0."""
+def gains_figure(record: SelectionRecord) -> Figure | None:
+    """Gain ± one standard error; losses beyond the limits are arrows at the lower edge. None without any λ0."""
     from matplotlib.figure import Figure
 
+    found, choice = record.validation, record.choice
+    if found is None or choice is None:
+        return None
     gain, spread = found.gains()
     paths = _paths(found)
     if not paths:
         return None
-    low, high = _frame(gain, spread)
+    low, high = _gain_limits(gain, spread)
     figure = Figure(figsize=(WIDTH * 0.9, 3.1), layout="constrained", dpi=PIXELS)
     ax = figure.subplots()
     ax.axhline(0.0, color=INK, linewidth=0.9)
@@ -89,7 +93,7 @@ def _paths(found: Validation) -> list[tuple[str, Look, list[int]]]:
     ]
 
 
-def _frame(gain: Floats, spread: Floats) -> tuple[float, float]:
+def _gain_limits(gain: Floats, spread: Floats) -> tuple[float, float]:
     """Gains in full, losses as far as they compare with gains."""
     seen = np.isfinite(gain)
     high = max(float((gain + spread)[seen].max()), LEAST)

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from messirl.report.fit.record import FitRecord, Score
+from messirl.report.kit.digits import fixed, plain, rounded, score
 from messirl.report.kit.markup import Html, join, row, table, tag
 from messirl.report.kit.names import named, one_line
-from messirl.report.kit.numbers import number, plain, ranked, score, significant
+from messirl.workflow.ranking import ranked
+from messirl.workflow.record import FitRecord, Score
 
 MOST_ROWS = 200  # of a table
 MOST_STATES = 15
@@ -38,7 +39,7 @@ def estimates_table(record: FitRecord) -> Html:
     """θ by size; with standard errors, t and p where they were estimated."""
     if record.estimates is None:
         shown = record.by_size[:MOST_ROWS]
-        rows = [row(named(record.feature(int(j))), significant(float(record.model.theta_[j]))) for j in shown]
+        rows = [row(named(record.feature(int(j))), rounded(float(record.model.theta_[j]))) for j in shown]
         return join([table([row("feature", "weight θ", head=True)], rows, "fit"), _left_out(record.by_size.size)])
     columns = {
         "estimate": "estimate",
@@ -50,7 +51,7 @@ def estimates_table(record: FitRecord) -> Html:
     known = [key for key in columns if any(_given(r.get(key)) for r in record.estimates)]
     by_size = sorted(record.estimates, key=lambda r: -abs(_sortable(r.get("estimate"))))
     rows = [
-        row(named(str(r.get("name", ""))), *(_p(r.get(k)) if k == "p" else significant(r.get(k)) for k in known))
+        row(named(str(r.get("name", ""))), *(_p(r.get(k)) if k == "p" else rounded(r.get(k)) for k in known))
         for r in by_size[:MOST_ROWS]
     ]
     head = row("feature", *(columns[k] for k in known), head=True)
@@ -69,7 +70,7 @@ def policy_table(record: FitRecord) -> Html:
     for s in (int(s) for s in order if choosing[s] > 0):
         likely = ranked(policy[s])[:CHOICES]
         cells = [_choice(record, s, int(a), float(policy[s, a])) if policy[s, a] > 0 else "" for a in likely]
-        rows.append(row(named(record.state(s), 32), significant(float(visits[s]), 3), *cells))
+        rows.append(row(named(record.state(s), 32), rounded(float(visits[s]), 3), *cells))
     if not rows:
         return tag("p", "No state is met in which there is a choice.")
     ranks = ("likeliest action", "second", "third")[: min(CHOICES, policy.shape[1])]
@@ -91,7 +92,7 @@ def _choice(record: FitRecord, s: int, a: int, probability: float) -> Html:
     mdp = record.model.mdp_
     r = s * mdp.n_actions + a
     to = mdp.transitions.indices[mdp.transitions.indptr[r] : mdp.transitions.indptr[r + 1]]
-    likely = number(probability, 2) if probability >= 0.005 else "< 0.01"
+    likely = fixed(probability, 2) if probability >= 0.005 else "< 0.01"
     parts = [tag("b", likely), " ", named(record.action(a), 24)]
     if to.size == 1:
         parts += [" → ", named(record.state(int(to[0])), 24)]
@@ -103,7 +104,7 @@ def _left_out(n: int) -> Html:
 
 
 def _measured(value: float | None) -> str:
-    return plain(value) if value is not None and math.isfinite(value) else significant(value)
+    return plain(value) if value is not None and math.isfinite(value) else rounded(value)
 
 
 def _nats(value: float | None) -> str:
@@ -119,8 +120,8 @@ def _difference(one: Score, method: Score) -> str:
 
 def _p(value: Any) -> str:
     if value is None or not math.isfinite(value):
-        return significant(value)
-    return "< 0.001" if value < 0.001 else number(value, 3)
+        return rounded(value)
+    return "< 0.001" if value < 0.001 else fixed(value, 3)
 
 
 def _given(value: Any) -> bool:

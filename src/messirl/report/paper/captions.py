@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from messirl.experiments.curves import Curves, interval
-from messirl.report.kit.numbers import number
+from messirl.report.kit.digits import fixed
 from messirl.report.kit.style import ANCHORS, MAIN, domain_name
 
 MEASURES = {
@@ -104,6 +104,6 @@ def _begin(curves: Curves, domain: str, figure: str) -> str:
         if (domain, figure, method) in curves:
             curve = curves[domain, figure, method]
             if len(curve.x) > 1 and curve.x[0] == 0:
-                begin = number(interval(curve.performance[0]).mean, 3)
+                begin = fixed(interval(curve.performance[0]).mean, 3)
                 return f"Every training begins at {begin} (θ = 0), mostly outside of the frame."
     return ""

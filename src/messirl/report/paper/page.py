@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from messirl.experiments.curves import LEVEL, Curves, interval
+from messirl.report.kit.digits import mean_and_interval
 from messirl.report.kit.images import write_bytes
 from messirl.report.kit.markup import Html, join, row, table, tag
-from messirl.report.kit.numbers import mean_and_interval
 from messirl.report.kit.page import contents, document, section
 from messirl.report.kit.style import EXACT, LOOKS, domain_name, look
 from messirl.report.paper import verdicts

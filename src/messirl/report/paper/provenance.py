@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from messirl.experiments.settings import CHOICES, QUICK, SETTINGS
 from messirl.experiments.trials import FIGURES
+from messirl.report.kit.digits import plain
 from messirl.report.kit.markup import Html, row, table, tag
-from messirl.report.kit.numbers import plain
 from messirl.report.kit.style import domain_name, in_order
 from messirl.report.kit.versions import versions
 

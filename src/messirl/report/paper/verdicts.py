@@ -8,8 +8,8 @@ from typing import Any
 
 from messirl.experiments.checks import FAILS, HOLDS, UNDECIDED
 from messirl.experiments.curves import Interval
+from messirl.report.kit.digits import mean_and_interval
 from messirl.report.kit.markup import Html, join, row, table, tag
-from messirl.report.kit.numbers import mean_and_interval
 from messirl.report.kit.style import AGAINST, MAIN, domain_name, in_order, look
 
 Row = dict[str, Any]

@@ -11,7 +11,7 @@ from rich.progress import ProgressColumn, Task
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from messirl.report.kit.progress import Progress
+    from messirl.cli.progress import Progress
 
 WIDEST, NARROWEST = 40, 6  # signs of the bar
 

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from messirl._numbers import nats, percentage
-from messirl._types import Floats, Ints
 from messirl.experiments.curves import Interval
 
 MOST = 5  # decimals
-ALIKE = 1e-9  # of a number: others closer to it are as large
 
 
 def decimals(half: float) -> int:
@@ -21,7 +17,7 @@ def decimals(half: float) -> int:
     return min(max(1 - math.floor(math.log10(half)), 0), MOST)
 
 
-def number(value: float, places: int, *, signed: bool = False) -> str:
+def fixed(value: float, places: int, *, signed: bool = False) -> str:
     """Fixed decimals; zero has no sign, and what is not a number says so."""
     if math.isnan(value):
         return "undefined"
@@ -36,7 +32,7 @@ def number(value: float, places: int, *, signed: bool = False) -> str:
 def score(value: float, places: int = 4, *, signed: bool = False) -> str:
     """Fixed decimals, but what is not zero does not look like it."""
     if not math.isfinite(value):
-        return number(value, places)
+        return fixed(value, places)
     return nats(value, places, signed=signed).replace("-", "−")
 
 
@@ -49,16 +45,16 @@ def mean_and_interval(found: Interval, *, signed: bool = False) -> tuple[str, st
     """The mean, and its 95 % interval in brackets; one run has none."""
     half = (found.high - found.low) / 2
     if not math.isfinite(half):
-        return number(found.mean, 4, signed=signed), "one run: no interval"
+        return fixed(found.mean, 4, signed=signed), "one run: no interval"
     if half <= 1e-6 * abs(found.mean):
-        same = number(found.mean, 4, signed=signed)
+        same = fixed(found.mean, 4, signed=signed)
         return (same if float(f"{found.mean:.4f}") else "0"), "in every run"
     places = decimals(half)
     for end in (found.low, found.high):  # an end that is not zero should not look like it
         while places < MOST and end != 0 and round(end, places) == 0:
             places += 1
-    low, high = number(found.low, places), number(found.high, places)
-    return number(found.mean, places, signed=signed), f"[{low}, {high}]"
+    low, high = fixed(found.low, places), fixed(found.high, places)
+    return fixed(found.mean, places, signed=signed), f"[{low}, {high}]"
 
 
 def plain(value: float) -> str:
@@ -66,18 +62,10 @@ def plain(value: float) -> str:
     return f"{value:g}".replace("-", "−")
 
 
-def significant(value: float | None, digits: int = 4) -> str:
+def rounded(value: float | None, digits: int = 4) -> str:
     """So many digits wherever the point is; what is missing is a dash, and what is not a number says so."""
     if value is None:
         return "–"
     if not math.isfinite(value):
-        return number(value, 0)
+        return fixed(value, 0)
     return "0" if value == 0 else f"{value:#.{digits}g}".rstrip(".").replace("-", "−")
-
-
-def ranked(values: Floats) -> Ints:
-    """Places of the numbers, the largest first, and of those as large as each other the first first."""
-    order = np.argsort(-values, kind="stable")
-    falls = values[order[:-1]] - values[order[1:]] > ALIKE * np.abs(values[order[:-1]])
-    level = np.concatenate([[0], np.cumsum(falls)])[: order.size]
-    return np.asarray(order[np.lexsort((order, level))])

@@ -33,7 +33,7 @@ class Progress:
 
     def __enter__(self) -> Self:
         if not self.plain:
-            from messirl.report.kit.bar import Bar
+            from messirl.cli.bar import Bar
 
             self._bar = Bar(self)
             self._bar.start()

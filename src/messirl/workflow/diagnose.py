@@ -1,0 +1,78 @@
+"""Whether the unlabelled trajectories help MESSI, and which of them: from a problem and settings to a record."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+from messirl import diagnostics
+from messirl._defaults import AIM, CV, INFLUENTIAL
+from messirl.estimators import MESSI
+from messirl.problem.problem import Problem
+from messirl.selection import NothingHeldOut
+from messirl.workflow.model import ModelSettings, make_model, with_features
+from messirl.workflow.record import DiagnosisRecord, settings_of
+from messirl.workflow.split import PROBLEM, Split, divide
+from messirl.workflow.watch import SILENT, Watcher
+
+
+@dataclass(frozen=True)
+class DiagnoseSettings(ModelSettings):
+    """How to learn, and how to judge the unlabelled trajectories.
+
+    influential, cv, aim : as of `messirl.diagnose`
+    groups : hold out whole groups, by this column of the problem's `meta`
+    """
+
+    influential: int = INFLUENTIAL
+    cv: int = CV
+    groups: str | None = None
+    aim: str = AIM
+
+
+def diagnose(
+    problem: Problem, split: Split, settings: DiagnoseSettings, watcher: Watcher = SILENT, *, folder: str = PROBLEM
+) -> DiagnosisRecord:
+    """Divide the problem, fit MESSI, and say what the unlabelled trajectories did."""
+    parts = divide(problem, split, watcher, folder)
+    if parts.unlabelled is None:
+        raise ValueError("there are no unlabelled trajectories to diagnose: say which they are with --unlabelled")
+    mdp = with_features(parts.problem.mdp, settings.features)
+    model = make_model(settings, unlabelled=True)
+    if not isinstance(model, MESSI):
+        raise ValueError(f"--method {settings.method} has no penalty to diagnose: leave --method out")
+    groups = parts.groups(settings.groups)
+    watcher.begin()
+    notes = watcher.fit(model, mdp, *parts.learnt)
+    watcher.say("what do held-out experts gain from them?")
+    with watcher.progress("leaving out", "trajectories") as count, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is to be said of the data was said above
+        try:
+            found = diagnostics.diagnose(
+                model,
+                mdp,
+                parts.expert,
+                parts.unlabelled,
+                influential=settings.influential,
+                cv=settings.cv,
+                groups=groups,
+                aim=settings.aim,
+                random_state=settings.seed,
+                progress=count,
+            )
+        except NothingHeldOut as why:
+            raise ValueError(
+                "one expert trajectory, which cannot be divided: nothing can be held out to judge the others by; give "
+                "at least two with --expert"
+            ) from why
+    return DiagnosisRecord(
+        found,
+        [str(name) for name in problem.facts["trajectory_id"][parts.rows["unlabelled"]]],
+        list(mdp.feature_names or [f"feature {j}" for j in range(mdp.n_features)]),
+        title=folder,
+        lambda0=model.lambda0,
+        folder=folder,
+        counts=parts.counts,
+        settings=settings_of(model),
+        warnings=notes,
+    )

@@ -1,0 +1,75 @@
+"""A problem divided where its dynamics are not known: they are counted from the trajectories that are not held out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from messirl.dynamics import EstimatedMDP
+from messirl.problem.counts import check_trajectories
+from messirl.problem.mdp import MDP
+from messirl.problem.problem import Problem
+from messirl.problem.trajectories import Trajectories
+from messirl.workflow.split import Parts, Split, parts_of
+from messirl.workflow.watch import Watcher
+
+Estimate = Callable[[Trajectories], EstimatedMDP]
+
+
+def divide_and_estimate(problem: Problem, split: Split, estimate: Estimate, watcher: Watcher, called: str) -> Parts:
+    """The parts, with the MDP that all trajectories outside of the test part speak of.
+
+    Test trajectories that this MDP does not allow, or that make no step, are left out.
+    """
+    parts = parts_of(problem, split, watcher, called)
+    if parts.expert.lengths.max() < 2:
+        raise ValueError("no expert trajectory makes a step: there is no choice to learn from")
+    every, held_out = np.arange(len(problem.trajectories)), parts.rows["test"]
+    seen = every if held_out is None else np.setdiff1d(every, held_out)
+    estimated = estimate(problem.trajectories[seen])
+    test = None if parts.test is None else _possible(estimated.mdp, parts.test, watcher)
+    dynamics = _evidence(estimated)
+    for line in dynamics["report"]:
+        watcher.say(f"dynamics: {line}")
+    known = replace(problem, mdp=estimated.mdp, edge_columns={})
+    return replace(parts, problem=known, test=test, dynamics=dynamics)
+
+
+def _evidence(estimated: EstimatedMDP) -> dict[str, Any]:
+    """What the data says of the dynamics; pairs and states by number."""
+    report = estimated.report
+    return {
+        "kind": "estimated",
+        "prior": estimated.prior,
+        "transitions": report.n_transitions,
+        "state_action_pairs": report.n_pairs,
+        "actions_inferred": report.actions_inferred,
+        "states_never_left": report.never_left,
+        "states_never_visited": len(report.never_visited),
+        "states_without_moves": len(report.without_moves),
+        "pairs_never_seen": len(report.never_seen),
+        f"pairs_seen_fewer_than_{report.least}_times": len(report.thin),
+        "report": str(report).splitlines(),
+    }
+
+
+def _possible(mdp: MDP, test: Trajectories, watcher: Watcher) -> Trajectories | None:
+    """The held-out trajectories that the estimate allows, and that make a step."""
+
+    def allowed(i: int) -> bool:
+        try:
+            check_trajectories(mdp, test[[i]])
+        except ValueError:
+            return False
+        return True
+
+    kept = [i for i in range(len(test)) if test.lengths[i] > 1 and allowed(i)]
+    if len(kept) < len(test):
+        watcher.note(
+            f"{len(test) - len(kept)} of the {len(test)} trajectories of --test make no step, or one that was never "
+            "seen outside of them, and are not scored; edges with --prior above 0 make such steps possible"
+        )
+    return test[kept] if kept else None

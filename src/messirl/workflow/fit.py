@@ -1,0 +1,117 @@
+"""A fit beside its baselines: from a problem and settings to a record."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+from messirl._defaults import THETA_MAX
+from messirl.estimators import MESSI
+from messirl.estimators.maximum_entropy import MaximumEntropy
+from messirl.estimators.methods import BASELINES, METHODS, method_of
+from messirl.evaluation import estimation_table, next_state_accuracy
+from messirl.evaluation.comparison import below_chance, compare
+from messirl.problem.mdp import MDP
+from messirl.problem.problem import Problem
+from messirl.workflow.estimate import Estimate, divide_and_estimate
+from messirl.workflow.model import ModelSettings, make_model, make_similarity, with_features
+from messirl.workflow.record import FitRecord, Score, settings_of
+from messirl.workflow.split import PROBLEM, Parts, Split, divide
+from messirl.workflow.watch import SILENT, Watcher
+
+
+@dataclass(frozen=True)
+class FitSettings(ModelSettings):
+    """How to learn, and whether the simpler methods are fitted beside it."""
+
+    baselines: bool = True
+
+
+def fit(
+    problem: Problem,
+    split: Split,
+    settings: FitSettings,
+    watcher: Watcher = SILENT,
+    *,
+    folder: str = PROBLEM,
+    estimate: Estimate | None = None,
+) -> FitRecord:
+    """Divide the problem, fit the method, and say how well it does beside others.
+
+    folder : what errors and the record call the problem
+    estimate : where the dynamics are not known, what estimates them from trajectories, as `Estimable.estimate` does
+    """
+    if estimate is None:
+        parts = divide(problem, split, watcher, folder)
+    else:
+        parts = divide_and_estimate(problem, split, estimate, watcher, folder)
+    mdp = with_features(parts.problem.mdp, settings.features)
+    model = make_model(settings, unlabelled=parts.unlabelled is not None)
+    watcher.begin()
+    notes = watcher.fit(model, mdp, *parts.learnt)
+    watcher.keep(model)
+    with warnings.catch_warnings():  # what is to be said of the data was said above
+        warnings.simplefilter("ignore")
+        scores = [_score(model, parts)]
+        if settings.baselines:
+            scores += _baselines(settings, mdp, parts, model, watcher)
+        table = estimation_table(model, parts.expert) if _is_plain(model) and len(parts.expert) > 1 else None
+        odd = below_chance(model, parts.expert)
+    notes += watcher.noted([] if odd is None else [odd])
+    statistics = {} if table is None else table.statistics()
+    statistics["objective"] = model.objective_
+    if parts.test is not None:
+        statistics["next-state accuracy, held out"] = next_state_accuracy(model, parts.test)
+    return FitRecord(
+        title=folder,
+        model=model,
+        xy=problem.xy,
+        scores=scores,
+        estimates=None if table is None else table.rows(),
+        table=table,
+        statistics=statistics,
+        dynamics=parts.dynamics,
+        folder=folder,
+        counts=parts.counts,
+        settings=settings_of(model),
+        warnings=notes,
+    )
+
+
+def _score(model: MaximumEntropy, parts: Parts) -> Score:
+    method = method_of(model)
+    return Score(
+        method.label,
+        method.fitted_to,
+        model.score(parts.expert),
+        None if parts.test is None else model.score(parts.test),
+        "" if model.converged_ else f"did not converge: {model.termination_}",
+    )
+
+
+def _baselines(settings: FitSettings, mdp: MDP, parts: Parts, model: Any, watcher: Watcher) -> list[Score]:
+    """The baselines at the strength of the settings, whatever the method."""
+    shared = {k: v for k, v in model.get_params(deep=False).items() if k in MESSI().get_params(deep=False)}
+    shared |= {"similarity": make_similarity(settings), "lambda0": settings.lambda0}
+    shared["theta_max"] = settings.theta_max or THETA_MAX
+    plain = _is_plain(model)  # then it is itself one of the baselines
+    if not (plain and parts.unlabelled is None):  # else there is nothing to compare with but chance
+        watcher.say("fitting the baselines")
+    others = [method for method in BASELINES if not (plain and method == method_of(model))]
+    rows = compare(MESSI(**shared), mdp, parts.expert, parts.unlabelled, parts.test, others)
+    return [
+        Score(
+            METHODS[row.name].label,
+            METHODS[row.name].fitted_to,
+            row.expert,
+            row.held_out,
+            "" if row.converged else "did not converge",
+        )
+        for row in rows
+    ]
+
+
+def _is_plain(model: MaximumEntropy) -> bool:
+    """Whether it is an unpenalised fit, of which standard errors mean what they say."""
+    return model.quadratic_ is None and method_of(model).inference

@@ -1,0 +1,123 @@
+"""The estimator that plain settings describe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from messirl._defaults import (
+    ENTROPY,
+    LAMBDA0,
+    MAX_ITER,
+    RIDGE,
+    SIGMA,
+    STEP_SIZE,
+    STEPS_PER_ROUND,
+    THETA_MAX,
+    TOL,
+)
+from messirl._words import did_you_mean
+from messirl.estimators.methods import OPTIONS
+from messirl.problem.mdp import MDP
+from messirl.similarity import RBF, CompleteGraph, Exponential
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """How to learn.
+
+    method : its option in `estimators/methods.py`; None is messi with unlabelled trajectories, and maxent without
+    similarity : "rbf", "exponential" or "complete"
+    sigma : of rbf: a number, or "median"
+    scale : of exponential: its length
+    standardise_counts : whether similarities see counts in units of their spread
+    lambda0, theta_max, entropy, step_size, max_iter, tol : as of the estimators
+    ridge, standardise : of maxent
+    eta : of em: steps between two looks
+    solver : "lbfgs", "paper", or None for the default of the method
+    features : names with commas between them, of the only features to use; None uses all
+    seed : of what is drawn
+    """
+
+    method: str | None = None
+    lambda0: float = LAMBDA0
+    similarity: str = "rbf"
+    sigma: float | str = SIGMA
+    scale: float = 1.0
+    standardise_counts: bool = True
+    ridge: float = RIDGE
+    standardise: bool = False
+    eta: int = STEPS_PER_ROUND
+    theta_max: float | None = THETA_MAX
+    entropy: str = ENTROPY
+    solver: str | None = None
+    step_size: float = STEP_SIZE
+    max_iter: int = MAX_ITER
+    tol: float = TOL
+    features: str | None = None
+    seed: int = 0
+
+
+def make_model(settings: ModelSettings, *, unlabelled: bool) -> Any:
+    """The estimator, not fitted; `unlabelled` says whether there are trajectories of unknown quality."""
+    method = OPTIONS[settings.method or ("messi" if unlabelled else "maxent")]
+    given = {name: value for name, value in vars(settings).items() if (name, value) != ("solver", None)}
+    given |= {"similarity": make_similarity(settings), "steps_per_round": settings.eta, "random_state": settings.seed}
+    model = method.build(given)
+    solver = model.get_params(deep=False).get("solver", "")
+    _refuse_what_acts_on_nothing(
+        settings, {"method": method.option, "solver": solver, "similarity": settings.similarity}
+    )
+    if method.unlabelled and not unlabelled:
+        raise ValueError(f"--method {method.option} needs unlabelled trajectories: say which with --unlabelled")
+    if method.penalised and settings.theta_max is None:
+        raise ValueError("--theta-max none is for maxent: MESSI's strength is lambda0 / theta_max")
+    return model
+
+
+def _refuse_what_acts_on_nothing(settings: ModelSettings, chosen: dict[str, str | None]) -> None:
+    """A setting of another method, solver or similarity is a misunderstanding, not something to pass over."""
+    for option, kind, needed in (
+        ("ridge", "method", "maxent"),
+        ("standardise", "method", "maxent"),
+        ("eta", "method", "em"),
+        ("step_size", "solver", "paper"),
+        ("sigma", "similarity", "rbf"),
+        ("scale", "similarity", "exponential"),
+    ):
+        if getattr(settings, option) != getattr(ModelSettings, option) and chosen[kind] != needed:
+            name = f"--{option.replace('_', '-')}"
+            raise ValueError(
+                f"{name} is of --{kind} {needed}, and would change nothing with --{kind} {chosen[kind]}: leave it "
+                f"out, or say --{kind} {needed}"
+            )
+    if not settings.standardise_counts and chosen["similarity"] == "complete":
+        raise ValueError("--no-standardise would change nothing with --similarity complete: leave it out")
+    if settings.standardise and not settings.ridge:
+        raise ValueError("--standardise is of the ridge, and there is none: say how strong with --ridge")
+
+
+def make_similarity(settings: ModelSettings) -> Any:
+    """The similarity of trajectories."""
+    if settings.similarity == "complete":
+        return CompleteGraph()
+    if settings.similarity == "exponential":
+        return Exponential(settings.scale, settings.standardise_counts)
+    return RBF(settings.sigma, settings.standardise_counts)
+
+
+def with_features(mdp: MDP, names: str | None) -> MDP:
+    """The MDP with some of its features only."""
+    if names is None:
+        return mdp
+    known = list(mdp.feature_names or map(str, range(mdp.n_features)))
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    for name in wanted:
+        if name not in known:
+            close = did_you_mean(name, known)
+            raise ValueError(f"--features: there is no feature {name!r}; there are {', '.join(known)}{close}")
+    if not wanted:
+        raise ValueError("--features names none: give at least one")
+    columns = [known.index(name) for name in wanted]
+    features = mdp.features[..., columns] if mdp.features.ndim == 3 else mdp.features[:, columns]
+    return mdp.replace(features=features, feature_names=wanted)

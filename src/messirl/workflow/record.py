@@ -1,0 +1,347 @@
+"""What a fit, a choice, a diagnosis or an evaluation found: all that a page, a terminal and a file of numbers show.
+
+A record is filled by its workflow and only read afterwards. `summary()` is what fit.json, select.json and
+diagnosis.json hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from messirl import __version__
+from messirl._types import Floats, Ints
+from messirl.estimators.maximum_entropy import MaximumEntropy
+from messirl.workflow.ranking import ranked
+
+if TYPE_CHECKING:
+    from messirl.diagnostics import Diagnosis
+    from messirl.evaluation.inference import EstimationTable
+    from messirl.selection import MESSICV, Choice, NestedScore, Validation
+
+Z95 = 1.96  # standard errors on either side of an estimate, for 95 %
+LISTED = 5  # trajectories of each ranking in a summary
+
+
+@dataclass(frozen=True)
+class Score:
+    """Mean log-probability per step of one method, on the expert's own trajectories and on held-out ones."""
+
+    name: str
+    fit_on: str
+    expert: float | None
+    held_out: float | None
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Record:
+    """What every record has.
+
+    folder : what was read
+    command : the words that do it again
+    counts : how many trajectories of each kind, {"expert": 10, "unlabelled": 500, "test": 464}
+    settings : of the estimator, as text
+    warnings : remarks that concern the result
+    """
+
+    folder: str = ""
+    command: str = ""
+    counts: dict[str, int] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class FitRecord(Record):
+    """One fit.
+
+    model : fitted
+    xy : (S, 2) coordinates of the states, not finite where a state has none; or None
+    scores : the method first, then the baselines
+    estimates : rows with name, estimate, std_error, robust_std_error, t, p; each number may be None
+    table : the same, to be printed
+    statistics : of the whole fit
+    dynamics : where moves lead, and what is known of it: {"kind": "known"}, or the evidence of estimated dynamics
+    goal : with goals, the one to show the policy for; None is the one with the most expected visits
+    """
+
+    title: str
+    model: MaximumEntropy
+    xy: npt.NDArray[Any] | None = None
+    scores: list[Score] = field(default_factory=list)
+    estimates: list[dict[str, Any]] | None = None
+    table: EstimationTable | None = None
+    statistics: dict[str, float] = field(default_factory=dict)
+    dynamics: dict[str, Any] = field(default_factory=lambda: {"kind": "known"})
+    goal: int | None = None
+
+    def summary(self) -> dict[str, Any]:
+        """What fit.json holds."""
+        model = self.model
+        return {
+            "folder": self.folder,
+            "method": self.method,
+            "trajectories": self.counts,
+            "theta": weights(model),
+            "held": model.standing_.names(model.mdp_),
+            "converged": bool(model.converged_),
+            "termination": model.termination_,
+            "iterations": model.n_iter_,
+            "scores": [asdict(score) for score in self.scores],
+            "estimates": self.estimates,
+            "statistics": self.statistics,
+            "settings": self.settings,
+            "warnings": self.warnings,
+            "version": __version__,
+            "command": self.command,
+            "dynamics": self.dynamics,
+        }
+
+    @property
+    def method(self) -> str:
+        """The name of the estimator."""
+        return type(self.model).__name__
+
+    @property
+    def placed(self) -> Ints:
+        """The states that have coordinates."""
+        if self.xy is None:
+            return np.zeros(0, dtype=np.int64)
+        return np.flatnonzero(np.isfinite(np.asarray(self.xy, dtype=np.float64)).all(axis=1))
+
+    @property
+    def towards(self) -> int | None:
+        """The goal that the policy is shown for, None without goals."""
+        goals = self.model.goals_
+        if goals is None or self.goal is not None:
+            return self.goal
+        return int(goals[ranked(self.model.visitation_[goals])[0]])
+
+    @property
+    def policy(self) -> Floats | None:
+        """π (S, A) of the first step, or towards the goal shown; None where there is no choice at all."""
+        horizon = self.model.mdp_.horizon
+        if horizon == 1:
+            return None
+        every = np.arange(self.model.mdp_.n_states)
+        return self.model.predict_proba(every, step=None if horizon is None else 0, goal=self.towards)
+
+    @property
+    def by_size(self) -> Ints:
+        """Features by |θ|, the largest first."""
+        return ranked(np.abs(self.model.theta_))
+
+    @property
+    def at_bound(self) -> int:
+        """How many weights lie on the bound ‖θ‖∞ ≤ θ_max."""
+        bound = self.model.theta_max
+        return 0 if bound is None else int((np.abs(self.model.theta_) >= bound * (1 - 1e-9)).sum())
+
+    @property
+    def remarks(self) -> list[str]:
+        """The warnings, what was seen of the dynamics, and that the fit did not converge where no warning says so."""
+        said = [*self.warnings, *(f"dynamics: {line}" for line in self.dynamics.get("report", ()))]
+        if not self.model.converged_ and not any("converge" in words for words in said):
+            said.append(f"The fit did not converge: {self.model.termination_}.")
+        return said
+
+    def feature(self, j: int) -> str:
+        """The name of a feature, or its number."""
+        names = self.model.mdp_.feature_names
+        return names[j] if names else f"feature {j}"
+
+    def state(self, s: int) -> str:
+        """The name of a state, or its number."""
+        names = self.model.mdp_.state_names
+        return names[s] if names else f"state {s}"
+
+    def action(self, a: int) -> str:
+        """The name of an action, or its number."""
+        names = self.model.mdp_.action_names
+        return names[a] if names else f"action {a}"
+
+    def half_widths(self) -> Floats:
+        """Half of the 95 % interval of every weight, (d,); NaN where none is known. Robust errors come first."""
+        out = np.full(self.model.theta_.size, np.nan)
+        rows = self.estimates or []
+        known = {str(row.get("name")): row for row in rows}
+        nameless = self.model.mdp_.feature_names is None and len(rows) == out.size
+        for j in range(out.size):
+            row = rows[j] if nameless else known.get(self.feature(j))
+            for key in ("robust_std_error", "std_error"):
+                value = None if row is None else row.get(key)
+                if value is not None and np.isfinite(value) and not np.isfinite(out[j]):
+                    out[j] = Z95 * float(value)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class SelectionRecord(Record):
+    """What was chosen, or why nothing could be.
+
+    validation, choice, model : what the candidates scored, what was chosen, and that fitted; None where nothing was
+    aim : "imitation" or "prediction"
+    expert, held_out : scores of what was chosen
+    nested : a score of the whole procedure, if it was asked for
+    intervals : 95 % intervals of θ, by feature, if they were asked for
+    reason, stability : where nothing could be held out: why, and how stable the policy is for each λ0
+    """
+
+    validation: Validation | None
+    choice: Choice | None
+    model: MESSICV | None = None
+    aim: str = ""
+    expert: float | None = None
+    held_out: float | None = None
+    nested: NestedScore | None = None
+    intervals: dict[str, list[float]] | None = None
+    reason: str = ""
+    stability: list[dict[str, float]] | None = None
+
+    def summary(self) -> dict[str, Any]:
+        """What select.json holds."""
+        out: dict[str, Any] = {
+            "folder": self.folder,
+            "aim": self.aim,
+            "trajectories": self.counts,
+            "version": __version__,
+            "command": self.command,
+        }
+        if self.model is None or self.choice is None or self.validation is None:
+            return out | {"chosen": None, "reason": self.reason, "stability": self.stability}
+        like, chosen = self.model.likeness_, self.choice.candidate
+        out |= {
+            "warnings": self.warnings,
+            "candidates": self.validation.rows(),
+            "splits": self.validation.scores.shape[1],
+            "chosen": {
+                "index": self.choice.index,
+                "candidate": str(chosen),
+                "method": chosen.method,
+                "lambda0": chosen.lambda0,
+            },
+            "reason": self.choice.reason,
+            "verdict": self.model.verdict_,
+            "likeness": None
+            if like is None
+            else {"expert": like.expert, "unlabelled": like.mean, "alike": int(like.alike.sum())},
+            "expert": self.expert,
+            "held_out": self.held_out,
+            "converged": bool(self.model.converged_),
+            "theta": weights(self.model),
+        }
+        if self.nested is not None:
+            out["nested"] = {
+                "mean": self.nested.mean,
+                "standard_error": self.nested.standard_error,
+                "scores": self.nested.scores,
+                "chosen": [str(candidate) for candidate in self.nested.chosen],
+            }
+        return out if self.intervals is None else {**out, "intervals": self.intervals}
+
+
+@dataclass(frozen=True, eq=False)
+class DiagnosisRecord(Record):
+    """A diagnosis, and what people call the things in it.
+
+    ids : (u,) of the unlabelled trajectories
+    features : (d,) their names
+    lambda0 : of the model that was diagnosed
+    """
+
+    diagnosis: Diagnosis
+    ids: list[str]
+    features: list[str]
+    title: str = ""
+    lambda0: float = 0.0
+
+    def summary(self) -> dict[str, Any]:
+        """What diagnosis.json holds."""
+        found, choice = self.diagnosis, self.diagnosis.choice
+        most, least = self.extremes(LISTED)
+        return {
+            "folder": self.folder,
+            "trajectories": self.counts,
+            "verdict": found.verdict,
+            "evidence": found.evidence,
+            "recommended": None if choice is None else {"candidate": str(choice.candidate), "reason": choice.reason},
+            "expert_likeness": found.likeness.expert,
+            "unlabelled_likeness": found.likeness.mean,
+            "alike": int(found.likeness.alike.sum()),
+            "degrees_of_freedom": found.degrees_of_freedom,
+            "identified": found.identified,
+            "most_alike": self.rows(most),
+            "least_alike": self.rows(least),
+            "most_influential": self.rows(self.most_influential[:LISTED]),
+            "directions": [
+                {"shrinkage": d.shrinkage, "features": dict(d.largest(self.features, len(self.features)))}
+                for d in found.directions
+            ],
+            "settings": self.settings,
+            "warnings": self.warnings,
+            "version": __version__,
+            "command": self.command,
+        }
+
+    def rows(self, which: Iterable[int] | None = None) -> list[dict[str, Any]]:
+        """What was found of unlabelled trajectories, one dict each; by default of all."""
+        rows = self.diagnosis.rows()
+        return [{"trajectory_id": self.ids[j], **rows[j]} for j in (range(len(rows)) if which is None else which)]
+
+    def extremes(self, most: int) -> tuple[Ints, Ints]:
+        """The trajectories most and least like the expert's, at most so many, and few enough that none is in both."""
+        order = np.argsort(-self.diagnosis.likeness.unlabelled, kind="stable")
+        n = min(most, max(len(self.ids) // 2, 1))
+        return order[:n], order[::-1][:n]
+
+    @property
+    def most_influential(self) -> Ints:
+        """The trajectories whose influence is known, the largest first."""
+        influence = self.diagnosis.influence
+        if influence is None:
+            return np.zeros(0, dtype=np.int64)
+        known = np.flatnonzero(np.isfinite(influence))
+        return np.asarray(known[np.argsort(-influence[known], kind="stable")])
+
+
+@dataclass(frozen=True)
+class EvaluationRecord:
+    """A saved model on trajectories.
+
+    test : the filter that took them, or None
+    score, uniform : log-probability per step, of the model and of the policy that takes every allowed action alike
+    next_state_accuracy : how often the state held most likely was the next one
+    differences : in what the problem differs from the one that the model was fitted to
+    """
+
+    model: str
+    folder: str
+    test: str | None
+    trajectories: int
+    steps: int
+    score: float
+    uniform: float
+    next_state_accuracy: float
+    differences: list[str]
+
+    def summary(self) -> dict[str, Any]:
+        """What `messirl evaluate --json` prints."""
+        first = asdict(self)
+        last = {name: first.pop(name) for name in ("uniform", "next_state_accuracy", "differences")}
+        return {**first, "log_likelihood": self.score * self.steps, **last}
+
+
+def weights(model: Any) -> dict[str, float]:
+    """θ by the name of its feature, or by its number."""
+    names = model.mdp_.feature_names or [str(j) for j in range(model.mdp_.n_features)]
+    return dict(zip(names, model.theta_.tolist(), strict=True))
+
+
+def settings_of(model: Any) -> dict[str, str]:
+    """The arguments of an estimator, as text."""
+    return {k: str(v) for k, v in model.get_params(deep=False).items() if k not in ("callback", "theta_init")}

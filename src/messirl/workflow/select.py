@@ -1,0 +1,109 @@
+"""The strength of the penalty, chosen by held-out expert trajectories: from a problem and settings to a record."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+
+from messirl._defaults import AIM, CV, THETA_MAX
+from messirl.estimators import MESSI
+from messirl.problem.mdp import MDP
+from messirl.problem.problem import Problem
+from messirl.selection import LAMBDAS, MESSICV, NothingHeldOut, bootstrap, nested_score, stability
+from messirl.workflow.model import with_features
+from messirl.workflow.record import SelectionRecord, weights
+from messirl.workflow.split import PROBLEM, Parts, Split, divide
+from messirl.workflow.watch import SILENT, Watcher, remarks
+
+
+@dataclass(frozen=True)
+class SelectSettings:
+    """What to choose from, and what for.
+
+    aim, cv, lambdas, theta_max : as of MESSICV; lambdas=None takes its own
+    groups : hold out whole groups, by this column of the problem's `meta`
+    nested : whether the whole procedure is scored as well
+    bootstrap : 95 % intervals of θ from so many resamples; None finds none
+    features : names with commas between them, of the only features to use; None uses all
+    seed : of what is drawn
+    """
+
+    aim: str = AIM
+    cv: int = CV
+    groups: str | None = None
+    lambdas: tuple[float, ...] | None = None
+    nested: bool = False
+    bootstrap: int | None = None
+    theta_max: float = THETA_MAX
+    features: str | None = None
+    seed: int = 0
+
+
+def select(
+    problem: Problem, split: Split, settings: SelectSettings, watcher: Watcher = SILENT, *, folder: str = PROBLEM
+) -> SelectionRecord:
+    """Divide the problem, and choose; where no expert trajectory can be held out, say how stable each λ0 is instead."""
+    parts = divide(problem, split, watcher, folder)
+    mdp = with_features(parts.problem.mdp, settings.features)
+    groups = parts.groups(settings.groups)
+    model = MESSICV(
+        lambdas=settings.lambdas or LAMBDAS,
+        aim=settings.aim,
+        cv=settings.cv,
+        theta_max=settings.theta_max,
+        random_state=settings.seed,
+    )
+    watcher.begin()
+    try:
+        with watcher.progress("select", "fits") as count, warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            model.set_params(progress=count).fit(mdp, parts.expert, parts.unlabelled, groups)
+    except NothingHeldOut as why:
+        if parts.unlabelled is None:
+            raise
+        rows = _stability(settings, mdp, parts, watcher)
+        return SelectionRecord(
+            None, None, aim=settings.aim, reason=str(why), stability=rows, folder=folder, counts=parts.counts
+        )
+    model.set_params(progress=None)
+    record = SelectionRecord(
+        model.validation_,
+        model.choice_,
+        model,
+        settings.aim,
+        model.score(parts.expert),
+        None if parts.test is None else model.score(parts.test),
+        folder=folder,
+        counts=parts.counts,
+        warnings=watcher.noted(remarks(heard)),
+    )
+    watcher.keep(model)
+    with warnings.catch_warnings():  # what is to be said of the data was said above
+        warnings.simplefilter("ignore")
+        if settings.nested:
+            watcher.say("choosing anew for every outer split")
+            record = replace(record, nested=nested_score(model, mdp, parts.expert, parts.unlabelled, groups))
+        if settings.bootstrap is not None:
+            record = replace(record, intervals=_intervals(settings.bootstrap, settings.seed, model, mdp, watcher))
+    return record
+
+
+def _intervals(n: int, seed: int, model: MESSICV, mdp: MDP, watcher: Watcher) -> dict[str, list[float]]:
+    """95 % intervals of θ of the chosen candidate: the choice itself is not made again."""
+    expert, unlabelled = (*model.fitted_to_, None)[:2]
+    assert expert is not None
+    with watcher.progress("bootstrap", "resamples") as count:
+        found = bootstrap(model.best_estimator_, mdp, expert, unlabelled, n=n, random_state=seed, progress=count)
+    return dict(zip(weights(model), found.interval(found.theta).T.tolist(), strict=True))
+
+
+def _stability(settings: SelectSettings, mdp: MDP, parts: Parts, watcher: Watcher) -> list[dict[str, float]]:
+    """λ0 by λ0, each with the same draws."""
+    assert parts.unlabelled is not None
+    model = MESSI(theta_max=settings.theta_max)
+    lambdas, rows = settings.lambdas or LAMBDAS, []
+    with watcher.progress("stability", "strengths") as count:
+        for i, x in enumerate(lambdas, start=1):
+            rows += stability(model, mdp, parts.expert, parts.unlabelled, (x,), random_state=settings.seed)
+            count(i, len(lambdas))
+    return rows

@@ -1,0 +1,137 @@
+"""Which trajectories of a problem are the expert's, which are of unknown quality, which are held out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from messirl._words import did_you_mean
+from messirl.problem.filters import matching
+from messirl.problem.problem import Problem
+from messirl.problem.trajectories import Trajectories
+from messirl.workflow.watch import SILENT, Watcher
+
+PROBLEM = "the problem"  # what errors call it where it has no other name
+
+
+@dataclass(frozen=True)
+class Split:
+    """How to divide trajectories.
+
+    expert, unlabelled, test : filters, see `messirl.problem.filters`; expert=None takes all that no other one names
+    n_expert, n_unlabelled : draw so many of them at random; None takes all
+    seed : of these draws
+    """
+
+    expert: str | None = None
+    unlabelled: str | None = None
+    test: str | None = None
+    n_expert: int | None = None
+    n_unlabelled: int | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A problem, divided.
+
+    rows : the numbers of the trajectories of each part in the problem, None where there is none
+    dynamics : where moves lead, and what is known of it
+    """
+
+    problem: Problem
+    expert: Trajectories
+    unlabelled: Trajectories | None
+    test: Trajectories | None
+    rows: dict[str, Any] = field(default_factory=dict)
+    dynamics: dict[str, Any] = field(default_factory=lambda: {"kind": "known"})
+
+    @property
+    def learnt(self) -> tuple[Trajectories, ...]:
+        """What is learnt from: the expert's trajectories, and those of unknown quality where there are any."""
+        return (self.expert,) if self.unlabelled is None else (self.expert, self.unlabelled)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many there are of each kind."""
+        named = {"expert": self.expert, "unlabelled": self.unlabelled, "test": self.test}
+        return {name: len(some) for name, some in named.items() if some is not None}
+
+    def groups(self, column: str | None) -> list[str] | None:
+        """The group of every expert trajectory: its entry in a column of the problem's `meta`."""
+        if column is None:
+            return None
+        meta = self.problem.meta
+        if column not in meta:
+            known, close = ", ".join(meta) or "none", did_you_mean(column, meta)
+            raise ValueError(f"--groups {column}: trajectory_meta has no such column; there are {known}{close}")
+        return [str(value) for value in meta[column][self.rows["expert"]]]
+
+
+def divide(problem: Problem, split: Split, watcher: Watcher = SILENT, called: str = PROBLEM) -> Parts:
+    """Divide a problem with known dynamics; where there is nothing to learn, an error says so."""
+    if len(problem.trajectories) and problem.mdp.allowed.sum(axis=1).max() < 2:
+        raise ValueError(f"no state of {called} has a choice of moves: there is nothing to learn")
+    parts = parts_of(problem, split, watcher, called)
+    for name, some in (("expert", parts.expert), ("test", parts.test)):
+        if some is not None and some.lengths.max() < 2:
+            raise ValueError(f"no {name} trajectory makes a step: there is no choice to learn from")
+    return parts
+
+
+def parts_of(problem: Problem, split: Split, watcher: Watcher, called: str) -> Parts:
+    """The trajectories of each part, whatever they are."""
+    every = problem.trajectories
+    if len(every) == 0:
+        raise ValueError(f"{called} holds no trajectory: there is nothing to learn from")
+    rows = rows_of(problem.facts, split, watcher)
+    unlabelled, test = (None if rows[name] is None else every[rows[name]] for name in ("unlabelled", "test"))
+    return Parts(problem, every[rows["expert"]], unlabelled, test, rows)
+
+
+def rows_of(facts: Mapping[str, Any], split: Split, watcher: Watcher) -> dict[str, Any]:
+    """Rows of each part, None where there is none; `facts` has one row per trajectory.
+
+    Experts are never unlabelled as well, and nothing held out is learnt from.
+    """
+    random = np.random.default_rng(split.seed)
+    expert, unlabelled, test = (
+        None if text is None else matching(facts, text, f"--{name}")
+        for name, text in (("expert", split.expert), ("unlabelled", split.unlabelled), ("test", split.test))
+    )
+    if expert is None:
+        named = [rows for rows in (unlabelled, test) if rows is not None]
+        expert = np.setdiff1d(np.arange(len(facts["trajectory_id"])), np.concatenate([*named, []]))
+        if expert.size == 0:
+            raise ValueError("--unlabelled and --test take every trajectory: narrow them, or give --expert")
+    expert = _drawn(expert, split.n_expert, "expert", random)
+    if unlabelled is not None:
+        both = np.intersect1d(expert, unlabelled).size
+        if both == unlabelled.size:
+            raise ValueError("all trajectories of --unlabelled are the expert's: widen it, or narrow --expert")
+        if both:
+            watcher.note(
+                f"{both} of the trajectories of --unlabelled are the expert's, and taken as the expert's alone"
+            )
+        unlabelled = _drawn(np.setdiff1d(unlabelled, expert), split.n_unlabelled, "unlabelled", random)
+    elif split.n_unlabelled is not None:
+        raise ValueError("--n-unlabelled without --unlabelled: say which trajectories are of unknown quality")
+    for name, rows in (("expert", expert), ("unlabelled", unlabelled)):
+        both = 0 if rows is None or test is None else np.intersect1d(rows, test).size
+        if both:
+            raise ValueError(
+                f"{both} {'trajectory is' if both == 1 else 'trajectories are'} in --test and in --{name}: what is "
+                "held out must not be learnt from; narrow one of the filters"
+            )
+    return {"expert": expert, "unlabelled": unlabelled, "test": test}
+
+
+def _drawn(rows: Any, n: int | None, name: str, random: Any) -> Any:
+    if n is None:
+        return rows
+    if n > rows.size:
+        raise ValueError(f"--n-{name} {n}, but there are only {rows.size} such trajectories")
+    return rows[sorted(random.permutation(rows.size)[:n])]

@@ -1,0 +1,63 @@
+"""What a workflow tells while it works, and who hears it: a terminal, a page, or nobody."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+Count = Callable[[int, int], None]  # called with (done, all)
+
+
+def _nothing(*_: Any) -> None:
+    """Nobody listens."""
+
+
+def _uncounted(title: str, unit: str, *, at_most: bool = False) -> AbstractContextManager[Count]:
+    return nullcontext(_nothing)
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """Who is told what; by default nobody is told anything.
+
+    say : called with what begins now, or was found on the way, in a few words
+    note : called with a remark that does not stop the work; the record has those that concern the result
+    progress : called with a title and what is counted (`at_most=True` where the end may come before all are done);
+        gives a context, and in it what is called with (done, all)
+    begin : called when all that was given is checked and the work begins
+    keep : called with the fitted model before anything else is done with it, so that a long fit is not lost
+    """
+
+    say: Callable[[str], None] = _nothing
+    note: Callable[[str], None] = _nothing
+    progress: Callable[..., AbstractContextManager[Count]] = _uncounted
+    begin: Callable[[], None] = _nothing
+    keep: Callable[[Any], None] = _nothing
+
+    def fit(self, model: Any, *data: Any) -> list[str]:
+        """Fit the model, its iterations counted; its remarks are noted, and returned."""
+        with self.progress("fit", "iterations", at_most=True) as count, warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            model.callback = lambda state: count(state["iteration"], model.max_iter)
+            model.fit(*data)
+        model.callback = None
+        return self.noted([*remarks(heard), *getattr(model, "remarks_", ())])
+
+    def noted(self, texts: list[str]) -> list[str]:
+        """The texts, each of them noted."""
+        for text in texts:
+            self.note(text)
+        return texts
+
+
+SILENT = Watcher()
+
+
+def remarks(heard: Iterable[warnings.WarningMessage]) -> list[str]:
+    """Each kind of warning once, in its first words: the same remark on other numbers says nothing more."""
+    texts = [str(warning.message) for warning in heard]
+    return list({re.sub(r"\d+(\.\d+)?", "#", text): text for text in reversed(texts)}.values())[::-1]
