@@ -29,6 +29,7 @@ ROOMS = [  # a file imports only from rooms above its own, and from its own
     ["selection"],
     ["diagnostics"],
     ["dynamics"],
+    ["loading"],
     ["io"],
     ["domains"],
     ["experiments"],

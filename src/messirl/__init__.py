@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     __version__: str
     from messirl import plot
     from messirl.diagnostics import diagnose
-    from messirl.estimators import MESSI, EMMaxEnt, IdentifiabilityWarning, MaxEntIRL, load
+    from messirl.estimators import MESSI, EMMaxEnt, IdentifiabilityWarning, MaxEntIRL
     from messirl.evaluation import estimation_table, expected_flows, likelihood_ratio_test, next_state_accuracy
     from messirl.io import read_problem
+    from messirl.loading import load
     from messirl.planning import (
         NoFiniteValue,
         log_likelihood,
@@ -51,7 +52,7 @@ _HOMES = {
     "expected_flows": "messirl.evaluation",
     "feature_counts": "messirl.problem",
     "likelihood_ratio_test": "messirl.evaluation",
-    "load": "messirl.estimators",
+    "load": "messirl.loading",
     "log_likelihood": "messirl.planning",
     "next_state_accuracy": "messirl.evaluation",
     "optimal_policy": "messirl.planning",

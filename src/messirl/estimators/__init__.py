@@ -7,7 +7,6 @@ from messirl._lazy import lazily
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from messirl.estimators.em import EMMaxEnt
-    from messirl.estimators.loading import load
     from messirl.estimators.maxent import MaxEntIRL
     from messirl.estimators.messi import MESSI
     from messirl.estimators.standing import IdentifiabilityWarning
@@ -17,7 +16,6 @@ _HOMES = {
     "IdentifiabilityWarning": "messirl.estimators.standing",
     "MESSI": "messirl.estimators.messi",
     "MaxEntIRL": "messirl.estimators.maxent",
-    "load": "messirl.estimators.loading",
 }
-__all__ = ["MESSI", "EMMaxEnt", "IdentifiabilityWarning", "MaxEntIRL", "load"]
+__all__ = ["MESSI", "EMMaxEnt", "IdentifiabilityWarning", "MaxEntIRL"]
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -266,8 +266,8 @@ class MaximumEntropy(RewardEstimator):
             return log_likelihood(self.mdp_, self.policy_, trajectories)
         return reward_log_likelihood(self.mdp_, self.reward_, trajectories, self.start_)
 
-    def _revive(self) -> None:
-        super()._revive()
+    def _revive(self, parts: dict[str, Any]) -> None:
+        super()._revive(parts)
         d, n = (self.mdp_.n_features,), (self.mdp_.n_states,)
         self._check_shapes(d, "theta_init_", "feature_counts_")
         self._check_shapes(n, "visitation_", "start_")

@@ -13,7 +13,7 @@ from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.objective import Objective
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
-from messirl.similarity import DEFAULT, Similarity, as_similarity
+from messirl.similarity import DEFAULT, RBF, CompleteGraph, Exponential, Precomputed, Similarity, as_similarity
 
 
 class MESSI(MaximumEntropy):
@@ -61,6 +61,8 @@ class MESSI(MaximumEntropy):
     -0.53
     """
 
+    _kinds: ClassVar[tuple[type[Any], ...]] = (RBF, Exponential, CompleteGraph, Precomputed)
+    _missed: ClassVar[tuple[str, ...]] = ("similarity",)
     _optional: ClassVar[tuple[str, ...]] = ("penalty_matrix_",)
 
     def __init__(
@@ -117,6 +119,6 @@ class MESSI(MaximumEntropy):
         result = self._optimise(objective, theta, self.max_iter, self.callback)
         return self._finish(mdp, expert, objective, theta, result)
 
-    def _revive(self) -> None:
-        super()._revive()
+    def _revive(self, parts: dict[str, Any]) -> None:
+        super()._revive(parts)
         self._check_shapes((self.mdp_.n_features,) * 2, "penalty_matrix_")
