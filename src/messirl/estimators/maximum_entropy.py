@@ -24,11 +24,11 @@ from messirl.estimators.standing import (
 )
 from messirl.objective import Objective, check_start
 from messirl.optimise import HISTORY, Callback, Result, lbfgs, paper
-from messirl.planning import log_likelihood, soft_policy
+from messirl.planning import log_likelihood
+from messirl.planning.arguments import check_entropy
 from messirl.planning.identify import unidentified
 from messirl.planning.likelihood import reward_log_likelihood
-from messirl.planning.paths import Trips
-from messirl.planning.policies import check_entropy, policy_where_met
+from messirl.planning.models import where_met
 from messirl.problem.counts import check_trajectories, checked_feature_counts
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
@@ -192,13 +192,8 @@ class MaximumEntropy(RewardEstimator):
         self.termination_ = result.reason
         self.gradient_norm_ = result.gradient_norm
         self.quadratic_ = objective.quadratic
-        start = objective.planner.start
-        if isinstance(start, Trips):
-            self.start_ = np.asarray(start.starts.sum(axis=0)).ravel()
-            self.goals_: Ints | None = np.array(start.goals)
-        else:
-            self.start_ = start
-            self.goals_ = None
+        self.start_ = objective.planner.start
+        self.goals_: Ints | None = objective.planner.goals
         self._set_policy()
         unidentified = self._unidentified(mdp, expert)
         self.standing_ = self._standing(objective, result, unidentified)
@@ -243,15 +238,13 @@ class MaximumEntropy(RewardEstimator):
         return np.asarray(objective.target - nothing.expected_counts)
 
     def _set_policy(self) -> None:
+        """The policy, and the values it comes from, so that scores need not solve again."""
+        self._values: Floats | None = None
         if self.goals_ is not None:
             self.policy_: Any = GoalPolicies(self.mdp_, self.reward_, self.goals_, self.start_)
-        else:
-            self.policy_ = np.ascontiguousarray(self._policy())
-
-    def _policy(self) -> Floats:
-        if self.entropy != "causal":
-            return soft_policy(self.mdp_, self.reward_, self.entropy)
-        return policy_where_met(self.mdp_, self.reward_, self.start_)
+            return
+        found = where_met(self.mdp_, self.reward_, self.start_, entropy=self.entropy)
+        self.policy_, self._values = np.ascontiguousarray(found.table), found.values
 
     def _unidentified(self, mdp: MDP, expert: Trajectories) -> Floats:
         """A basis (k, d) of the directions of θ that nothing identifies; found once for an MDP and its starts."""
@@ -264,7 +257,7 @@ class MaximumEntropy(RewardEstimator):
     def _log_likelihood(self, trajectories: Trajectories) -> Floats:
         if self.entropy == "noncausal":
             return log_likelihood(self.mdp_, self.policy_, trajectories)
-        return reward_log_likelihood(self.mdp_, self.reward_, trajectories, self.start_)
+        return reward_log_likelihood(self.mdp_, self.reward_, trajectories, self.start_, self._values)
 
     def _revive(self, parts: dict[str, Any]) -> None:
         super()._revive(parts)

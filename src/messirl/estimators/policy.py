@@ -18,7 +18,7 @@ from messirl._docstrings import inherit_documentation
 from messirl._types import Floats
 from messirl.estimators.persistence import Saved
 from messirl.planning import log_likelihood, sample
-from messirl.planning.policies import check_goal
+from messirl.planning.arguments import check_goal
 from messirl.problem.counts import check_trajectories
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
