@@ -156,6 +156,9 @@ class MESSICV(MaximumEntropy):
             unlabelled = unlabelled[self.likeness_.alike]
         return baseline(chosen.method, model, mdp, expert, unlabelled)
 
+    def _log_likelihood(self, trajectories: Trajectories) -> Floats:
+        return self.best_estimator_._log_likelihood(trajectories)
+
     def save(self, path: Any) -> None:
         """Write the chosen, fitted model; how it was chosen is not part of it."""
         self._fitted()
