@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from messirl.estimators.messi import MESSI
     from messirl.estimators.standing import IdentifiabilityWarning
 
-_HOMES = {
-    "EMMaxEnt": "messirl.estimators.em",
-    "IdentifiabilityWarning": "messirl.estimators.standing",
-    "MESSI": "messirl.estimators.messi",
-    "MaxEntIRL": "messirl.estimators.maxent",
+_NAMES = {
+    "messirl.estimators.em": ["EMMaxEnt"],
+    "messirl.estimators.maxent": ["MaxEntIRL"],
+    "messirl.estimators.messi": ["MESSI"],
+    "messirl.estimators.standing": ["IdentifiabilityWarning"],
 }
 __all__ = ["MESSI", "EMMaxEnt", "IdentifiabilityWarning", "MaxEntIRL"]
-__getattr__, __dir__ = lazily(__name__, _HOMES)
+__getattr__, __dir__ = lazily(__name__, _NAMES)
