@@ -12,8 +12,8 @@ from benchmarks.timing import compare
 from messirl import MDP, soft_policy, soft_values, state_visitation
 from messirl.planning.kernels import soft_sweep
 from messirl.planning.layout import layout_of
-from messirl.planning.structure import structure
-from messirl.planning.terms import terms_of
+from messirl.planning.rewards import terms_of
+from messirl.planning.structure import structure_of
 
 RESIDUAL = 1e-8
 CASES = ((16, 0.95, None), (16, 0.99, None), (64, 0.95, None), (64, 0.99, 3.0))
@@ -22,7 +22,7 @@ CASES = ((16, 0.95, None), (16, 0.99, None), (64, 0.95, None), (64, 0.99, 3.0))
 def swept(mdp: MDP, reward: np.ndarray) -> tuple[np.ndarray, int]:
     """V ← T V until it moves by no more than 1e-8; values and the number of sweeps."""
     layout = layout_of(mdp)
-    terms = terms_of(layout, reward, structure(mdp).live)
+    terms = terms_of(layout, reward, structure_of(mdp).live)
     value, ahead = np.zeros(layout.padded), np.zeros(layout.padded)
     policy = np.empty((mdp.n_actions, layout.padded))
     sweeps = 0

@@ -5,11 +5,14 @@ from __future__ import annotations
 import doctest
 import importlib
 import inspect
+from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import messirl
+from messirl import MDP, MaxEntIRL, Trajectories, sample, soft_policy
 from messirl._docstrings import entries, inherit_documentation, names, sections
 
 HOUSE = Path(messirl.__file__).parent
@@ -17,6 +20,9 @@ SECTIONS = ("Parameters", "Attributes", "References", "Examples")
 CLASSES = {
     "MDP": "messirl",
     "Trajectories": "messirl",
+    "MaxEntIRL": "messirl",
+    "MESSI": "messirl",
+    "EMMaxEnt": "messirl",
 }
 every_class = pytest.mark.parametrize("name", CLASSES)
 
@@ -43,6 +49,24 @@ def test_every_parameter_is_explained_and_no_other(name):
 @every_class
 def test_an_example_is_there(name):
     assert any(line.startswith(">>>") for line in sections(public(name).__doc__)["Examples"])
+
+
+@cache
+def row_of_places() -> tuple[MDP, Trajectories, Trajectories]:
+    moves = np.stack([np.eye(4)[[0, 0, 1, 2]], np.eye(4)[[1, 2, 3, 3]]], axis=1)
+    mdp = MDP(moves, np.linspace(0, 1, 4)[:, None], discount=0.9, horizon=6, start=np.full(4, 0.25))
+    policy = soft_policy(mdp, mdp.reward([1.0]))
+    return mdp, sample(mdp, policy, 6, random_state=0), sample(mdp, policy, 6, random_state=1)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", ["MaxEntIRL", "MESSI", "EMMaxEnt"])
+def test_every_fitted_attribute_is_explained_and_no_other(name):
+    model = public(name)().fit(*row_of_places())
+    found = {word for word in (*vars(model), *dir(type(model))) if word.endswith("_") and not word.startswith("_")}
+    if name == "MESSICV":  # also has what the method it chose adds
+        found -= set(vars(model.best_estimator_)) - set(vars(MaxEntIRL().fit(*row_of_places())))
+    assert listed(name, "Attributes") == found
 
 
 class Above:

@@ -15,33 +15,39 @@ import pytest
 
 import messirl
 
+ROOT = Path(__file__).parent.parent
 HOUSE = Path(messirl.__file__).parent
-ROOMS = [  # a file imports only from rooms above its own, and from its own
-    ["_lazy", "_docstrings", "_types", "_files", "_checks", "_defaults", "_words", "_numbers"],
-    ["problem"],
-    ["planning"],
-    ["similarity"],
-    ["objective"],
-    ["optimise"],
-    ["estimators"],
-    ["evaluation"],
-    ["selection"],
-    ["diagnostics"],
-    ["dynamics"],
-    ["io"],
-    ["domains"],
-    ["experiments"],
-    ["workflow"],
-    ["plot"],
-    ["report"],
-    ["lab"],
-    ["cli"],
-]
-FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
 NEVER = {  # rooms above that are closed all the same
     "similarity": {"planning"},
     "optimise": {"planning", "objective"},
 }
+COMPUTED = {"_lazy.py", "cli/__init__.py"}  # where the name of a module that is imported may be computed
+
+
+def picture_of(text: str) -> dict[str, dict[str, int]]:
+    """The house as CONTRIBUTING.md draws it: the names in each folder ("" is the house), each with its line.
+
+    Two blanks before a name make it a room, four a part of the room above it; deeper lines go on with a description.
+    """
+    lines = re.search(r"```\nsrc/messirl/\n(.*?)\n```", text, re.DOTALL)[1].splitlines()
+    found: dict[str, dict[str, int]] = {"": {}}
+    folder = ""
+    for number, line in enumerate(lines):
+        indent = len(line) - len(line.lstrip())
+        if indent not in (2, 4):
+            continue
+        names = re.match(r"(?:\w+(?:/|\.py)(?: |$))+", line.strip())[0].split()
+        described = line.strip().removeprefix(" ".join(names)).strip() or lines[number + 1].startswith(" " * 6)
+        assert described, f"nothing is said of {names}"
+        if indent == 2:
+            folder = names[-1].rstrip("/")
+        place = found.setdefault("" if indent == 2 else folder, {})
+        place.update(dict.fromkeys((name.removesuffix("/") for name in names), number))
+    return found
+
+
+PICTURE = picture_of((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+FLOOR = {name.removesuffix(".py"): line for name, line in PICTURE[""].items()}
 FILES = sorted(HOUSE.rglob("*.py"))
 IDS = [str(path.relative_to(HOUSE)) for path in FILES]
 every_file = pytest.mark.parametrize("path", FILES, ids=IDS)
@@ -54,8 +60,14 @@ def room_of(path: Path) -> str | None:
     return None if room in ("__init__", "__main__", "py") else room
 
 
+def is_module(name: str) -> bool:
+    """Whether a full name is that of a file or folder of the house."""
+    place = HOUSE.joinpath(*name.split(".")[1:])
+    return name.split(".")[0] == "messirl" and (place.is_dir() or place.with_suffix(".py").is_file())
+
+
 def imports_of(path: Path) -> set[str]:
-    """Full names of the modules a file imports, wherever in it."""
+    """Full names of the modules a file imports, wherever in it, now or later: a text that is such a name counts."""
     package = ".".join(["messirl", *path.relative_to(HOUSE).parent.parts])
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -67,8 +79,22 @@ def imports_of(path: Path) -> set[str]:
                 parts = package.split(".")
                 parts = parts[: len(parts) - (node.level - 1)]
                 base = ".".join([*parts, base] if base else parts)
-            found |= {base} if base != "messirl" else {f"messirl.{alias.name}" for alias in node.names}
-    return found
+            full = {f"{base}.{alias.name}" for alias in node.names}
+            found |= full if base == "messirl" else {name if is_module(name) else base for name in full}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and is_module(node.value):
+            found.add(node.value)
+    return found - {"messirl"}
+
+
+def computed_imports(path: Path) -> list[int]:
+    """Lines that import a module whose name is not written there."""
+    calls = (node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call))
+    return [
+        call.lineno
+        for call in calls
+        if (getattr(call.func, "attr", None) or getattr(call.func, "id", None)) in ("import_module", "__import__")
+        and not (call.args and isinstance(call.args[0], ast.Constant))
+    ]
 
 
 def rooms_entered(path: Path) -> set[str]:
@@ -77,6 +103,13 @@ def rooms_entered(path: Path) -> set[str]:
 
 
 # ------------------------------------------------------------ imports
+
+
+@pytest.mark.parametrize("folder", PICTURE)
+def test_the_picture_of_the_house_shows_what_there_is(folder):
+    there = {path.name for path in (HOUSE / folder).glob("*.py")} - {"__init__.py"}
+    there |= {path.parent.name for path in (HOUSE / folder).glob("*/__init__.py")}
+    assert set(PICTURE[folder]) == there
 
 
 @every_file
@@ -96,14 +129,53 @@ def test_a_file_imports_only_from_rooms_above_its_own(path):
         assert other not in NEVER.get(room, ()), f"{room} must never import {other}"
 
 
+@every_file
+def test_a_file_imports_only_from_parts_of_its_room_above_its_own(path):
+    room, *rest = path.relative_to(HOUSE).parts
+    order = {name.removesuffix(".py"): line for name, line in PICTURE.get(room, {}).items()}
+    if not order or rest == ["__init__.py"]:
+        return
+    part = rest[0].removesuffix(".py")
+    for name in imports_of(path):
+        if not f"{name}.".startswith(f"messirl.{room}."):
+            continue
+        assert name != f"messirl.{room}", f"{room}/{part} must import from where the name is defined"
+        other = name.split(".")[2]
+        assert order[other] < order[part] or other == part, f"{room}/{part} must not import {room}/{other}"
+
+
+@every_file
+def test_what_a_file_imports_is_written_in_it(path):
+    if path.relative_to(HOUSE).as_posix() not in COMPUTED:
+        assert computed_imports(path) == []
+
+
 def test_the_walk_sees_what_it_should(tmp_path, monkeypatch):
     monkeypatch.setattr(sys.modules[__name__], "HOUSE", tmp_path)
-    (tmp_path / "similarity").mkdir()
+    for name in ("similarity", "dynamics", "io/folder"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "io" / "tables.py").touch()
     path = tmp_path / "similarity" / "graph.py"
-    path.write_text("import numpy as np\nfrom ..planning import api\ndef f():\n    from messirl import plot\n")
-    assert imports_of(path) == {"numpy", "messirl.planning", "messirl.plot"}
-    assert rooms_entered(path) == {"planning", "plot"}
+    path.write_text(
+        "import numpy as np\n"
+        "from ..planning import api\n"
+        "if TYPE_CHECKING:\n    from messirl.io import folder, tables, read\n"
+        "def f(name):\n    from messirl import plot\n    import_module('messirl.dynamics')\n    import_module(name)\n"
+        "HOMES = {'x': 'messirl.io.tables', 'y': 'messirl.plain', 'z': 'see messirl.domains'}\n"
+    )
+    inside = {"planning", "plot", "io", "io.folder", "io.tables", "dynamics"}
+    assert imports_of(path) == {"numpy", *(f"messirl.{name}" for name in inside)}
+    assert rooms_entered(path) == {"planning", "plot", "io", "dynamics"}
     assert room_of(path) == "similarity"
+    assert computed_imports(path) == [8]
+
+
+def test_the_picture_is_read_line_by_line():
+    lines = ["  _a.py _b.py", "         ground", "  io/   all", "    x/ y.py  two", "    z/ one", "  cli/ end"]
+    text = "\n".join(["…", "```", "src/messirl/", *lines, "```", "…"])
+    assert picture_of(text) == {"": {"_a.py": 0, "_b.py": 0, "io": 2, "cli": 5}, "io": {"x": 3, "y.py": 3, "z": 4}}
+    with pytest.raises(AssertionError, match="nothing is said of"):
+        picture_of(text.replace("   all", ""))
 
 
 @every_file
@@ -155,7 +227,6 @@ def test_public_names_are_there():
 
 # ------------------------------------------------------------ dependencies
 
-ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 COMMANDS = {"pytest-xdist": "-n auto", "ruff": "bin/ruff", "mypy": "bin/mypy", "hatchling": "--no-build-isolation"}

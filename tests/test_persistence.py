@@ -23,6 +23,7 @@ from worlds import ROUNDING
 
 import messirl
 from messirl import MESSI, EMMaxEnt, MaxEntIRL
+from messirl.estimators import persistence
 from messirl.similarity import RBF, CompleteGraph, Exponential, Precomputed
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -369,6 +370,17 @@ def test_an_array_that_claims_to_be_larger_than_memory_is_refused(tmp_path):
         archive.writestr("description.npy", header.getvalue())
     with pytest.raises(ValueError, match=r"huge\.npz is not a messirl model, or is damaged"):
         messirl.load(tmp_path / "huge.npz")
+
+
+@pytest.mark.parametrize("stage", ["read", "restored"])
+def test_a_lack_of_memory_is_no_damage(stage, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise MemoryError("Unable to allocate 9 GiB")
+
+    (tmp_path / "model.npz").write_bytes(stored())
+    monkeypatch.setattr(*((np, "load") if stage == "read" else (persistence, "MDP")), full)
+    with pytest.raises(MemoryError, match="Unable to allocate 9 GiB"):
+        messirl.load(tmp_path / "model.npz")
 
 
 @pytest.mark.parametrize(

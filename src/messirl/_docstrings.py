@@ -26,8 +26,11 @@ def inherit_documentation(cls: type) -> None:
             wanted = title == "Attributes" or names(head) <= arguments
             if wanted and not names(head) & described:
                 own.setdefault(title, []).extend(lines)
+    order = ["", "Parameters", "Attributes", *own]
     cls.__doc__ = "\n".join(
-        line for title, lines in own.items() for line in ([title, "-" * len(title)] if title else []) + [*lines, ""]
+        line
+        for title in dict.fromkeys(name for name in order if name in own)
+        for line in ([title, "-" * len(title)] if title else []) + [*own[title], ""]
     )
 
 

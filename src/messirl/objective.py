@@ -15,12 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from messirl._types import Floats
-from messirl.planning import NoFiniteValue, Planner, Visits
+from messirl.planning import NoFiniteValue, Planner, Visits, model_for
 from messirl.planning.curvature import curvature, differences
 from messirl.planning.likelihood import move_probability
-from messirl.planning.paths import Trips
-from messirl.planning.policies import policy_where_met
-from messirl.planning.structure import lifespan, structure
+from messirl.planning.models import where_met
 from messirl.problem.counts import check_trajectories, feature_counts
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
@@ -70,7 +68,7 @@ class Objective:
         if len(expert) == 0:
             raise ValueError("expert is empty: at least one trajectory is needed")
         weights = checked_weights(sample_weight, len(expert))
-        if entropy == "causal":  # the noncausal model may be lucky
+        if entropy == "causal":  # under the noncausal model the moves themselves may avoid dead ends
             _check_alive(mdp, expert)
         table = feature_counts(mdp, expert) if counts is None else counts
         if expert.goals is not None:
@@ -118,10 +116,10 @@ class Objective:
     def hessian(self, theta: npt.ArrayLike) -> Floats:
         """∇²J(θ), (d, d): exact for causal models without goals, else central differences of the exact gradient."""
         t, start = np.asarray(theta, dtype=np.float64), self.planner.start
-        if isinstance(start, Trips) or self.planner.entropy != "causal":
+        if self.planner.goals is not None or self.planner.entropy != "causal":
             table = differences(lambda at: self(at).gradient, t, self.unit)
             return np.asarray(0.5 * (table + table.T))
-        bend, _ = curvature(self.mdp, policy_where_met(self.mdp, self.mdp.reward(t), start), start)
+        bend, _ = curvature(self.mdp, where_met(self.mdp, self.mdp.reward(t), start).table, start)
         return -bend if self.quadratic is None else -bend - self.quadratic
 
 
@@ -165,14 +163,10 @@ def _check_alive(mdp: MDP, expert: Trajectories) -> None:
         usable = np.zeros((left.size, mdp.n_actions), dtype=bool)
         goal_of = np.repeat(expert.goals, expert.lengths - 1)
         for goal in np.unique(expert.goals):
-            usable[goal_of == goal] = structure(mdp, int(goal)).live[states[goal_of == goal]]
-    elif mdp.horizon is None:
-        usable = structure(mdp).live[states]
+            at = goal_of == goal
+            usable[at] = model_for(mdp, goal=int(goal)).usable(states[at], step[at])
     else:
-        spans = lifespan(mdp)
-        if spans is None:
-            return
-        usable = spans[1][states] >= (mdp.horizon - 2 - step)[:, None]
+        usable = model_for(mdp).usable(states, step)
     if usable.all():
         return
     if expert.actions is not None:

@@ -18,7 +18,6 @@ from messirl._types import Floats
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
-SOURCES = ("star", "one", "two")
 MIXTURES = {"MAX": ("star", "star"), "mu1": ("star", "one"), "mu2": ("star", "two"), "mu3": ("one", "two")}
 
 

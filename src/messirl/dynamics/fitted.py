@@ -28,8 +28,8 @@ from messirl.dynamics.samples import (
     FeatureMap,
     Samples,
     as_points,
+    checked_recordings,
     feature_table,
-    read_recordings,
     read_samples,
     sample_counts,
 )
@@ -241,7 +241,7 @@ class FittedMESSI(BaseEstimator):  # type: ignore[misc]  # scikit-learn carries 
 
     def score(self, recordings: Iterable[Any]) -> float:
         """Mean log-probability per step, Σ log π(a|s) / Σ T, pooled over the recordings."""
-        found = read_recordings(recordings, "recordings")
+        found = checked_recordings(recordings, "recordings")
         actions = np.concatenate([taken for _, taken, _ in found])
         if actions.size == 0:
             raise ValueError("these recordings make no step: there is nothing to score")

@@ -57,10 +57,10 @@ class Samples:
 
 def read_samples(expert: Iterable[Any], unlabelled: Iterable[Any] | None, n_actions: int | None) -> Samples:
     """The samples of both sets, checked: at least two actions, and every action taken somewhere."""
-    recordings = read_recordings(expert, "expert")
+    recordings = checked_recordings(expert, "expert")
     n_expert = len(recordings)
     if unlabelled is not None:
-        recordings += read_recordings(unlabelled, "unlabelled")
+        recordings += checked_recordings(unlabelled, "unlabelled")
     widths = [points.shape[1] for points, _, _ in recordings]
     if len(set(widths)) > 1:
         other = next(i for i, width in enumerate(widths) if width != widths[0])
@@ -85,7 +85,7 @@ def read_samples(expert: Iterable[Any], unlabelled: Iterable[Any] | None, n_acti
     return Samples(np.ascontiguousarray(table[:, :-1]), table[:, -1] > 0, trajectories, n_expert, n)
 
 
-def read_recordings(recordings: Iterable[Any], name: str) -> list[tuple[Floats, Ints, bool]]:
+def checked_recordings(recordings: Iterable[Any], name: str) -> list[tuple[Floats, Ints, bool]]:
     """(observations (T + 1, k), actions (T,), terminated) of every recording, checked."""
     if hasattr(recordings, "observations"):
         raise TypeError(f"{name} must be a list of recordings, not one of them")

@@ -28,11 +28,11 @@ def first_theta(mdp: MDP, objective: Objective, bound: float, given: Any = None,
             raise ValueError(f"theta_init must be {mdp.n_features} finite numbers, one a feature")
         if np.abs(theta).max() > bound:
             raise ValueError(f"theta_init goes up to {np.abs(theta).max():g}, beyond theta_max={bound:g}")
-        if mdp.horizon is None and mdp.discount == 1.0 and not np.isfinite(objective(theta).value):
+        if mdp.must_end and not np.isfinite(objective(theta).value):
             raise ValueError(_no_value_at(theta, mdp, objective, bound))
         return theta
     theta = np.zeros(mdp.n_features)
-    if mdp.horizon is not None or mdp.discount < 1.0 or np.isfinite(objective(theta).value):
+    if not mdp.must_end or np.isfinite(objective(theta).value):
         return theta
     found = feasible_theta(mdp, bound, objective.planner.live())
     if found is None or not np.isfinite(objective(found).value):

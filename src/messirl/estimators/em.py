@@ -25,10 +25,42 @@ from messirl.problem.trajectories import Trajectories
 
 
 class EMMaxEnt(MaximumEntropy):
-    """EM-MaxEnt with η = `steps_per_round` iterations of the solver between two E-steps, `max_iter` in all.
+    """η-EM-MaxEnt (Eq. 9): MaxEnt-IRL on all trajectories, each weighted by how likely the current θ makes it.
 
-    The default solver is the paper's: fixed gradient steps. `weights_` are the weights of the last E-step over
-    the trajectories, experts first; `history_` also has the effective sample size 1/Σ w².
+    `max_iter` counts the iterations of the solver in all; the default solver takes the paper's fixed gradient steps.
+
+    Parameters
+    ----------
+    steps_per_round : int
+        η, the iterations between two times that the trajectories are weighted anew.
+
+    Attributes
+    ----------
+    weights_ : array (n,)
+        The last weights of all trajectories, experts first.
+    effective_sample_size_ : float
+        1/Σ w²: how many trajectories these weights amount to; `history_` has it for every iteration.
+
+    References
+    ----------
+    Audiffren, Valko, Lazaric, Ghavamzadeh: Maximum Entropy Semi-Supervised Inverse Reinforcement Learning, IJCAI 2015,
+    section 4, Eq. 9.
+
+    Examples
+    --------
+    Six places in a row; the experts prefer the right end, of the others nothing is known.
+
+    >>> import numpy as np
+    >>> from messirl import MDP, EMMaxEnt, sample, soft_policy
+    >>> right = np.minimum(np.arange(6) + 1, 5)
+    >>> left = np.maximum(np.arange(6) - 1, 0)
+    >>> moves = np.stack([np.eye(6)[left], np.eye(6)[right]], axis=1)
+    >>> mdp = MDP(moves, features=np.linspace(0, 1, 6)[:, None], discount=0.9, horizon=8)
+    >>> expert = sample(mdp, soft_policy(mdp, mdp.reward([2.0])), 20, start=np.ones(6), random_state=0)
+    >>> others = sample(mdp, soft_policy(mdp, mdp.reward([1.0])), 20, start=np.ones(6), random_state=1)
+    >>> model = EMMaxEnt(solver="lbfgs").fit(mdp, expert, others)
+    >>> model.theta_.round(2), model.converged_
+    (array([2.78]), True)
     """
 
     _arrays: ClassVar[tuple[str, ...]] = ("weights_",)

@@ -18,14 +18,38 @@ from messirl.similarity.kernels import deviations
 
 
 class MaxEntIRL(MaximumEntropy):
-    """Maximum entropy inverse reinforcement learning.
+    """Maximum entropy inverse reinforcement learning (Eq. 4), with an L2 penalty where asked for.
 
-    ridge : ρ of the penalty ½ρ‖θ‖²
-    standardise : measure θ in units of the counts' spread, ½ρ Σ_j (σ_j θ_j)², over the expert's trajectories and, if
-        given to `fit`, the unlabelled ones
-    theta_max : bound on ‖θ‖∞, None for none
-    entropy : "causal", or "noncausal" for the paper's Eq. 3 (needs a horizon)
-    solver : "lbfgs" for the optimum, "paper" for the fixed steps of Alg. 1
+    Parameters
+    ----------
+    ridge : float
+        ρ of the penalty ½ρ‖θ‖².
+    standardise : bool
+        Whether the penalty measures θ in units of the counts' spread, ½ρ Σ_j (σ_j θ_j)², over the expert's
+        trajectories and, if given to `fit`, the unlabelled ones.
+
+    References
+    ----------
+    Ziebart, Maas, Bagnell, Dey: Maximum Entropy Inverse Reinforcement Learning, AAAI 2008. Ziebart, Bagnell, Dey:
+    Modeling Interaction via the Principle of Maximum Causal Entropy, ICML 2010.
+
+    Examples
+    --------
+    Six places in a row; the experts prefer the right end, where the feature is 1.
+
+    >>> import numpy as np
+    >>> from messirl import MDP, MaxEntIRL, sample, soft_policy
+    >>> right = np.minimum(np.arange(6) + 1, 5)
+    >>> left = np.maximum(np.arange(6) - 1, 0)
+    >>> moves = np.stack([np.eye(6)[left], np.eye(6)[right]], axis=1)
+    >>> mdp = MDP(moves, features=np.linspace(0, 1, 6)[:, None], discount=0.9, horizon=8)
+    >>> expert = sample(mdp, soft_policy(mdp, mdp.reward([2.0])), 20, start=np.ones(6), random_state=0)
+    >>> model = MaxEntIRL().fit(mdp, expert)
+    >>> model.theta_.round(2), model.converged_
+    (array([2.14]), True)
+    >>> model.predict_proba([0, 3], step=0).round(2)
+    array([[0.16, 0.84],
+           [0.09, 0.91]])
     """
 
     def __init__(

@@ -24,11 +24,11 @@ from messirl.estimators.standing import (
 )
 from messirl.objective import Objective, check_start
 from messirl.optimise import HISTORY, Callback, Result, lbfgs, paper
-from messirl.planning import log_likelihood, soft_policy
+from messirl.planning import log_likelihood
+from messirl.planning.arguments import check_entropy
 from messirl.planning.identify import unidentified
 from messirl.planning.likelihood import reward_log_likelihood
-from messirl.planning.paths import Trips
-from messirl.planning.policies import check_entropy, policy_where_met
+from messirl.planning.models import where_met
 from messirl.problem.counts import check_trajectories, feature_counts
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
@@ -38,7 +38,64 @@ SOLVERS = ("lbfgs", "paper")
 
 
 class MaximumEntropy(RewardEstimator):
-    """Common part of MaxEntIRL, MESSI and EMMaxEnt. Constructors store; `fit` checks."""
+    """The reward under which the policy of maximum entropy does what the experts did.
+
+    Constructors store what they are given; `fit` checks it.
+
+    Parameters
+    ----------
+    theta_max : float, optional
+        Bound on every weight. None, where a method allows it: no bound.
+    entropy : {"causal", "noncausal"}
+        "noncausal" is the paper's Eq. 3, which needs a horizon.
+    solver : {"lbfgs", "paper"}
+        "lbfgs" finds the optimum; "paper" takes the fixed steps of Alg. 1.
+    step_size : float
+        Of the solver "paper".
+    max_iter : int
+        Iterations at most.
+    tol : float
+        How far a weight may be from its optimum, relative to its size or, if that is larger, to one over the spread of
+        its feature.
+    theta_init : array (d,), "random" or None
+        Where the search begins. None: at zero, or where values are not finite there, at a θ for which they are.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None
+        For `theta_init="random"`.
+    callback : callable, optional
+        Called with a dict after every iteration (iteration, objective, theta_norm, gradient_norm, evaluations, theta,
+        point); returning True stops the search.
+    warm_start : bool
+        Whether a second `fit` begins where the first one ended.
+
+    Attributes
+    ----------
+    visitation_ : array (S,)
+        Expected discounted visits of every state from the experts' starts; with goals, the mean over their trips.
+    feature_counts_ : array (d,)
+        Expected feature counts of the policy; at the optimum without penalty, those of the experts.
+    objective_ : float
+        The concave objective J at `theta_`.
+    n_iter_ : int
+        Iterations done.
+    converged_ : bool
+        Whether no weight would move by more than `tol`.
+    termination_ : str
+        Why the search ended.
+    gradient_norm_ : float
+        The largest entry of the projected gradient.
+    history_ : record array
+        Iteration, objective, theta_norm, gradient_norm and evaluations of every iteration.
+    standing_ : Standing
+        The weights that the box or the penalty holds, that nothing identifies, or that have not settled.
+    remarks_ : list of str
+        The same in sentences, with what to do.
+    quadratic_ : array (d, d) or None
+        The matrix Q of the penalty ½ θᵀQθ.
+    theta_init_ : array (d,)
+        Where the search began.
+    goals_ : array of int or None
+        The distinct goals of the experts, where they have goals.
+    """
 
     _arrays: ClassVar[tuple[str, ...]] = ("theta_init_", "feature_counts_", "visitation_", "start_", "history_")
     _optional: ClassVar[tuple[str, ...]] = ("goals_", "quadratic_")
@@ -135,13 +192,8 @@ class MaximumEntropy(RewardEstimator):
         self.termination_ = result.reason
         self.gradient_norm_ = result.gradient_norm
         self.quadratic_ = objective.quadratic
-        start = objective.planner.start
-        if isinstance(start, Trips):
-            self.start_ = np.asarray(start.starts.sum(axis=0)).ravel()
-            self.goals_: Ints | None = np.array(start.goals)
-        else:
-            self.start_ = start
-            self.goals_ = None
+        self.start_ = objective.planner.start
+        self.goals_: Ints | None = objective.planner.goals
         self._set_policy()
         unidentified = self._unidentified(mdp, expert)
         self.standing_ = self._standing(objective, result, unidentified)
@@ -186,15 +238,13 @@ class MaximumEntropy(RewardEstimator):
         return np.asarray(objective.target - nothing.expected_counts)
 
     def _set_policy(self) -> None:
+        """The policy, and the values it comes from, so that scores need not solve again."""
+        self._values: Floats | None = None
         if self.goals_ is not None:
             self.policy_: Any = GoalPolicies(self.mdp_, self.reward_, self.goals_, self.start_)
-        else:
-            self.policy_ = np.ascontiguousarray(self._policy())
-
-    def _policy(self) -> Floats:
-        if self.entropy != "causal":
-            return soft_policy(self.mdp_, self.reward_, self.entropy)
-        return policy_where_met(self.mdp_, self.reward_, self.start_)
+            return
+        found = where_met(self.mdp_, self.reward_, self.start_, entropy=self.entropy)
+        self.policy_, self._values = np.ascontiguousarray(found.table), found.values
 
     def _unidentified(self, mdp: MDP, expert: Trajectories) -> Floats:
         """A basis (k, d) of the directions of θ that nothing identifies; found once for an MDP and its starts."""
@@ -207,7 +257,7 @@ class MaximumEntropy(RewardEstimator):
     def _log_likelihood(self, trajectories: Trajectories) -> Floats:
         if self.entropy == "noncausal":
             return log_likelihood(self.mdp_, self.policy_, trajectories)
-        return reward_log_likelihood(self.mdp_, self.reward_, trajectories, self.start_)
+        return reward_log_likelihood(self.mdp_, self.reward_, trajectories, self.start_, self._values)
 
     def _revive(self) -> None:
         super()._revive()

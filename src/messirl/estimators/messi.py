@@ -17,13 +17,48 @@ from messirl.similarity import DEFAULT, similarity_penalty
 
 
 class MESSI(MaximumEntropy):
-    """Maximum entropy semi-supervised inverse reinforcement learning.
+    """Maximum entropy semi-supervised inverse reinforcement learning (Alg. 1, Eq. 6).
 
-    similarity : RBF, Exponential, CompleteGraph, Precomputed, or a callable (trajectories, counts) → matrix over all
-        trajectories, experts first; the default is an RBF of the median width on standardised counts
-    lambda0 : weight of the pairwise penalty; the objective has λ = λ0/θ_max
-    theta_max : bound on ‖θ‖∞
-    entropy, solver, step_size, … : as in MaxEntIRL
+    MaxEnt-IRL with a penalty on differences in reward between similar trajectories, so that trajectories of unknown
+    quality help: J(θ) = L(θ) − λ R(θ) with λ = λ0/θ_max and ‖θ‖∞ ≤ θ_max.
+
+    Parameters
+    ----------
+    similarity : RBF, Exponential, CompleteGraph, Precomputed or callable
+        Similarity of trajectories. A callable gets (trajectories, counts), experts first, and returns a matrix (n, n).
+        None: RBF with the median width, on counts in units of their spread.
+    lambda0 : float
+        λ0, the strength of the penalty.
+    theta_max : float
+        θ_max, the bound on every weight; it also divides λ0.
+
+    Attributes
+    ----------
+    penalty_matrix_ : array (d, d)
+        M of Eq. 5, R(θ) = ½ θᵀMθ.
+
+    References
+    ----------
+    Audiffren, Valko, Lazaric, Ghavamzadeh: Maximum Entropy Semi-Supervised Inverse Reinforcement Learning, IJCAI 2015,
+    section 3.
+
+    Examples
+    --------
+    Six places in a row; the experts prefer the right end, of the others nothing is known.
+
+    >>> import numpy as np
+    >>> from messirl import MDP, MESSI, sample, soft_policy
+    >>> right = np.minimum(np.arange(6) + 1, 5)
+    >>> left = np.maximum(np.arange(6) - 1, 0)
+    >>> moves = np.stack([np.eye(6)[left], np.eye(6)[right]], axis=1)
+    >>> mdp = MDP(moves, features=np.linspace(0, 1, 6)[:, None], discount=0.9, horizon=8)
+    >>> expert = sample(mdp, soft_policy(mdp, mdp.reward([2.0])), 20, start=np.ones(6), random_state=0)
+    >>> others = sample(mdp, soft_policy(mdp, mdp.reward([1.0])), 20, start=np.ones(6), random_state=1)
+    >>> model = MESSI(lambda0=0.5).fit(mdp, expert[:2], others)
+    >>> model.theta_.round(2), model.converged_
+    (array([1.61]), True)
+    >>> round(model.score(expert), 2)
+    -0.53
     """
 
     _optional: ClassVar[tuple[str, ...]] = ("penalty_matrix_",)

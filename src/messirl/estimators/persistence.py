@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import zipfile
 import zlib
@@ -29,7 +30,7 @@ FORMAT, VERSION = "messirl-model", 1
 SIMILARITIES: dict[str, Any] = {c.__name__: c for c in (RBF, Exponential, CompleteGraph)}
 BROKEN = (
     *(zipfile.BadZipFile, zlib.error, EOFError, LookupError, TypeError, ValueError, AttributeError),
-    *(ArithmeticError, MemoryError, OSError, RuntimeError),
+    *(ArithmeticError, OSError, RuntimeError),
 )
 NAMES = ("state_names", "action_names", "feature_names")
 
@@ -106,6 +107,7 @@ def read(path: str | os.PathLike[str], class_of: Callable[[str], type[Saved]]) -
     """The model that `write` wrote, `class_of` its name; ValueError if the file is none or damaged. Runs nothing."""
     content = io.BytesIO(Path(path).read_bytes())  # from here on only the content can be at fault
     try:
+        _check_claims(content)
         with np.load(content, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
             described = json.loads(arrays["description"].tobytes())
@@ -120,6 +122,19 @@ def read(path: str | os.PathLike[str], class_of: Callable[[str], type[Saved]]) -
         return _restored(described, arrays, class_of)
     except BROKEN as error:
         raise ValueError(f"{os.fspath(path)} is a damaged messirl model ({error})") from error
+
+
+def _check_claims(content: io.BytesIO) -> None:
+    """Refuse an array that claims to be larger than its part of the file, before memory is asked for."""
+    with zipfile.ZipFile(content) as archive:
+        for part in archive.infolist():
+            with archive.open(part) as file:
+                first = np.lib.format.read_magic(file) == (1, 0)
+                header = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+                shape, _, kind = header(file)
+            if math.prod(shape) * kind.itemsize > part.file_size:
+                raise ValueError(f"{part.filename} is cut short")
+    content.seek(0)
 
 
 def _restored(described: dict[str, Any], arrays: dict[str, Any], class_of: Callable[[str], type[Saved]]) -> Saved:

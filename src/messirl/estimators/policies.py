@@ -8,7 +8,7 @@ import numpy as np
 
 from messirl._checks import is_whole
 from messirl._types import Floats, Ints
-from messirl.planning.policies import policy_where_met
+from messirl.planning.models import where_met
 from messirl.problem.mdp import MDP
 
 
@@ -25,7 +25,7 @@ class GoalPolicies(Mapping[int, Floats]):
             raise KeyError(goal)
         goal = int(goal)
         if goal not in self._known:
-            self._known[goal] = np.ascontiguousarray(policy_where_met(self._mdp, self._reward, self._start, goal))
+            self._known[goal] = np.ascontiguousarray(where_met(self._mdp, self._reward, self._start, goal).table)
         return self._known[goal]
 
     def __contains__(self, goal: object) -> bool:

@@ -14,26 +14,39 @@ import numpy as np
 import numpy.typing as npt
 
 from messirl._checks import is_whole
+from messirl._docstrings import inherit_documentation
 from messirl._types import Floats
 from messirl.estimators.persistence import Saved
 from messirl.planning import log_likelihood, sample
-from messirl.planning.policies import check_goal
+from messirl.planning.arguments import check_goal
 from messirl.problem.counts import check_trajectories
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
 
 class PolicyEstimator(Saved):
-    """A method that is fitted to an MDP and trajectories, and has a policy.
+    """A policy learned for an MDP, whatever it was learned from: what it predicts, how well, and how it is kept.
 
-    Fitted attributes: `mdp_`; `policy_` (S, A), (H − 1, S, A) with a horizon, or a mapping from goal to policy;
-    `start_` (S,), where samples begin; `converged_`.
+    Attributes
+    ----------
+    mdp_ : MDP
+        The problem it was fitted to.
+    policy_ : array (S, A), (H − 1, S, A) with a horizon, or a mapping from goal to (S, A)
+        π(a|s); rows of states where a trajectory has ended are zero.
+    start_ : array (S,)
+        The distribution of first states, from which `sample` draws.
+    converged_ : bool
+        Whether the search for it came to its end.
     """
 
     mdp_: MDP
     policy_: Any
     start_: Floats
     converged_: bool
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        inherit_documentation(cls)
 
     def score(self, trajectories: Trajectories) -> float:
         """Mean log-probability per step, pooled over trajectories: log π(a|s), or log Σ_a π(a|s) p(s'|s,a)."""

@@ -12,7 +12,17 @@ from messirl.problem.mdp import MDP
 
 
 class RewardEstimator(PolicyEstimator):
-    """A policy estimator with weights `theta_` (d,) and the reward `reward_`, (S,) or (S, A), that they make."""
+    """A policy that follows from a reward r = f θ, linear in the features.
+
+    Attributes
+    ----------
+    theta_ : array (d,)
+        One weight per feature.
+    reward_ : array (S,), or (S, A) with state-action features
+        `mdp_.features @ theta_`.
+    n_features_in_ : int
+        The number of features, d.
+    """
 
     _arrays: ClassVar[tuple[str, ...]] = ("theta_",)
 

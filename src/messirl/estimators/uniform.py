@@ -47,4 +47,4 @@ def uniform_policy(mdp: MDP, goals: Ints | None) -> Any:
     alike: Floats = mdp.allowed / np.maximum(mdp.allowed.sum(axis=1, keepdims=True), 1)
     if goals is not None:
         return dict.fromkeys(np.unique(goals).tolist(), alike)
-    return alike if mdp.horizon is None else np.broadcast_to(alike, (mdp.horizon - 1, *alike.shape))
+    return np.broadcast_to(alike, mdp.policy_shape)

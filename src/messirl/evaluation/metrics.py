@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from scipy.sparse.csgraph import breadth_first_order
 from scipy.sparse.linalg import spsolve
 from scipy.special import rel_entr
 
-from messirl._types import Flags, Floats
-from messirl.planning.policies import optimal_policy, optimal_values, start_of, visits
-from messirl.planning.structure import structure
-from messirl.planning.terms import Visits, checked_reward
+from messirl._types import Flags, Floats, Ints
+from messirl.planning import Visits, optimal_policy, optimal_values, visits
+from messirl.planning.arguments import checked_reward, start_of
+from messirl.planning.chain import chain_matrix, reach
+from messirl.planning.structure import structure_of
 from messirl.problem.mdp import MDP
 
 CONSTANT = 1e-12  # spread, relative to the largest reward, below which a canonical reward is rounding
@@ -123,10 +123,7 @@ def epic_distance(mdp: MDP, reward_a: npt.ArrayLike, reward_b: npt.ArrayLike, *,
 def _checked_policy(mdp: MDP, policy: Any) -> Floats:
     if isinstance(policy, Mapping):
         raise TypeError("this is a mapping from goals to policies, and goals are not supported: give one policy")
-    shape: tuple[int, ...] = (mdp.n_states, mdp.n_actions)
-    if mdp.horizon is not None:
-        shape = (mdp.horizon - 1, *shape)
-    array = np.asarray(policy)
+    array, shape = np.asarray(policy), mdp.policy_shape
     if array.dtype.kind not in "fiub" or array.shape != shape:
         raise ValueError(
             f"policy has shape {array.shape}, not {shape}: (states, actions), one a step with a horizon, all numbers"
@@ -141,11 +138,11 @@ def _start(mdp: MDP, start: npt.ArrayLike | None) -> Floats:
 
 def _visits(mdp: MDP, policy: npt.ArrayLike, start: npt.ArrayLike | None) -> Visits:
     table, begin = _checked_policy(mdp, policy), _start(mdp, start)
-    if mdp.horizon is None and mdp.discount == 1.0:
+    if mdp.must_end:
         table = table * _met(mdp, table, begin)[:, None]  # a loop elsewhere would make the system singular
     seen = visits(mdp, table, start=begin)
     if mdp.horizon is None:
-        dead = _spread(_chain(mdp, table), begin > 0) & ~structure(mdp).alive
+        dead = reach(_arcs(mdp, table), begin > 0) & ~structure_of(mdp).alive
         if dead.any():
             raise ValueError(f"the policy reaches state {int(np.argmax(dead))}, a dead end: it has no finite value")
     return seen
@@ -156,25 +153,22 @@ def _choices(mdp: MDP, policy: npt.ArrayLike, start: npt.ArrayLike | None) -> tu
     seen, table, now = _visits(mdp, policy, start), _checked_policy(mdp, policy), _start(mdp, start)
     assert seen.steps is not None
     if mdp.horizon is None:
-        met = _spread(_chain(mdp, table), now > 0) & ~mdp.terminal & (table > 0).any(axis=1)
+        met = reach(_arcs(mdp, table), now > 0) & ~mdp.terminal & (table > 0).any(axis=1)
         return np.asarray(seen.steps.sum(axis=1)), met
     d = np.empty((mdp.horizon - 1, mdp.n_states))
     for t, rows in enumerate(table):
         d[t] = np.where(mdp.terminal, 0.0, now)
-        now = mdp.discount * (_chain(mdp, rows).T @ now)
+        now = mdp.discount * (chain_matrix(mdp, rows).T @ now)
     return d, d > 0  # sums of products of probabilities: zero where there is no way, and only there
 
 
 def _first_values(mdp: MDP, reward: npt.ArrayLike) -> Floats:
-    values = optimal_values(mdp, reward)
-    return np.asarray(values if mdp.horizon is None else values[0])
+    return mdp.first(optimal_values(mdp, reward))
 
 
-def _chain(mdp: MDP, rows: Floats) -> sp.csr_array:
-    """P_π(s, s') = Σ_a π(a|s) p(s'|s,a), (S, S); terminal states have empty rows."""
-    n, actions = mdp.n_states, mdp.n_actions
-    weights = sp.csr_array((rows.reshape(-1), np.arange(n * actions), np.arange(n + 1) * actions))
-    return sp.csr_array(weights @ mdp.transitions)
+def _arcs(mdp: MDP, rows: Floats) -> tuple[Ints, Ints]:
+    """State left and state entered of every move that a policy (S, A) may make."""
+    return sp.coo_array(chain_matrix(mdp, rows)).coords  # type: ignore[no-any-return]
 
 
 def _values_under(mdp: MDP, reward: Floats, table: Floats, valued: Flags) -> Floats:
@@ -187,30 +181,23 @@ def _values_under(mdp: MDP, reward: Floats, table: Floats, valued: Flags) -> Flo
     if mdp.horizon is not None:
         values = reward if reward.ndim == 1 else np.zeros(mdp.n_states)
         for rows in table[::-1]:
-            values = gain(rows) + mdp.discount * (_chain(mdp, rows) @ values)
+            values = gain(rows) + mdp.discount * (chain_matrix(mdp, rows) @ values)
         return values
-    system = sp.eye_array(mdp.n_states) - mdp.discount * _chain(mdp, table * valued[:, None])
+    system = sp.eye_array(mdp.n_states) - mdp.discount * chain_matrix(mdp, table * valued[:, None])
     return np.asarray(spsolve(sp.csc_array(system), gain(table)))
 
 
 def _met(mdp: MDP, rows: Floats, start: Floats) -> Flags:
     """The states that the policy meets, (S,); with γ = 1 each of them must lead to an end."""
-    chain = _chain(mdp, rows)
-    met = _spread(chain, start > 0)
-    lost = met & ~_spread(chain.T, mdp.terminal)
+    left, entered = _arcs(mdp, rows)
+    met = reach((left, entered), start > 0)
+    lost = met & ~reach((entered, left), mdp.terminal)
     if lost.any():
         raise ValueError(
             f"from state {int(np.argmax(lost))} the policy need not reach an end, so with discount=1 it has no finite "
             "value: compare with a discount below 1 or a horizon"
         )
     return met
-
-
-def _spread(chain: Any, seeds: Flags) -> Flags:
-    """What can be got to from the seeds, (S,): a search from one more node that leads to them."""
-    graph = sp.block_array([[chain, None], [sp.csr_array(seeds[None, :], dtype=np.float64), sp.csr_array((1, 1))]])
-    reached = breadth_first_order(sp.csr_array(graph), seeds.size, return_predecessors=False)
-    return np.isin(np.arange(seeds.size), reached)
 
 
 # -- EPIC ---------------------------------------------------------------------------------------------------------

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import scipy.sparse as sp
 
 from messirl._types import Floats, Ints
 from messirl.estimators.maximum_entropy import MaximumEntropy
-from messirl.planning import Planner, Visits, visits
+from messirl.planning import Planner, Visits
+from messirl.planning.chain import choices
 from messirl.planning.likelihood import log_policies
 from messirl.problem.counts import check_trajectories
 from messirl.problem.trajectories import Trajectories
@@ -27,16 +27,10 @@ def expected_flows(model: MaximumEntropy, trips: Trajectories) -> Visits:
     check_trajectories(mdp, trips, "trips")
     each = np.ones(len(trips))
     if trips.goals is not None:
-        return Planner.for_trips(mdp, model.entropy, trips.first, trips.goals, each)(model.reward_).visits
-    start = np.bincount(trips.first, each, mdp.n_states).astype(np.float64)
-    found = Planner(mdp, model.entropy, start)(model.reward_).visits
-    if found.steps is not None:
-        return found
-    if mdp.horizon is None:
-        return Visits(found.states, found.states[:, None] * model.policy_)
-    share = visits(mdp, model.policy_, start=start / start.sum(), steps=True)  # moves follow the dynamics, not luck
-    assert share.steps is not None
-    return Visits(found.states, share.steps * start.sum())
+        planner = Planner.for_trips(mdp, model.entropy, trips.first, trips.goals, each)
+    else:
+        planner = Planner(mdp, model.entropy, np.bincount(trips.first, each, mdp.n_states).astype(np.float64))
+    return planner(model.reward_, steps=True).visits
 
 
 def next_state_accuracy(model: MaximumEntropy, trajectories: Trajectories) -> float:
@@ -49,11 +43,8 @@ def next_state_accuracy(model: MaximumEntropy, trajectories: Trajectories) -> fl
         some = trajectories[which]
         left = np.flatnonzero(some.leaves)
         states, entered = some.states[left], some.states[left + 1]
-        rows = policy[states] if mdp.horizon is None else policy[some.step[left], states]
         n = len(states)
-        columns = (states[:, None] * mdp.n_actions + np.arange(mdp.n_actions)).ravel()
-        pointer = np.arange(0, n * mdp.n_actions + 1, mdp.n_actions)
-        chances = sp.csr_array((rows.ravel(), columns, pointer), shape=(n, mdp.transitions.shape[0])) @ mdp.transitions
+        chances = choices(mdp, policy[mdp.at(some.step[left], states)], states) @ mdp.transitions
         best = np.asarray(chances.max(axis=1).todense()).ravel() - TIE
         tied = np.add.reduceat(chances.data >= np.repeat(best, np.diff(chances.indptr)), chances.indptr[:-1], dtype=int)
         taken = np.asarray(chances[np.arange(n), entered]).ravel()
@@ -68,5 +59,5 @@ def _policies(model: MaximumEntropy, trajectories: Trajectories) -> Iterator[tup
     if model.entropy == "noncausal":
         yield np.arange(len(trajectories)), model.policy_
         return
-    for which, log_policy in log_policies(model.mdp_, model.reward_, trajectories, model.start_):
+    for which, log_policy in log_policies(model.mdp_, model.reward_, trajectories, model.start_, model._values):
         yield which, np.exp(log_policy)

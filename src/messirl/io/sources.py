@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from messirl._types import Array
 from messirl.io.recordings.files import recordings_from_numpy, recordings_with_columns
-from messirl.io.recordings.recording import Array, Recording
+from messirl.io.recordings.recording import Recording
 from messirl.problem.errors import InputError
 
 

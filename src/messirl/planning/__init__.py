@@ -1,7 +1,8 @@
 """Soft and hard values, policies, expected visits, sampling and likelihood (paper, Eqs. 3 and 8)."""
 
-from messirl.planning.expectation import Expectation, Planner, start_values
+from messirl.planning.expectation import Planner, start_values
 from messirl.planning.likelihood import log_likelihood
+from messirl.planning.models import model_for
 from messirl.planning.policies import (
     optimal_policy,
     optimal_values,
@@ -11,14 +12,16 @@ from messirl.planning.policies import (
     visits,
 )
 from messirl.planning.sampling import sample
-from messirl.planning.terms import NoFiniteValue, Visits
+from messirl.planning.solution import Expectation, NoFiniteValue, Solution, Visits
 
 __all__ = [
     "Expectation",
     "NoFiniteValue",
     "Planner",
+    "Solution",
     "Visits",
     "log_likelihood",
+    "model_for",
     "optimal_policy",
     "optimal_values",
     "sample",

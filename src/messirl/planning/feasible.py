@@ -17,6 +17,7 @@ from scipy.optimize import linprog
 from scipy.sparse.csgraph import connected_components
 
 from messirl._types import Flags, Floats
+from messirl.planning.chain import chain_matrix
 from messirl.problem.mdp import MDP
 from messirl.problem.units import feature_spread
 
@@ -34,13 +35,7 @@ def feasible_theta(mdp: MDP, bound: float, live: Flags) -> Floats | None:
     choices = np.bincount(state, minlength=mdp.n_states)[state]
     cost = -np.log(choices) - MARGIN
 
-    graph = sp.csr_array(
-        sp.coo_array(
-            (np.ones(moves.nnz), (np.repeat(state, np.diff(moves.indptr)), moves.indices)),
-            shape=(mdp.n_states, mdp.n_states),
-        )
-    )
-    _, part = connected_components(graph, directed=True, connection="strong")
+    _, part = connected_components(chain_matrix(mdp, live.astype(np.float64)), directed=True, connection="strong")
     inside = np.logical_or.reduceat(
         part[moves.indices] == np.repeat(part[state], np.diff(moves.indptr)), moves.indptr[:-1]
     )

@@ -237,18 +237,16 @@ def reached(off, idx, weights, start):
 
 
 @jit
-def forward(shared, off, idx, prob, n_actions, policies, moving, start, gamma, total, by_action):
-    """Σ_t γ^t P(s_t = s) under one policy a step, added into `total` (and by action into `by_action` if not empty).
+def forward(shared, off, idx, prob, n_actions, policies, moving, source, gamma, total, by_action):
+    """ρ_t = m_t + γ P_πᵀ ρ_{t−1} under one policy per step: Σ_t ρ_t is added to `total` and, unless empty, `by_action`.
 
-    Returns the most mass that any state loses or gains in a step because its policy does not sum to one (to zero
-    where `moving` is 0), or a large number where one is negative.
+    The source m, of any sign, is (H, S), or (1, S) where all begin at once. Returns the most mass that a state loses or
+    gains because its policy does not sum to one (to zero where `moving` is 0), or a large number where one is negative.
     """
-    n_states = start.shape[0]
-    now = start.copy()
+    once, n_states, now = source.shape[0] == 1, source.shape[1], source[0].copy()
     then = np.zeros(n_states)
     mass = np.empty((n_actions, B))
-    flow = np.empty(B)
-    lost = np.empty(B)
+    flow, lost = np.empty(B), np.empty(B)
     worst = 0.0
     weight = 1.0
     total += now
@@ -258,7 +256,7 @@ def forward(shared, off, idx, prob, n_actions, policies, moving, start, gamma, t
             at = b * B
             reached = False
             for i in range(B):
-                reached |= now[at + i] > 0.0
+                reached |= now[at + i] != 0.0
             if not reached:
                 continue
             for i in range(B):
@@ -267,7 +265,7 @@ def forward(shared, off, idx, prob, n_actions, policies, moving, start, gamma, t
                 for i in range(B):
                     m = now[at + i] * policy[a, at + i]
                     mass[a, i] = m
-                    lost[i] -= m if m >= 0.0 else 1e9
+                    lost[i] -= m if m * now[at + i] >= 0.0 else 1e9
             for i in range(B):
                 worst = max(worst, abs(lost[i]))
             if by_action.shape[0] > 0:
@@ -287,7 +285,9 @@ def forward(shared, off, idx, prob, n_actions, policies, moving, start, gamma, t
                     for slot in range(first + a * per_action, first + (a + 1) * per_action):
                         for i in range(B):
                             then[idx[slot, i]] += mass[a, i] * prob[slot, i]
-        weight *= gamma
+        weight *= gamma if once else 1.0
+        if not once:
+            then = gamma * then + source[t + 1]
         for s in range(n_states):
             total[s] += weight * then[s]
             now[s] = then[s]
@@ -419,13 +419,12 @@ def noncausal_backward(indptr, indices, log_prob, n_actions, reward, last, gamma
 
 
 @jit
-def noncausal_forward(indptr, indices, log_prob, n_actions, reward, start, gamma, log_z, policy, total, by_action):
-    """Σ_t γ^t P(s_t = s) under the model itself: the policy and the dynamics tilted by Z.
+def noncausal_forward(indptr, indices, log_prob, n_actions, reward, source, gamma, log_z, policy, total, by_action):
+    """Σ_t γ^t P(s_t = s) under the model itself: the policy and the dynamics tilted by Z; `source` as of `forward`.
 
     P(s', a | s, t) = exp(γ^t r(s,a)) p(s'|s,a) Z_{t+1}(s') / Z_t(s)
     """
-    n_states = reward.shape[0]
-    now = start.copy()
+    once, n_states, now = source.shape[0] == 1, reward.shape[0], source[0].copy()
     total += now
     weight = 1.0
     for t in range(log_z.shape[0] - 1):
@@ -443,10 +442,11 @@ def noncausal_forward(indptr, indices, log_prob, n_actions, reward, start, gamma
                 for j in range(indptr[row], indptr[row + 1]):
                     lift = scale * reward[s, a] + log_prob[j] + ahead[indices[j]] - log_z[t, s]
                     then[indices[j]] += now[s] * math.exp(lift)
-        weight *= gamma
-        for s in range(n_states):
-            total[s] += weight * then[s]
-            now[s] = then[s]
+        weight *= gamma if once else 1.0
+        if not once:
+            then = gamma * then + source[t + 1]
+        total += weight * then
+        now = then
 
 
 @jit

@@ -35,9 +35,10 @@ class Layout:
     def padded(self) -> int:
         return (self.off.size - 1) * B
 
-    def pad(self, per_state: npt.ArrayLike) -> Floats:
-        out = np.zeros(self.padded)
-        out[: self.n_states] = per_state
+    def pad(self, per_state: npt.NDArray[Any]) -> Floats:
+        """(…, S) with zeros for the states that are not there, (…, S padded)."""
+        out = np.zeros((*per_state.shape[:-1], self.padded))
+        out[..., : self.n_states] = per_state
         return out
 
     def action_major(self, policy: Floats) -> Floats:

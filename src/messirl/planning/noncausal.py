@@ -11,36 +11,52 @@ from __future__ import annotations
 import numpy as np
 
 from messirl._types import Floats
+from messirl.planning.finite import FiniteModel, FiniteSolution
 from messirl.planning.kernels import noncausal_backward, noncausal_forward
 from messirl.planning.layout import layout_of
-from messirl.planning.terms import Visits
+from messirl.planning.solution import Solution, Visits
 from messirl.problem.mdp import MDP
 
 
-def solve_noncausal(mdp: MDP, reward: Floats) -> tuple[Floats, Floats]:
-    """log Z (H, S) and stored policies (H − 1, A, S padded)."""
-    horizon = _horizon(mdp)
-    log_z = np.empty((horizon, mdp.n_states))
-    policy = np.zeros((horizon - 1, mdp.n_actions, layout_of(mdp).padded))
-    end = reward if reward.ndim == 1 else np.zeros(mdp.n_states)
-    stuck = ~mdp.allowed.any(axis=1) & ~mdp.terminal
-    log_z[-1] = np.where(stuck, -np.inf, mdp.discount ** (horizon - 1) * end)
-    at_end = np.where(mdp.terminal, end, -np.inf)
-    noncausal_backward(*_rows(mdp), _by_action(mdp, reward), at_end, mdp.discount, log_z, policy)
-    return log_z, policy
+class NoncausalModel(FiniteModel):
+    """log Z (H, S) and policies (H − 1, S, A).
+
+    tilted : whether visits follow the model's own tilted dynamics (the gradient of log Z) or the true ones (the
+        paper's forward pass)
+    """
+
+    def __init__(self, mdp: MDP, tilted: bool = True) -> None:
+        if mdp.horizon is None:
+            raise ValueError("entropy='noncausal' needs a horizon: give the MDP one, or use entropy='causal'")
+        super().__init__(mdp)
+        self.tilted = tilted
+
+    def solve(self, reward: Floats) -> Solution:
+        """The backward pass over log Z (Eq. 3)."""
+        mdp = self.mdp
+        log_z = np.empty((self.horizon, mdp.n_states))
+        policy = np.zeros((self.horizon - 1, mdp.n_actions, layout_of(mdp).padded))
+        end = reward if reward.ndim == 1 else np.zeros(mdp.n_states)
+        stuck = ~mdp.allowed.any(axis=1) & ~mdp.terminal
+        log_z[-1] = np.where(stuck, -np.inf, mdp.discount ** (self.horizon - 1) * end)
+        at_end = np.where(mdp.terminal, end, -np.inf)
+        noncausal_backward(*_rows(mdp), _by_action(mdp, reward), at_end, mdp.discount, log_z, policy)
+        return TiltedSolution(mdp, log_z, policy, reward) if self.tilted else FiniteSolution(mdp, log_z, policy)
 
 
-def visit_noncausal(mdp: MDP, reward: Floats, log_z: Floats, policy: Floats, start: Floats) -> Visits:
-    """Expected discounted visits under the tilted dynamics."""
-    states, steps = np.zeros(mdp.n_states), np.zeros((mdp.n_states, mdp.n_actions))
-    noncausal_forward(*_rows(mdp), _by_action(mdp, reward), start, mdp.discount, log_z, policy, states, steps)
-    return Visits(states, steps)
+class TiltedSolution(Solution):
+    """log Z (H, S) and stored policies (H − 1, A, S padded), with visits under the tilted dynamics."""
 
+    def __init__(self, mdp: MDP, log_z: Floats, policy: Floats, reward: Floats) -> None:
+        super().__init__(mdp, log_z, policy)
+        self.reward = reward
 
-def _horizon(mdp: MDP) -> int:
-    if mdp.horizon is None:
-        raise ValueError("entropy='noncausal' needs a horizon: give the MDP one, or use entropy='causal'")
-    return mdp.horizon
+    def visits(self, source: Floats, *, steps: bool = True) -> Visits:
+        """Expected visits from a source (S,) or (H, S); pairs of states and actions always too."""
+        mdp, reward, begin = self.mdp, _by_action(self.mdp, self.reward), np.atleast_2d(source)
+        states, pairs = np.zeros(mdp.n_states), np.zeros((mdp.n_states, mdp.n_actions))
+        noncausal_forward(*_rows(mdp), reward, begin, mdp.discount, self.values, self.policy, states, pairs)
+        return Visits(states, pairs)
 
 
 def _rows(mdp: MDP) -> tuple[Floats, Floats, Floats, int]:

@@ -10,7 +10,8 @@ from sklearn.utils import check_random_state
 
 from messirl._checks import is_whole
 from messirl._types import Floats, Ints
-from messirl.planning.policies import check_goal, start_of
+from messirl.planning.arguments import check_goal, start_of
+from messirl.planning.structure import ends_of
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
@@ -38,13 +39,12 @@ def sample(
     if length is not None and (not is_whole(length) or length < 1):
         raise ValueError(f"length={length!r}: how many states at most, a whole number from 1 on, or None")
     table = np.asarray(policy, dtype=np.float64)
-    shape: tuple[int, ...] = (mdp.n_states, mdp.n_actions)
-    if mdp.horizon is not None:
-        shape = (mdp.horizon - 1, *shape)
-    if table.shape != shape:
-        raise ValueError(f"policy has shape {table.shape}, not {shape}")
-    ends = mdp.terminal if goal is None else np.arange(mdp.n_states) == goal
-    limit = _limit(mdp, length, bool(ends.any()))
+    if table.shape != mdp.policy_shape:
+        raise ValueError(f"policy has shape {table.shape}, not {mdp.policy_shape}")
+    ends = ends_of(mdp, goal)
+    limit = min((states for states in (length, mdp.horizon) if states is not None), default=None)
+    if limit is None and not ends.any():
+        raise ValueError("nothing ends these trajectories: give length=, the number of states of each")
     begin = start_of(mdp, start)
     random = random_source(random_state)
 
@@ -52,21 +52,21 @@ def sample(
     now = np.searchsorted(ladder, random.random_sample(n) * ladder[-1], side="right")
     states, actions = [now], []
     going = ~ends[states[0]]
-    for t in range(limit - 1):
+    for t in range((limit or MAX_LENGTH) - 1):
         if not going.any():
             break
         at = states[-1]
-        rows = table[at] if mdp.horizon is None else table[t, at]
+        rows = table[mdp.at(t, at)]
         chosen, entered = np.full(n, -1), np.full(n, -1)
         chosen[going] = _choose(rows[going], at[going], random.random_sample(int(going.sum())))
         entered[going] = _move(mdp, at[going] * mdp.n_actions + chosen[going], random.random_sample(int(going.sum())))
         states.append(entered)
         actions.append(chosen)
         going = going & ~ends[entered]
-    if length is None and mdp.horizon is None and going.any():
+    if limit is None and going.any():
         raise ValueError(
-            f"{int(going.sum())} of {n} trajectories had not ended after {limit} states: give a length, or a policy "
-            "that ends"
+            f"{int(going.sum())} of {n} trajectories had not ended after {MAX_LENGTH} states: give a length, or a "
+            "policy that ends"
         )
     return _ragged(states, actions, None if goal is None else np.full(n, goal), n)
 
@@ -77,14 +77,6 @@ def random_source(random_state: Any) -> np.random.RandomState:
         return np.random.RandomState(random_state.integers(2**32, dtype=np.uint32))
     source: np.random.RandomState = check_random_state(random_state)
     return source
-
-
-def _limit(mdp: MDP, length: int | None, can_end: bool) -> int:
-    if mdp.horizon is not None:
-        return mdp.horizon if length is None else min(length, mdp.horizon)
-    if length is None and not can_end:
-        raise ValueError("nothing ends these trajectories: give length=, the number of states of each")
-    return MAX_LENGTH if length is None else length
 
 
 def _choose(rows: Floats, states: Ints, u: Floats) -> Ints:

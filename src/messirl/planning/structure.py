@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
-from scipy.sparse.csgraph import breadth_first_order
 
 from messirl._types import Flags, Floats, Ints
+from messirl.planning.chain import arcs_of, reach
 from messirl.planning.kernels import FOREVER, lifetimes
 from messirl.problem.mdp import MDP
 
@@ -28,7 +27,7 @@ class Structure:
     live: Flags  # (S, A)
 
 
-def structure(mdp: MDP, goal: int | None = None, within: Flags | None = None) -> Structure:
+def structure_of(mdp: MDP, goal: int | None = None, within: Flags | None = None) -> Structure:
     """Ends, values and actions of a problem without horizon, towards one goal or towards the terminal states.
 
     within : (S,) states to look at, closed under moves; the others are as good as absent
@@ -38,44 +37,21 @@ def structure(mdp: MDP, goal: int | None = None, within: Flags | None = None) ->
     return _build(mdp, goal, within)
 
 
+def ends_of(mdp: MDP, goal: int | None) -> Flags:
+    """Where trajectories end, (S,): in the goal, or in the terminal states."""
+    return mdp.terminal if goal is None else np.arange(mdp.n_states) == goal
+
+
 def reachable(mdp: MDP, start: Floats, goal: int | None = None) -> Flags:
     """The states that can be met from where `start` is positive, (S,); with a goal, before or when it is reached."""
-    source, target = _arcs(mdp)
-    open_ = source != goal if goal is not None else slice(None)
-    return _spread(mdp.n_states, source[open_], target[open_], start > 0)
-
-
-def _reaches(mdp: MDP, live: Flags, ends: Flags) -> Flags:
-    """Which states reach an end by live rows (S·A,), bool (S,)."""
-    source, target = _arcs(mdp)
-    used = np.repeat(live, np.diff(mdp.transitions.indptr))
-    return _spread(mdp.n_states, target[used], source[used], ends)
-
-
-def _arcs(mdp: MDP) -> tuple[Ints, Ints]:
-    """State left and state entered of every stored probability."""
-    rows = np.repeat(np.arange(mdp.transitions.shape[0]), np.diff(mdp.transitions.indptr))
-    return rows // mdp.n_actions, mdp.transitions.indices
-
-
-def _spread(n: int, source: Ints, target: Ints, seeds: Flags) -> Flags:
-    """What can be got to from the seeds along arcs, by breadth-first search from one more node that leads to them."""
-    first = np.flatnonzero(seeds)
-    arcs = (np.concatenate([source, np.full(first.size, n)]), np.concatenate([target, first]))
-    graph = sp.csr_array(sp.coo_array((np.ones(arcs[0].size), arcs), shape=(n + 1, n + 1)))
-    seen = np.zeros(n + 1, dtype=bool)
-    seen[breadth_first_order(graph, n, return_predecessors=False)] = True
-    return seen[:-1]
+    arcs = arcs_of(mdp)
+    if goal is not None:
+        arcs = arcs.where(arcs.source != goal)
+    return reach((arcs.source, arcs.target), start > 0)
 
 
 def _build(mdp: MDP, goal: int | None, within: Flags | None) -> Structure:
-    if goal is None:
-        ends = mdp.terminal
-    else:
-        if not 0 <= goal < mdp.n_states:
-            raise ValueError(f"goal {goal} is not one of the states 0 … {mdp.n_states - 1}")
-        ends = np.zeros(mdp.n_states, dtype=bool)
-        ends[goal] = True
+    ends = ends_of(mdp, goal)
     if goal is None and mdp.discount == 1.0 and not ends.any():
         raise ValueError(
             "discount=1 with no horizon, no terminal state and no goal: nothing ends, so no value is finite; "
@@ -89,7 +65,8 @@ def _build(mdp: MDP, goal: int | None, within: Flags | None) -> Structure:
         live &= np.repeat(alive & ~ends, mdp.n_actions)
         if mdp.discount < 1.0:
             break
-        lost = alive & ~_reaches(mdp, live, ends)
+        used = arcs_of(mdp).where(np.repeat(live, np.diff(mdp.transitions.indptr)))
+        lost = alive & ~reach((used.target, used.source), ends)
         if not lost.any():
             break
         dead = ~alive | lost

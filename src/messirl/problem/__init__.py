@@ -1,7 +1,9 @@
-"""What the data is: the Markov decision process, the trajectories, their feature counts (paper, section 2)."""
+"""What the data is: the Markov decision process, trajectories, their feature counts, problems (paper, section 2)."""
 
 from messirl.problem.counts import check_trajectories, feature_counts
+from messirl.problem.errors import InputError
 from messirl.problem.mdp import MDP
+from messirl.problem.problem import Problem
 from messirl.problem.trajectories import Trajectories, Trajectory
 
-__all__ = ["MDP", "Trajectories", "Trajectory", "check_trajectories", "feature_counts"]
+__all__ = ["MDP", "InputError", "Problem", "Trajectories", "Trajectory", "check_trajectories", "feature_counts"]

@@ -42,7 +42,7 @@ def feature_counts(mdp: MDP, trajectories: Trajectories) -> Floats:
 def _seen_share(mdp: MDP, trajectories: Trajectories, terms: Ints) -> Floats:
     """1 − γ^T where a trajectory stands for an endless one, else 1."""
     share = np.ones(len(trajectories))
-    if mdp.horizon is not None or mdp.discount == 1.0 or trajectories.goals is not None:
+    if not mdp.endless or trajectories.goals is not None:
         return share
     cut = ~mdp.terminal[trajectories.last]
     if np.any(cut & (terms == 0)):

@@ -17,14 +17,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from messirl._types import Flags, Ints
+from messirl._types import Array, Flags, Ints
 from messirl._words import did_you_mean
 from messirl.problem.errors import InputError
 from messirl.problem.values import most_frequent
-
-Array = npt.NDArray[Any]
 
 DEEPEST = 50  # parentheses within parentheses
 LONGEST = 10_000  # characters

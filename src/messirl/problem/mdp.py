@@ -18,7 +18,6 @@ import scipy.sparse as sp
 from messirl._checks import is_number, is_whole, whole
 from messirl._types import Flags, Floats
 
-Array = npt.NDArray[Any]
 T = TypeVar("T")
 
 SUM_TOLERANCE = 1e-6  # probabilities that come from float32 tables sum to one this closely
@@ -173,6 +172,32 @@ class MDP:
             f"MDP({self.n_states} states, {self.n_actions} actions, {self.n_features} {kind} features, "
             f"discount {self.discount:.12g}, {end}, {int(self.terminal.sum())} terminal)"
         )
+
+    # -- how trajectories end -----------------------------------------------------------------------------------
+
+    @property
+    def must_end(self) -> bool:
+        """Whether only trajectories that end have a finite value: no horizon, and γ = 1."""
+        return self.horizon is None and self.discount == 1.0
+
+    @property
+    def endless(self) -> bool:
+        """Whether trajectories may go on for ever: no horizon, and γ < 1."""
+        return self.horizon is None and self.discount < 1.0
+
+    @property
+    def policy_shape(self) -> tuple[int, ...]:
+        """(S, A), or (H − 1, S, A) with a horizon: one policy per step."""
+        one = (self.n_states, self.n_actions)
+        return one if self.horizon is None else (self.horizon - 1, *one)
+
+    def at(self, step: Any, states: Any) -> tuple[Any, ...]:
+        """The index of a policy's rows in `states` at `step`, which counts only with a horizon."""
+        return (states,) if self.horizon is None else (step, states)
+
+    def first(self, values: Floats) -> Floats:
+        """The values (S,) of the first step, of values (S,), or (H, S) with a horizon."""
+        return values if self.horizon is None else values[0]
 
     def replace(self, **changes: Any) -> MDP:
         """The same MDP with some of its arguments changed."""

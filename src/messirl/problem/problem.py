@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from messirl._types import Floats, Ints
+from messirl._types import Array, Floats, Ints
 from messirl.problem.filters import matching
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
-Array = npt.NDArray[Any]
 GIVE = "give a filter such as 'role = expert', a mask, indices or a slice"
 
 

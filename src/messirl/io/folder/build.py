@@ -12,11 +12,12 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from messirl._types import Floats, Ints
-from messirl.io.checks import ANY, LIMIT, Faults, Ids
+from messirl._types import Array, Floats, Ints
 from messirl.io.folder.content import Edges, States, Steps, read_edges, read_meta, read_states, read_steps
 from messirl.io.folder.settings import Settings
-from messirl.io.tables import Array, Table, load_table
+from messirl.io.tables.faults import LIMIT, Faults
+from messirl.io.tables.ids import ANY, Ids
+from messirl.io.tables.table import Table, load_table
 from messirl.problem.errors import InputError
 from messirl.problem.faults import ENDLESS, Fault, start_faults, trajectory_faults
 from messirl.problem.mdp import MDP

@@ -12,22 +12,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from messirl._types import Flags, Floats, Ints
-from messirl.io.checks import (
-    Faults,
-    Ids,
-    codes,
-    flags,
-    has_columns,
-    id_column,
-    numbers,
-    remark_columns,
-    repeated,
-    texts,
-)
+from messirl._types import Array, Flags, Floats, Ints
 from messirl.io.folder.settings import LARGEST
-from messirl.io.order import Order, read_order
-from messirl.io.tables import Array, Table
+from messirl.io.tables.columns import codes, flags, has_columns, id_column, numbers, remark_columns, repeated, texts
+from messirl.io.tables.faults import Faults
+from messirl.io.tables.ids import Ids
+from messirl.io.tables.order import Order, read_order
+from messirl.io.tables.table import Table
 from messirl.problem.mdp import SUM_TOLERANCE
 
 STATE_COLUMNS = ("state", "terminal", "start", "x", "y", "name")

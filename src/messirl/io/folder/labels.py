@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from messirl._files import beside
-from messirl.problem.problem import Array, Problem
+from messirl._types import Array
+from messirl.problem.problem import Problem
 
 MEMBER = "folder_labels"
 

@@ -18,11 +18,11 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from messirl.io.checks import Faults
 from messirl.io.folder.build import all_notes, build
 from messirl.io.folder.settings import SETTINGS, read_settings
 from messirl.io.folder.swap import REPLACING, current
-from messirl.io.tables import Table, load_table
+from messirl.io.tables.faults import Faults
+from messirl.io.tables.table import Table, load_table
 from messirl.problem.errors import InputError
 from messirl.problem.problem import Problem
 

@@ -19,12 +19,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import scipy.sparse as sp
 
+from messirl._types import Array
 from messirl.io.folder.content import EDGE_COLUMNS, STATE_COLUMNS, STEP_COLUMNS
 from messirl.io.folder.reader import SUFFIXES, TABLES
 from messirl.io.folder.settings import SETTINGS
 from messirl.io.folder.swap import REPLACING, replace_files
-from messirl.io.separated import BLANKS
-from messirl.io.tables import Array, Column, column_of_arrow, column_of_text
+from messirl.io.tables.separated import BLANKS
+from messirl.io.tables.table import Column, column_of_arrow, column_of_text
 from messirl.problem.errors import InputError
 from messirl.problem.mdp import MDP
 from messirl.problem.problem import Problem

@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from messirl._types import Flags, Floats, Ints
+from messirl._types import Array, Flags, Floats, Ints
 from messirl.problem.errors import InputError
-from messirl.problem.mdp import MDP, Array
+from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
 
-class Table(NamedTuple):
+class Outcomes(NamedTuple):
     """The entries of P: one a row, in the order (state, action, outcome)."""
 
     n_states: int
@@ -53,7 +53,7 @@ def from_gym(
         "entered" : one indicator a state, of the state that a step enters, `done` or not (the expected one, (S, A, S));
         where every entry into a state is `done`, as into FrozenLake's goal, only these see it
     """
-    table = read_table(env)
+    table = read_outcomes(env)
     n, m, end = table.n_states, table.n_actions, table.n_states
     target = np.where(table.done, end, table.entered)
     transitions = sp.csr_array((table.probability, (table.row, target)), shape=((n + 1) * m, n + 1))
@@ -70,7 +70,7 @@ def from_gym(
 
 def gym_reward(env: Any) -> Floats:
     """r(s, a) = Σ p r over the entries of P[s][a], (S + 1, A) in the numbering of `from_gym`."""
-    table = read_table(env)
+    table = read_outcomes(env)
     size = (table.n_states + 1) * table.n_actions
     total = np.bincount(table.row, table.probability * table.reward, minlength=size)
     return np.asarray(total.reshape(-1, table.n_actions), dtype=np.float64)
@@ -81,7 +81,7 @@ def record(env: Any, policy: npt.ArrayLike | Callable[[int], int], n: int, *, le
 
     policy : π(a|s), (S, A) or (S + 1, A), or a function from a state to an action
     """
-    n_states, n_actions = read_table(env)[:2]
+    n_states, n_actions = read_outcomes(env)[:2]
     if n < 1 or length < 2:
         raise InputError("record", f"n={n}, length={length}", "give n >= 1 and length >= 2")
     # Two streams: gymnasium and NumPy draw the same numbers from the same seed.
@@ -108,7 +108,7 @@ def record(env: Any, policy: npt.ArrayLike | Callable[[int], int], n: int, *, le
     return Trajectories.from_lists(states, actions)
 
 
-def read_table(env: Any) -> Table:
+def read_outcomes(env: Any) -> Outcomes:
     """The entries of `env.unwrapped.P`, checked."""
     made = _made(env)
     inner = getattr(made, "unwrapped", made)
@@ -125,7 +125,7 @@ def read_table(env: Any) -> Table:
     if outside.any():
         i = int(np.argmax(outside))
         raise InputError(where, f"P[{state[i]}][{action[i]}] leads to {entered[i]}", f"states are 0 … {n - 1}")
-    return Table(
+    return Outcomes(
         n,
         m,
         state,
@@ -167,7 +167,7 @@ def _made(env: Any) -> Any:
         raise InputError(env, "gymnasium does not make it", str(error)) from None
 
 
-def _extended(features: Any, table: Table) -> Any:
+def _extended(features: Any, table: Outcomes) -> Any:
     """Features of S + 1 states, from what the user gave for S."""
     n, m = table.n_states, table.n_actions
     if features is None:

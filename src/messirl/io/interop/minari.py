@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from messirl._types import Array
 from messirl.io.recordings.recording import (
-    Array,
     Recording,
     check_recordings,
     recordings_from_trajectories,

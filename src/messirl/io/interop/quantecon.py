@@ -68,7 +68,7 @@ def to_quantecon(mdp: MDP, reward: npt.ArrayLike) -> SparseForm:
     n, m = mdp.n_states, mdp.n_actions
     if r.shape not in ((n,), (n, m)):
         raise InputError("reward", f"of shape {r.shape}", f"give ({n},) or ({n}, {m})")
-    if mdp.horizon is not None or mdp.discount == 1.0:
+    if not mdp.endless:
         raise InputError(
             "mdp", f"discount {mdp.discount:g}, horizon {mdp.horizon}", "the form needs beta < 1 and no end"
         )

@@ -11,10 +11,12 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from messirl.io.checks import Faults, as_whole, flags
-from messirl.io.order import Order, read_order
-from messirl.io.recordings.recording import Array, Recording
-from messirl.io.tables import Table, load_table
+from messirl._types import Array
+from messirl.io.recordings.recording import Recording
+from messirl.io.tables.columns import as_whole, flags
+from messirl.io.tables.faults import Faults
+from messirl.io.tables.order import Order, read_order
+from messirl.io.tables.table import Table, load_table
 from messirl.problem.errors import InputError
 
 OWN = ("trajectory_id", "step", "action", "reward", "terminated")  # columns that a recording is made of

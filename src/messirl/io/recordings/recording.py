@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from messirl._types import Array
 from messirl.problem.errors import InputError
 from messirl.problem.trajectories import Trajectories
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from messirl._types import Flags, Ints
-from messirl.io.checks import Faults, Ids, codes, id_column
-from messirl.io.tables import Column, Table
+from messirl.io.tables.columns import codes, id_column
+from messirl.io.tables.faults import Faults
+from messirl.io.tables.ids import Ids
+from messirl.io.tables.table import Column, Table
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,15 +1,10 @@
-"""Checks of columns, written once: the same code stops at the first fault, or collects all of them.
-
-A check hands every fault to `Faults`, which raises it (`read_problem`) or keeps it (`check_problem`). A check that goes
-on after a fault returns a value that nobody may use; whoever puts a problem together asks `faults.found` first.
-"""
+"""Columns of a table, checked: ids, numbers, booleans and text; nothing is empty where nothing may be."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from difflib import SequenceMatcher
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +13,9 @@ import pyarrow.compute as pc
 
 from messirl._types import Flags, Floats, Ints
 from messirl._words import did_you_mean, meant
-from messirl.io.tables import COMMA, NUMBER, SHOWN, Array, Column, Table, floats, matches
-from messirl.problem.errors import InputError
+from messirl.io.tables.faults import Faults
+from messirl.io.tables.table import COMMA, NUMBER, Column, Table, floats, matches
 
-LIMIT = 20  # faults of one kind that are spelt out
-ANY = int(np.iinfo(np.int64).max)  # how many there are is not known
 SMALL_WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"  # whole numbers that surely fit 64 bits
 POINT_ZERO = r"^(0|-?[1-9][0-9]{0,17})\.0$"  # what pandas writes for whole numbers where one is missing
 YES_NO = r"^(?i:yes|no|true|false)$"
@@ -30,115 +23,7 @@ NEEDED = {"trajectory_id": "id"}  # what a column that is needed may be called i
 USED = {"prob": "probability", "p": "probability", "done": "terminal", "end": "terminal"}  # and one that may be there
 ALIKE = 0.8  # how alike the name of a column that is kept and one that is used must be for a note
 WRITE_WHOLE = "write whole numbers, without a decimal point (pandas: astype('Int64')), or labels of text"
-
-T = TypeVar("T")
-
-
-class Faults:
-    """What is wrong: raised at once, or collected; and notes of what was interpreted."""
-
-    def __init__(self, *, collect: bool = False) -> None:
-        self.collect = collect
-        self.found: list[InputError] = []
-        self.notes: list[str] = []
-
-    def add(self, error: InputError) -> None:
-        if not self.collect:
-            raise error
-        self.found.append(error)
-
-    def attempt(self, function: Callable[..., T], *arguments: Any) -> T | None:
-        """What the function returns, or None if it raised an InputError."""
-        try:
-            return function(*arguments)
-        except InputError as error:
-            self.add(error)
-            return None
-
-    def rows(self, table: Table, wrong: Flags, say: Callable[[int], str], remedy: str) -> None:
-        """One fault for each row that is wrong, the first ones spelt out."""
-        at = np.flatnonzero(wrong)
-        for row in at[:LIMIT].tolist():
-            self.add(table.error(say(row), remedy, row))
-        if at.size > LIMIT:
-            self.add(table.error(f"… and {at.size - LIMIT} more rows like this", remedy))
-
-
-@dataclass(frozen=True, eq=False)
-class Ids:
-    """What a table calls things: 0 … n − 1, or `labels` (text, or whole numbers) in the order of their indices."""
-
-    noun: str
-    n: int
-    labels: Any = None  # pyarrow array
-
-    @classmethod
-    def of(cls, noun: str, n: int, labels: Array | None) -> Ids:
-        """Ids of a problem; labels that are not whole numbers are known by their text."""
-        if labels is None:
-            return cls(noun, n)
-        return cls(noun, n, pa.array(labels if labels.dtype.kind == "i" else [str(label) for label in labels.tolist()]))
-
-    @property
-    def numbered(self) -> bool:
-        return self.labels is None or not pa.types.is_string(self.labels.type)
-
-    def array(self) -> Array | None:
-        """The labels, or None."""
-        if self.labels is None:
-            return None
-        return np.asarray(self.labels) if self.numbered else np.array(self.labels.to_pylist(), dtype=object)
-
-    def show(self, index: int) -> str:
-        """What the one of that index is called, as an error message repeats it."""
-        if self.labels is None:
-            return str(index)
-        shown = repr(self.labels[index].as_py())
-        return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}…"
-
-    def find(self, faults: Faults, table: Table, name: str, *, null_ok: bool = False) -> Ints:
-        """Index of every cell of a column; −1 where it is empty, or (a fault) unknown."""
-        column = faults.attempt(table.column, name)
-        if column is None:
-            return np.full(table.n_rows, -1)
-        if not null_ok:
-            missing(faults, table, name, column)
-        expected = "whole" if self.numbered else "text"
-        if self.numbered:
-            column = as_whole(column)
-        if table.typed and column.kind not in (expected, "empty"):
-            what = f"column {name!r} holds {_KINDS[column.kind]}, not {_KINDS[expected]}"
-            remedy = f"{WRITE_WHOLE}, as the other tables do"
-            faults.add(table.error(what, remedy, _first(~column.null)))
-            return np.full(table.n_rows, -1)
-        index = self._index(column)
-        known = f"is not a known {self.noun}"
-        if self.labels is None:
-            known = "is not one of 0, 1, 2, …" if self.n == ANY else f"is not one of 0 … {self.n - 1}"
-        remedy = f"correct it, or add the {self.noun}"
-        faults.rows(table, (index < 0) & ~column.null, lambda row: f"{name} {column.show(row)} {known}", remedy)
-        return index
-
-    def _index(self, column: Column) -> Ints:
-        index = np.full(column.null.size, -1, dtype=np.int64)
-        if column.kind == "empty":
-            return index
-        if not self.numbered:
-            found = pc.fill_null(pc.index_in(column.text, value_set=self.labels), -1)
-            return np.where(column.null, -1, np.asarray(found, dtype=np.int64))
-        good = ~column.null
-        numbers = column.values
-        if column.kind != "whole":
-            good &= matches(column.text, SMALL_WHOLE)
-            numbers = index.copy()
-            numbers[good] = np.asarray(column.text.filter(pa.array(good)).cast(pa.int64()))
-        if self.labels is None:
-            return np.where(good & (numbers >= 0) & (numbers < self.n), numbers, -1)
-        found = pc.fill_null(pc.index_in(pa.array(numbers, pa.int64()), value_set=self.labels), -1)
-        return np.where(good, np.asarray(found, dtype=np.int64), -1)
-
-
-_KINDS = {
+KINDS = {
     "whole": "whole numbers",
     "number": "decimal numbers",
     "flag": "booleans",
@@ -197,14 +82,14 @@ def id_column(faults: Faults, table: Table, name: str) -> Column | None:
     if column.kind == "empty" and table.n_rows == 0:
         return Column("whole", np.zeros(0, dtype=np.int64), column.null, column.text)
     if column.kind not in ("whole", "text"):
-        what = f"column {name!r} holds {_KINDS[column.kind]}"
+        what = f"column {name!r} holds {KINDS[column.kind]}"
         wrong = ~column.null
         if column.kind in ("number", "huge") and column.text is not None:  # those that made it one
             wrong &= ~matches(column.text, SMALL_WHOLE)
             most = wrong & ~matches(column.text, POINT_ZERO)
             wrong = most if most.any() else wrong
         remedy = "write smaller ones, or labels of text" if column.kind == "huge" else WRITE_WHOLE
-        faults.add(table.error(what, remedy, _first(wrong)))
+        faults.add(table.error(what, remedy, first_of(wrong)))
         return None
     if column.null.any():
         missing(faults, table, name, column)
@@ -273,7 +158,7 @@ def texts(faults: Faults, table: Table, name: str) -> list[str] | None:
         return None
     missing(faults, table, name, column)
     if column.text is None and column.kind != "empty":
-        what = f"column {name!r} holds {_KINDS[column.kind]}"
+        what = f"column {name!r} holds {KINDS[column.kind]}"
         faults.add(table.error(what, "write text", 0))
     if column.text is None or column.null.any():
         return None
@@ -295,5 +180,6 @@ def codes(column: Column) -> Ints:
     return np.asarray(column.text.dictionary_encode().indices, dtype=np.int64)
 
 
-def _first(flags: Flags) -> int | None:
+def first_of(flags: Flags) -> int | None:
+    """The first row that is flagged, or None."""
     return int(np.argmax(flags)) if flags.any() else None

@@ -20,16 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from messirl._types import Flags, Floats
-from messirl.io.separated import BLANKS, EMPTY, SEPARATORS, read_separated
+from messirl._types import Array, Flags, Floats
+from messirl.io.tables.separated import BLANKS, EMPTY, SEPARATORS, read_separated
 from messirl.problem.errors import InputError
-
-Array = npt.NDArray[Any]
 
 WHOLE = r"^(0|-?[1-9][0-9]*)$"
 NUMBER = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$|^-?(?i:nan|inf|infinity)$"
@@ -37,6 +34,7 @@ FLAG = r"^(true|false|True|False|TRUE|FALSE)$"
 COMMA = r"^-?(0|[1-9][0-9]*)?,[0-9]+([eE][+-]?[0-9]+)?$"  # a number with a decimal comma
 THOUSANDS = r"^-?[1-9][0-9]{0,2},[0-9]{3}$"  # one that may also be a number of thousands
 IDS = ("state", "from", "to", "action", "trajectory_id", "step", "goal", "name")  # columns that hold no decimals
+UNREADABLE = "is not a readable Parquet file"
 SHOWN = 60  # characters of a cell that an error repeats
 
 
@@ -176,7 +174,8 @@ def _from_parquet(data: bytes, where: str) -> Table:
         names = table.column_names  # decodes them
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise InputError(where, f"is not a readable Parquet file ({reason})", remedy) from None
+        damage = "does not fit into memory, or is damaged" if isinstance(error, MemoryError) else UNREADABLE
+        raise InputError(where, f"{damage} ({reason})", remedy) from None
     return _table(where, names, [_combined(column) for column in table.columns], typed=True)
 
 

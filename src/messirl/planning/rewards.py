@@ -9,17 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from messirl._types import Flags, Floats
 from messirl.planning.layout import Layout
 from messirl.problem.mdp import MDP
 
 NONE: Floats = np.zeros((0, 0))
-
-
-class NoFiniteValue(ValueError):
-    """Endless trajectories are worth infinitely much under this reward."""
 
 
 @dataclass(frozen=True)
@@ -29,23 +24,6 @@ class Terms:
     state: Floats
     action: Floats
     end: Floats
-
-
-def checked_reward(mdp: MDP, reward: npt.ArrayLike) -> Floats:
-    """The reward as floats of shape (S,) or (S, A), all finite."""
-    array = np.asarray(reward)
-    if array.dtype.kind not in "fiub":
-        raise TypeError(f"reward must be numbers, not {array.dtype}")
-    array = array.astype(np.float64, copy=False)
-    if array.shape not in ((mdp.n_states,), (mdp.n_states, mdp.n_actions)):
-        raise ValueError(
-            f"reward has shape {array.shape}: give ({mdp.n_states},), one a state, or "
-            f"({mdp.n_states}, {mdp.n_actions}), one a state and action"
-        )
-    if not np.isfinite(array).all():
-        where = ", ".join(str(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise ValueError(f"reward[{where}] is not finite: forbid actions with allowed=, not with infinite rewards")
-    return array
 
 
 def usable_actions(mdp: MDP) -> Flags:
@@ -65,18 +43,3 @@ def terms_of(layout: Layout, reward: Floats, usable: Flags) -> Terms:
     action = np.zeros((layout.n_actions, layout.padded))
     action[:, : layout.n_states] = reward.T if all_usable else np.where(usable, reward, -np.inf).T
     return Terms(np.zeros(layout.padded), action, np.zeros(layout.n_states))
-
-
-@dataclass(frozen=True)
-class Visits:
-    """Σ_t γ^t P(s_t = s), (S,), and Σ_t γ^t P(s_t = s, a_t = a), (S, A), where it was asked for."""
-
-    states: Floats
-    steps: Floats | None
-
-    def counts(self, mdp: MDP) -> Floats:
-        """Expected feature counts, Eq. 8."""
-        if not mdp.state_action:
-            return mdp.counts(self.states)
-        assert self.steps is not None
-        return mdp.counts(self.steps)

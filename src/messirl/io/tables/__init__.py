@@ -1,0 +1,1 @@
+"""Tables: what files and data frames hold, read into columns and checked."""

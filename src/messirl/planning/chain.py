@@ -1,0 +1,179 @@
+"""The chain P_π(s, s') = Σ_a π(a|s) p(s'|s,a) that a policy makes of an MDP, and what follows from it.
+
+As a matrix; what it can get to; its linear systems, for values and for visits; and the Gram matrix of what its choices
+collect. `Chain` works on the kernels' own layout, the functions on policies (S, A).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import breadth_first_order
+from scipy.sparse.linalg import splu
+
+from messirl._types import Flags, Floats, Ints
+from messirl.planning.kernels import bicgstab, merge, reached
+from messirl.planning.layout import layout_of
+from messirl.planning.solution import NO_VALUE, NoFiniteValue
+from messirl.problem.mdp import MDP
+
+MAX_KRYLOV = 2000
+PASSES = 6
+UNSCALED: Floats = np.zeros(0)
+EPS = float(np.finfo(np.float64).eps)
+
+
+def choices(mdp: MDP, rows: Floats, states: Ints | None = None) -> sp.csr_array:
+    """π as a matrix (n, S·A): row i has the probabilities rows[i] of the actions in states[i]; None: all in turn."""
+    first = np.arange(len(rows)) if states is None else states
+    columns = (first[:, None] * mdp.n_actions + np.arange(mdp.n_actions)).ravel()
+    pointer = np.arange(0, rows.size + 1, mdp.n_actions)
+    return sp.csr_array((rows.ravel(), columns, pointer), shape=(len(rows), mdp.transitions.shape[0]))
+
+
+def chain_matrix(mdp: MDP, policy: Floats) -> sp.csr_array:
+    """P_π (S, S) of a policy (S, A), or of any weights of the actions; states without any have empty rows."""
+    matrix = sp.csr_array(choices(mdp, policy) @ mdp.transitions)
+    matrix.eliminate_zeros()
+    return matrix
+
+
+@dataclass(frozen=True)
+class Arcs:
+    """State left, action and state entered of every move that has a probability, sorted by state and action."""
+
+    source: Ints
+    action: Ints
+    target: Ints
+
+    def rewards(self, reward: Floats) -> Floats:
+        """The reward (S,) or (S, A) of each."""
+        return reward[self.source] if reward.ndim == 1 else reward[self.source, self.action]
+
+    def where(self, kept: Flags) -> Arcs:
+        """Some of them."""
+        return Arcs(self.source[kept], self.action[kept], self.target[kept])
+
+
+def arcs_of(mdp: MDP) -> Arcs:
+    """All that an MDP has."""
+    rows = np.repeat(np.arange(mdp.transitions.shape[0]), np.diff(mdp.transitions.indptr))
+    return Arcs(rows // mdp.n_actions, rows % mdp.n_actions, mdp.transitions.indices.astype(np.int64))
+
+
+def reach(arcs: tuple[Ints, Ints], seeds: Flags) -> Flags:
+    """What can be got to from the seeds along arcs (from, to), (S,): a search from one more node that leads to them."""
+    n, first = seeds.size, np.flatnonzero(seeds)
+    ends = (np.concatenate([arcs[0], np.full(first.size, n)]), np.concatenate([arcs[1], first]))
+    graph = sp.csr_array(sp.coo_array((np.ones(ends[0].size), ends), shape=(n + 1, n + 1)))
+    seen = np.zeros(n + 1, dtype=bool)
+    seen[breadth_first_order(graph, n, return_predecessors=False)] = True
+    return seen[:-1]
+
+
+def feature_table(mdp: MDP) -> Floats:
+    """Features as a dense (S, A, d), or (S, 1, d) where they are those of states."""
+    dense = mdp.features.toarray() if sp.issparse(mdp.features) else mdp.features
+    return np.asarray(dense.reshape(mdp.n_states, -1, mdp.n_features))
+
+
+def collected(features: Floats, policy: Floats) -> Floats:
+    """Σ_a π(a|s) f(s,a), (S, d), of a `feature_table`."""
+    if features.shape[1] == 1:
+        return np.asarray(policy.sum(axis=1, keepdims=True) * features[:, 0])
+    return np.asarray(np.einsum("sa,sad->sd", policy, features))
+
+
+def gram(mdp: MDP, features: Floats, ahead: Floats, here: Floats, weights: Floats) -> Floats:
+    """Σ_{s,a} w(s,a) A_f A_fᵀ, (d, d), with A_f(s,a) = f(s,a) + γ Σ_s' p(s'|s,a) F'(s') − F(s).
+
+    features is a `feature_table`; ahead F' and here F are (S, d), weights (S, A). Summed action by action: nothing
+    larger than (S, d) is held.
+    """
+    moves = mdp.memo(
+        "moves of each action", lambda: [mdp.transitions[a :: mdp.n_actions] for a in range(mdp.n_actions)]
+    )
+    total = np.zeros((mdp.n_features, mdp.n_features))
+    for a, move in enumerate(moves):
+        gap = features[:, a if features.shape[1] > 1 else 0] + mdp.discount * (move @ ahead) - here
+        total += gap.T @ (weights[:, a, None] * gap)
+    return total
+
+
+class Chain:
+    """P_π of a stored policy on the kernels' slots, with the systems in I − γ P_π that values and visits solve."""
+
+    def __init__(self, mdp: MDP) -> None:
+        self.mdp, self.layout = mdp, layout_of(mdp)
+        self._weights = np.empty_like(self.layout.idx, dtype=np.float64)
+
+    def follow(self, policy: Floats) -> Chain:
+        """Make it the chain of this policy (A, S padded)."""
+        merge(*self.layout.dynamics, policy, self._weights)
+        return self
+
+    @property
+    def matrix(self) -> sp.csr_array:
+        """P_π (S, S)."""
+        return self.layout.matrix(self._weights)
+
+    def reach(self, start: Floats) -> Flags:
+        """Which states it can be in, (S,), from where `start` > 0."""
+        return self._reach(self.layout.pad(start))[: self.mdp.n_states]
+
+    def _reach(self, start: Floats) -> Flags:
+        return np.asarray(reached(self.layout.off, self.layout.idx, self._weights, start))
+
+    def solve(self, b: Floats, *, tolerance: float) -> Floats:
+        """x with (I − γ P) x = b, both (S padded,), to a residual of `tolerance` or of rounding."""
+        layout = self.layout
+        if self.mdp.discount < 1.0:
+            x = np.zeros(layout.padded)
+            system = (layout.off, layout.idx, self._weights, self.mdp.discount, UNSCALED, b, x)
+            before = float(np.abs(b).max())
+            for _ in range(PASSES):  # each pass starts from the true residual: rounding does not build up
+                bicgstab(*system, max(tolerance, 1e-10 * before), MAX_KRYLOV)
+                residual = bicgstab(*system, np.inf, 0)
+                if residual <= max(tolerance, 64.0 * EPS * float(np.abs(x).max())):
+                    return x
+                if not residual < 0.5 * before:
+                    break
+                before = residual
+        return layout.pad(self._factorised().solve(b[: self.mdp.n_states]))
+
+    def visits(self, source: Floats, guess: Floats | None = None) -> Floats:
+        """ρ (S,) with (I − γ Pᵀ) ρ = source; exactly zero where nothing gets to.
+
+        guess : visits that an earlier chain gave for the same source
+
+        With γ < 1, and for a source that is nowhere negative, solved for y = ρ/m with m close to ρ: m⁻¹ Pᵀ m is the
+        chain run backwards, whose rows sum to about one again, and BiCGSTAB, which fails on Pᵀ itself, is as quick as
+        for the values. Begun at zero where nothing gets to, it stays there.
+        """
+        b, positive = self.layout.pad(source), bool((source >= 0.0).all())
+        if self.mdp.discount < 1.0 and positive:
+            mean = 1.0 / ((1.0 - self.mdp.discount) * self.mdp.n_states)
+            visits = self.layout.pad(guess) if guess is not None else np.where(self._reach(b), mean, 0.0)
+            for _ in range(PASSES):
+                scale = visits + 1e-3 * mean
+                dynamics = (self.layout.off, self.layout.idx, self._weights, self.mdp.discount)
+                y, system = visits / scale, (*dynamics, scale, b / scale)
+                bicgstab(*system, y, 1e-14, MAX_KRYLOV)
+                residual = bicgstab(*system, y, np.inf, 0)
+                visits = np.maximum(scale * y, 0.0)
+                if residual <= 1e-13:
+                    return visits[: self.mdp.n_states]
+                if not np.isfinite(residual):
+                    break
+        found: Floats = self._factorised().solve(source, trans="T")
+        least = 0.0 if positive else -np.inf
+        return np.where(self.reach(np.abs(source)), np.maximum(found, least), 0.0)
+
+    def _factorised(self) -> Any:
+        try:
+            return splu(sp.csc_array(sp.eye_array(self.mdp.n_states) - self.mdp.discount * self.matrix))
+        except RuntimeError as error:  # exactly singular
+            raise NoFiniteValue(NO_VALUE) from error

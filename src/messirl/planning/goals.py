@@ -1,0 +1,194 @@
+"""Trips that each end in a goal of their own: one model serves all goals.
+
+Where moves are deterministic and γ = 1 (see paths.py for M), x_g = (I − M)⁻¹ e_g comes from one factorisation for all
+goals g. Rows other than g of (I − M) x_g vanish, so z_g = ζ_g x_g / x_g(g) whether or not the goal has moves of its
+own. The expected visits are D_g = y_g z_g with (I − M)ᵀ y_g = m_g / z_g − (n_g/ζ_g) M[g, :]ᵀ, because all of the
+source m_g, n_g in sum, ends in g once. Goals for which doubles do not reach far enough, and all goals of other
+problems, are solved one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from messirl._types import Flags, Floats, Ints
+from messirl.planning.kernels import path_flows
+from messirl.planning.paths import PathModel, m_matrix_lu, moves_of
+from messirl.planning.solution import Expectation, NoFiniteValue, Visits
+from messirl.planning.stationary import StationaryModel
+from messirl.planning.structure import reachable
+from messirl.problem.mdp import MDP
+
+SMALLEST = 1e-250  # z below this at a start: solve the goal on its own
+CHUNK = 16  # goals solved at once: more do not fit the processor's cache, and a solve then takes three times as long
+
+
+@dataclass(frozen=True)
+class Trips:
+    """Distinct goals, for each the states where its trips start with their weights (G, S); all states they can meet."""
+
+    goals: Ints
+    starts: sp.csr_array
+    within: Flags
+
+
+def trips_of(mdp: MDP, first: Ints, goals: Ints, weights: Floats) -> Trips:
+    """Trips grouped by goal."""
+    distinct, column = np.unique(goals, return_inverse=True)
+    shape = (distinct.size, mdp.n_states)
+    starts = sp.csr_array(sp.coo_array((weights, (column, first)), shape=shape))
+    return Trips(distinct, starts, reachable(mdp, np.bincount(first, weights, mdp.n_states).astype(np.float64)))
+
+
+class GoalsModel:
+    """Values and visits towards many goals.
+
+    goals : (G,) distinct; within : (S,) the states that trips can meet
+    kind : the model of a single goal
+    """
+
+    def __init__(self, mdp: MDP, goals: Ints, within: Flags, kind: type[StationaryModel]) -> None:
+        self.mdp, self.goals, self.within, self.kind = mdp, goals, within, kind
+        self.shared = kind is PathModel  # one factorisation for all
+        self._alone: dict[int, StationaryModel] = {}
+
+    def towards(self, goal: int) -> StationaryModel:
+        """The model of one goal; kept where it begins with what it found the last time."""
+        if self.shared:
+            return self.kind(self.mdp, goal, self.within)
+        return self._alone.setdefault(goal, self.kind(self.mdp, goal, self.within))
+
+    @property
+    def live(self) -> Flags:
+        """The actions that the model may take towards any goal, (S, A)."""
+        live = np.zeros((self.mdp.n_states, self.mdp.n_actions), dtype=bool)
+        for goal in self.goals.tolist():
+            live |= self.towards(goal).live
+        return live
+
+    def solve(self, reward: Floats) -> GoalsSolution:
+        """Factorise once, where one factorisation serves all goals."""
+        return GoalsSolution(self, reward)
+
+
+class GoalsSolution:
+    """What a model of many goals says at one reward: values goal by goal, and visits summed over them."""
+
+    def __init__(self, model: GoalsModel, reward: Floats) -> None:
+        self.model, self.reward = model, reward
+        self._system = GoalSystem(model.mdp, reward, model.within) if model.shared else None
+
+    def visits(self, source: Any, *, steps: bool = True) -> Visits:
+        """Expected visits from a source (G, S), sparse or not and signed or not, one row per goal."""
+        return self.expectation(source, steps=steps).visits
+
+    def expectation(self, starts: Any, *, steps: bool = True) -> Expectation:
+        """Σ starts · V over goals and states, and the visits from `starts` (G, S) summed over goals."""
+        mdp, system = self.model.mdp, self._system
+        value, states, pairs = 0.0, np.zeros(mdp.n_states), np.zeros((mdp.n_states, mdp.n_actions))
+        flows = np.zeros(0 if system is None else system.moves.source.size)
+        for goals, sources in self._chunks(starts):
+            solved = np.zeros(goals.size, dtype=bool)
+            if system is not None:
+                solved, part = system.add(goals, sources, states, flows)
+                value += part
+            for g in np.flatnonzero(~solved):
+                alone = self.model.towards(int(goals[g])).solve(self.reward).expectation(sources[g], steps=steps)
+                value += alone.log_partition
+                states += alone.visits.states
+                if alone.visits.steps is not None:
+                    pairs += alone.visits.steps
+        if system is not None:
+            pairs[system.moves.source, system.moves.action] += flows
+        return Expectation(value, Visits(states, pairs if steps or system is not None else None))
+
+    def values(self, needed: Any) -> Iterator[tuple[int, Floats]]:
+        """Each goal and V (S,) towards it, right where `needed` (G, S) is not zero."""
+        for goals, sources in self._chunks(needed):
+            z, solved = np.zeros(sources.shape), np.zeros(goals.size, dtype=bool)
+            if self._system is not None:
+                z, solved = self._system.values(goals, sources != 0)
+            for g, goal in enumerate(goals.tolist()):
+                if solved[g]:
+                    with np.errstate(divide="ignore"):
+                        yield goal, np.log(z[g])
+                else:
+                    yield goal, self.model.towards(goal).solve(self.reward).values
+
+    def _chunks(self, table: Any) -> Iterator[tuple[Ints, Floats]]:
+        rows = sp.csr_array(table)
+        for lo in range(0, self.model.goals.size, CHUNK):
+            yield self.model.goals[lo : lo + CHUNK], rows[lo : lo + CHUNK].toarray()
+
+
+class GoalSystem:
+    """I − M over the moves that trips can meet, factorised once for all goals; `lu` is None where doubles do not do."""
+
+    def __init__(self, mdp: MDP, reward: Floats, within: Flags) -> None:
+        moves = moves_of(mdp)
+        self.moves = moves.where(within[moves.source])
+        with np.errstate(over="ignore"):
+            self.gain = np.exp(self.moves.rewards(reward))
+            self.end = np.exp(reward) if reward.ndim == 1 else np.ones(mdp.n_states)
+        places = (self.moves.source, self.moves.target)
+        self.matrix = sp.csr_array(sp.coo_array((self.gain, places), shape=(mdp.n_states, mdp.n_states)))
+        self.lu: Any = None
+        if np.isfinite(self.matrix.data).all():
+            try:
+                lu = m_matrix_lu(sp.csc_array(sp.eye_array(mdp.n_states) - self.matrix))
+            except NoFiniteValue:  # singular with every goal's moves in place; without them it need not be
+                return
+            self.lu = lu if _is_m_matrix(lu) else None
+
+    def values(self, goals: Ints, needed: Flags) -> tuple[Floats, Flags]:
+        """z towards each goal, (G, S), and for which goals it is right at the states `needed` (G, S)."""
+        at = np.arange(goals.size)
+        if self.lu is None:
+            return np.zeros(needed.shape), np.zeros(goals.size, dtype=bool)
+        unit = np.zeros((needed.shape[1], goals.size), order="F")
+        unit[goals, at] = 1.0
+        with np.errstate(all="ignore"):
+            z = self.lu.solve(unit).T
+            z *= (self.end[goals] / z[at, goals])[:, None]
+            reached = np.where(needed, z, 1.0).min(axis=1) > SMALLEST
+            return z, reached & np.isfinite(z).all(axis=1) & (z.min(axis=1) >= 0.0)
+
+    def add(self, goals: Ints, sources: Floats, states: Floats, flows: Floats) -> tuple[Flags, float]:
+        """Add the goals that the factorisation serves to `states` and `flows`; which they were, and Σ source · V."""
+        at, begins = np.arange(goals.size), sources != 0
+        z, solved = self.values(goals, begins)
+        if not solved.any():
+            return solved, 0.0
+        with np.errstate(all="ignore"):
+            end, least = self.end[goals], np.where((sources >= 0.0).all(axis=1), 0.0, -np.inf)  # visits at least
+            rest = np.array(sources)
+            rest[at, goals] = 0.0  # trips that begin in their goal make no step
+            arrivals, mass = rest.sum(axis=1), np.abs(rest).sum(axis=1)
+            right = np.where(begins, rest / np.where(begins, z, 1.0), 0.0)
+            right -= (arrivals / end)[:, None] * self.matrix[goals].toarray()
+            y = self.lu.solve(np.asfortranarray(np.where(solved[:, None], right, 0.0).T), trans="T").T
+            y[at, goals] = 0.0
+            visited = y * z
+            into = sp.coo_array(sp.csc_array(self.matrix)[:, goals])
+            came = end * np.bincount(into.col, weights=into.data * y[into.col, into.row], minlength=goals.size)
+            solved &= np.isfinite(visited).all(axis=1) & (visited.min(axis=1) >= least - 1e-9)
+            solved &= np.abs(came - arrivals) <= 1e-10 * np.maximum(mass, 1e-300)
+            y, z, visited = y[solved], np.ascontiguousarray(z[solved]), visited[solved]
+            value = float(np.sum(np.where(begins[solved], sources[solved] * np.log(np.where(z > 0, z, 1.0)), 0.0)))
+        visited[np.arange(len(y)), goals[solved]] = sources[solved].sum(axis=1)
+        states += np.maximum(visited, least[solved][:, None]).sum(axis=0)
+        path_flows(self.moves.source, self.moves.target, self.gain, np.ascontiguousarray(y), z, flows)
+        return solved, value
+
+
+def _is_m_matrix(lu: Any) -> bool:
+    """Whether the spectral radius of M is below one, well clear of it: then no step of the solves cancels digits.
+
+    If only the moves out of the goals themselves push it to one or above, each goal is still fine on its own.
+    """
+    return bool(np.array_equal(lu.perm_r, lu.perm_c) and lu.U.diagonal().min() > 1e-6)

@@ -1,0 +1,88 @@
+"""What a model says at one reward: values, the policy, and the expected visits from any source.
+
+    ρ = m + γ P_πᵀ ρ
+
+The source m is a start distribution, or any signed weights: visits are linear in it. From a source that is nowhere
+negative the visits are not either; from a signed one they may be of any sign.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from messirl._types import Floats
+from messirl.planning.layout import layout_of
+from messirl.problem.mdp import MDP
+
+NO_VALUE = (
+    "no finite value: with discount=1 a trajectory that goes on and on is worth infinitely much under this reward; "
+    "make rewards of steps negative enough, or use a discount below 1 or a horizon"
+)
+
+
+class NoFiniteValue(ValueError):
+    """Endless trajectories are worth infinitely much under this reward."""
+
+
+@dataclass(frozen=True)
+class Visits:
+    """Σ_t γ^t P(s_t = s), (S,), and Σ_t γ^t P(s_t = s, a_t = a), (S, A), where it was asked for."""
+
+    states: Floats
+    steps: Floats | None
+
+    def counts(self, mdp: MDP) -> Floats:
+        """Expected feature counts, Eq. 8."""
+        if not mdp.state_action:
+            return mdp.counts(self.states)
+        assert self.steps is not None
+        return mdp.counts(self.steps)
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """log Z averaged over the starts, Σ_s start(s) V(s), the expected visits from them, and the solution they are of.
+
+    With goals there are many solutions and none is kept.
+    """
+
+    log_partition: float
+    visits: Visits
+    solution: Solution | None = None
+
+
+class Solution:
+    """Values (S,), or (H, S) with a horizon, and the policy, as the kernels store it, of a model at one reward."""
+
+    def __init__(self, mdp: MDP, values: Floats, policy: Floats | None = None) -> None:
+        self.mdp, self.values, self._policy = mdp, values, policy
+
+    @property
+    def policy(self) -> Floats:
+        """π, action-major: (A, S padded), or (H − 1, A, S padded)."""
+        assert self._policy is not None
+        return self._policy
+
+    @property
+    def table(self) -> Floats:
+        """π (S, A), or (H − 1, S, A), as everywhere outside."""
+        return layout_of(self.mdp).state_major(self.policy)
+
+    def visits(self, source: Floats, *, steps: bool = True) -> Visits:
+        """Expected visits from a source, signed or not, of states and, if asked for, of (state, action) pairs.
+
+        source : (S,); with a horizon also (H, S), where row t enters at step t and is not discounted further
+        """
+        raise NotImplementedError
+
+    def expectation(self, start: Floats, *, steps: bool = True) -> Expectation:
+        """Σ_s start(s) V(s) and the visits from `start`."""
+        values, at = self.mdp.first(self.values), start != 0
+        if not np.all(np.isfinite(values[at])):
+            s = int(np.flatnonzero(at)[np.argmin(values[at])])
+            raise ValueError(
+                f"a trajectory cannot start in state {s}: from there it runs into a dead end or never ends"
+            )
+        return Expectation(float(start[at] @ values[at]), self.visits(start, steps=steps), self)
