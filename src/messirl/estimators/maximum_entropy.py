@@ -240,12 +240,12 @@ class MaximumEntropy(RewardEstimator):
 
     def _set_policy(self) -> None:
         """The policy, and the values it comes from, so that scores need not solve again."""
-        self._values: Floats | None = None
+        self._values_: Floats | None = None
         if self.goals_ is not None:
             self.policy_: Any = GoalPolicies(self.mdp_, self.reward_, self.goals_, self.start_)
             return
         found = where_met(self.mdp_, self.reward_, self.start_, entropy=self.entropy)
-        self.policy_, self._values = np.ascontiguousarray(found.table), found.values
+        self.policy_, self._values_ = np.ascontiguousarray(found.table), found.values
 
     def _unidentified(self, mdp: MDP, expert: Trajectories) -> Floats:
         """A basis (k, d) of the directions of θ that nothing identifies; found once for an MDP and its starts."""
@@ -258,7 +258,7 @@ class MaximumEntropy(RewardEstimator):
     def _log_likelihood(self, trajectories: Trajectories) -> Floats:
         if self.entropy == "noncausal":
             return log_likelihood(self.mdp_, self.policy_, trajectories)
-        return reward_log_likelihood(self.mdp_, self.reward_, trajectories, self.start_, self._values)
+        return reward_log_likelihood(self.mdp_, self.reward_, trajectories, self.start_, self._values_)
 
     def _revive(self, parts: dict[str, Any]) -> None:
         super()._revive(parts)
