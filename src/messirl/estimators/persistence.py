@@ -23,7 +23,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from messirl._files import beside
-from messirl.problem.mdp import MDP
+from messirl.problem.mdp import MDP, NAMES
 from messirl.similarity import RBF, CompleteGraph, Exponential, Precomputed
 
 FORMAT, VERSION = "messirl-model", 1
@@ -32,7 +32,6 @@ BROKEN = (
     *(zipfile.BadZipFile, zlib.error, EOFError, LookupError, TypeError, ValueError, AttributeError),
     *(ArithmeticError, OSError, RuntimeError),
 )
-NAMES = ("state_names", "action_names", "feature_names")
 
 
 @dataclass(frozen=True)
