@@ -97,6 +97,7 @@ class MaximumEntropy(RewardEstimator):
         The distinct goals of the experts, where they have goals.
     """
 
+    _values: Floats | None = None  # of the reward, in the states that have any; not with goals
     _arrays: ClassVar[tuple[str, ...]] = ("theta_init_", "feature_counts_", "visitation_", "start_", "history_")
     _optional: ClassVar[tuple[str, ...]] = ("goals_", "quadratic_")
     _facts: ClassVar[tuple[str, ...]] = ("objective_", "n_iter_", "converged_", "termination_", "gradient_norm_")
@@ -239,9 +240,8 @@ class MaximumEntropy(RewardEstimator):
 
     def _set_policy(self) -> None:
         """The policy, and the values it comes from, so that scores need not solve again."""
-        self._values: Floats | None = None
         if self.goals_ is not None:
-            self.policy_: Any = GoalPolicies(self.mdp_, self.reward_, self.goals_, self.start_)
+            self.policy_, self._values = GoalPolicies(self.mdp_, self.reward_, self.goals_, self.start_), None
             return
         found = where_met(self.mdp_, self.reward_, self.start_, entropy=self.entropy)
         self.policy_, self._values = np.ascontiguousarray(found.table), found.values
