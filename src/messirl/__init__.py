@@ -37,31 +37,24 @@ if TYPE_CHECKING:
     from messirl.problem import MDP, Trajectories, feature_counts
     from messirl.selection import MESSICV
 
-_HOMES = {
-    "EMMaxEnt": "messirl.estimators",
-    "IdentifiabilityWarning": "messirl.estimators",
-    "MDP": "messirl.problem",
-    "MESSI": "messirl.estimators",
-    "MESSICV": "messirl.selection",
-    "MaxEntIRL": "messirl.estimators",
-    "NoFiniteValue": "messirl.planning",
-    "Trajectories": "messirl.problem",
-    "diagnose": "messirl.diagnostics",
-    "estimation_table": "messirl.evaluation",
-    "expected_flows": "messirl.evaluation",
-    "feature_counts": "messirl.problem",
-    "likelihood_ratio_test": "messirl.evaluation",
-    "load": "messirl.estimators",
-    "log_likelihood": "messirl.planning",
-    "next_state_accuracy": "messirl.evaluation",
-    "optimal_policy": "messirl.planning",
-    "optimal_values": "messirl.planning",
-    "plot": "messirl.plot",
-    "read_problem": "messirl.io",
-    "sample": "messirl.planning",
-    "soft_policy": "messirl.planning",
-    "soft_values": "messirl.planning",
-    "state_visitation": "messirl.planning",
+_NAMES = {
+    "messirl.diagnostics": ["diagnose"],
+    "messirl.estimators": ["EMMaxEnt", "IdentifiabilityWarning", "MESSI", "MaxEntIRL", "load"],
+    "messirl.evaluation": ["estimation_table", "expected_flows", "likelihood_ratio_test", "next_state_accuracy"],
+    "messirl.io": ["read_problem"],
+    "messirl.planning": [
+        "NoFiniteValue",
+        "log_likelihood",
+        "optimal_policy",
+        "optimal_values",
+        "sample",
+        "soft_policy",
+        "soft_values",
+        "state_visitation",
+    ],
+    "messirl.plot": ["plot"],
+    "messirl.problem": ["MDP", "Trajectories", "feature_counts"],
+    "messirl.selection": ["MESSICV"],
 }
 __all__ = [
     "MDP",
@@ -89,7 +82,7 @@ __all__ = [
     "soft_values",
     "state_visitation",
 ]
-_get, __dir__ = lazily(__name__, _HOMES)
+_get, __dir__ = lazily(__name__, _NAMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -6,15 +6,16 @@ import importlib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
 
-def lazily(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package: `homes` has the full name of the module that each public name is in.
+def lazily(package: str, names: Mapping[str, Sequence[str]]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package: `names` has the public ones by the full name of their module.
 
     A name that is itself a module has that module as its home.
     """
+    homes = {name: home for home, some in names.items() for name in some}
 
     def get(name: str) -> Any:
         if name not in homes:

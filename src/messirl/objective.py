@@ -19,7 +19,8 @@ from messirl.planning import NoFiniteValue, Planner, Visits, model_for
 from messirl.planning.curvature import curvature, differences
 from messirl.planning.likelihood import move_probability
 from messirl.planning.models import where_met
-from messirl.problem.counts import check_trajectories, feature_counts
+from messirl.problem.counts import feature_counts
+from messirl.problem.faults import check_trajectories
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.problem.units import feature_spread

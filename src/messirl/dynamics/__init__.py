@@ -11,13 +11,10 @@ if TYPE_CHECKING:
     from messirl.dynamics.fitted import FittedMESSI
     from messirl.dynamics.refits import Spread, spread
 
-_HOMES = {
-    "EstimatedMDP": "messirl.dynamics.estimated",
-    "Evidence": "messirl.dynamics.estimated",
-    "FittedMESSI": "messirl.dynamics.fitted",  # its forests take a second to import
-    "Spread": "messirl.dynamics.refits",
-    "estimate_mdp": "messirl.dynamics.estimated",
-    "spread": "messirl.dynamics.refits",
+_NAMES = {
+    "messirl.dynamics.estimated": ["EstimatedMDP", "Evidence", "estimate_mdp"],
+    "messirl.dynamics.fitted": ["FittedMESSI"],  # its forests take a second to import
+    "messirl.dynamics.refits": ["Spread", "spread"],
 }
 __all__ = ["EstimatedMDP", "Evidence", "FittedMESSI", "Spread", "estimate_mdp", "spread"]
-__getattr__, __dir__ = lazily(__name__, _HOMES)
+__getattr__, __dir__ = lazily(__name__, _NAMES)

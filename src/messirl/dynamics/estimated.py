@@ -5,12 +5,10 @@ Rows are Dirichlet a posteriori, with the parameters n(s,a,s') + α/K of `messir
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from messirl._checks import whole
@@ -75,57 +73,29 @@ class EstimatedMDP(CountedMDP):
         return [self.mdp.replace(transitions=_dirichlet(self.posterior, random)) for _ in range(whole("n", n))]
 
 
-def estimate_mdp(
-    trajectories: Trajectories,
-    features: Any,
-    *,
-    n_states: int | None = None,
-    n_actions: int | None = None,
-    prior: float = 0.0,
-    graph: Any = None,
-    deterministic: bool = True,
-    unseen: str = "terminal",
-    thin: int = 5,
-    discount: float,
-    horizon: int | None = None,
-    terminal: npt.ArrayLike | None = None,
-    start: npt.ArrayLike | None = None,
-    state_names: Sequence[str] | None = None,
-    action_names: Sequence[str] | None = None,
-    feature_names: Sequence[str] | None = None,
-) -> EstimatedMDP:
-    """The MDP that the moves of `trajectories` speak of.
+def estimate_mdp(trajectories: Trajectories, features: Any, *, thin: int = 5, **options: Any) -> EstimatedMDP:
+    """The MDP that the moves of `trajectories` speak of, and what they leave open.
 
     features : as of an MDP; they have a row for every state, unless n_states= says how many there are
-    prior : α ≥ 0, pseudo-counts that each row spreads evenly over its possible next states
+    thin : pairs seen fewer times are listed in the report
+
+    Options, by name:
+    discount : as of an MDP, and needed
+    n_states, n_actions : how many there are; None: as many as features have rows, and as are seen
+    prior : α ≥ 0, pseudo-counts that each row spreads evenly over its possible next states; 0 if not given
     graph : the possible moves, (S, S), or (S·A, S) with row s·A + a, sparse or dense; a move outside is an error.
         With prior > 0, pairs of it never seen get the prior's mean; any other pair never seen is not allowed
-    deterministic : read where no actions are recorded.  True: each move is an action of its own, action k leading to
-        the k-th next state in order, of those seen or in the graph.  False: an error, since nothing can be told
+    deterministic : read where no actions are recorded.  True, if not given: each move is an action of its own, action k
+        leading to the k-th next state in order, of those seen or in the graph.  False: an error, since nothing can be
+        told
     unseen : what becomes of a state without any move that is not terminal: "terminal" (nothing is known of what
-        follows, so a trajectory ends there), "self" (action 0 stays there), or "error" where it can be entered
-    thin : pairs seen fewer times are listed in the report
-    discount, horizon, terminal, start, …_names : as of an MDP
+        follows, so a trajectory ends there; if not given), "self" (action 0 stays there), or "error" where it can be
+        entered
+    horizon, terminal, start, state_names, action_names, feature_names : as of an MDP
     """
     least = whole("thin", thin)
-    found = counted_mdp(
-        trajectories,
-        features,
-        n_states=n_states,
-        n_actions=n_actions,
-        prior=prior,
-        graph=graph,
-        deterministic=deterministic,
-        unseen=unseen,
-        discount=discount,
-        horizon=horizon,
-        terminal=terminal,
-        start=start,
-        state_names=state_names,
-        action_names=action_names,
-        feature_names=feature_names,
-    )
-    return EstimatedMDP(**vars(found), report=_evidence(found, trajectories, unseen, least))
+    found = counted_mdp(trajectories, features, **options)
+    return EstimatedMDP(**vars(found), report=_evidence(found, trajectories, options.get("unseen", "terminal"), least))
 
 
 def _evidence(found: CountedMDP, trajectories: Trajectories, unseen: str, least: int) -> Evidence:

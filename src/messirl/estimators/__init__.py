@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from messirl.estimators.messi import MESSI
     from messirl.estimators.standing import IdentifiabilityWarning
 
-_HOMES = {
-    "EMMaxEnt": "messirl.estimators.em",
-    "IdentifiabilityWarning": "messirl.estimators.standing",
-    "MESSI": "messirl.estimators.messi",
-    "MaxEntIRL": "messirl.estimators.maxent",
-    "load": "messirl.estimators.loading",
+_NAMES = {
+    "messirl.estimators.em": ["EMMaxEnt"],
+    "messirl.estimators.loading": ["load"],
+    "messirl.estimators.maxent": ["MaxEntIRL"],
+    "messirl.estimators.messi": ["MESSI"],
+    "messirl.estimators.standing": ["IdentifiabilityWarning"],
 }
 __all__ = ["MESSI", "EMMaxEnt", "IdentifiabilityWarning", "MaxEntIRL", "load"]
-__getattr__, __dir__ = lazily(__name__, _HOMES)
+__getattr__, __dir__ = lazily(__name__, _NAMES)

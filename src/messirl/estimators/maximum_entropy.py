@@ -29,7 +29,8 @@ from messirl.planning.arguments import check_entropy
 from messirl.planning.identify import unidentified
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.planning.models import where_met
-from messirl.problem.counts import check_trajectories, feature_counts
+from messirl.problem.counts import feature_counts
+from messirl.problem.faults import check_trajectories
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.problem.units import offsets

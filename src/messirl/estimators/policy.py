@@ -19,7 +19,7 @@ from messirl._types import Floats
 from messirl.estimators.persistence import Saved
 from messirl.planning import log_likelihood, sample
 from messirl.planning.arguments import check_goal
-from messirl.problem.counts import check_trajectories
+from messirl.problem.faults import check_trajectories
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 

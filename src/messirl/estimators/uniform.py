@@ -9,7 +9,7 @@ import numpy as np
 from messirl._types import Floats, Ints
 from messirl.estimators.policy import PolicyEstimator
 from messirl.planning import log_likelihood
-from messirl.problem.counts import check_trajectories
+from messirl.problem.faults import check_trajectories
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 

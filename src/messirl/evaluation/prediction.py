@@ -11,7 +11,7 @@ from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.planning import Planner, Visits
 from messirl.planning.chain import choices
 from messirl.planning.likelihood import log_policies
-from messirl.problem.counts import check_trajectories
+from messirl.problem.faults import check_trajectories
 from messirl.problem.trajectories import Trajectories
 
 TIE = 1e-9  # probabilities closer than this are equal: they carry the rounding of values of any size

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from messirl._checks import is_whole
 from messirl._types import Flags, Floats
 from messirl.problem.mdp import MDP
 
@@ -40,7 +41,7 @@ def check_goal(mdp: MDP, goal: int | None) -> None:
     """A goal is a state, and goes with horizon=None."""
     if goal is None:
         return
-    if isinstance(goal, bool) or not isinstance(goal, int | np.integer):
+    if not is_whole(goal):
         raise TypeError(f"goal must be a state, not {goal!r}")
     if not 0 <= goal < mdp.n_states:
         raise ValueError(f"goal {goal} is not one of the states 0 … {mdp.n_states - 1}")

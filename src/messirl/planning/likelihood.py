@@ -16,8 +16,9 @@ from scipy.special import logsumexp
 from messirl._types import Floats, Ints
 from messirl.planning.models import values_by_goal, where_met
 from messirl.planning.structure import ends_of
-from messirl.problem.counts import check_trajectories, entry_keys
+from messirl.problem.faults import check_trajectories
 from messirl.problem.mdp import MDP
+from messirl.problem.moves import entry_keys, look_up
 from messirl.problem.trajectories import Trajectories
 
 
@@ -100,10 +101,7 @@ def _chances(mdp: MDP, states: Ints, entered: Ints) -> Floats:
     """p(s'|s,a) of every step, (N, A)."""
     keys, data = entry_keys(mdp), mdp.transitions.data
     out = np.zeros((states.size, mdp.n_actions))
-    if keys.size == 0:
-        return out
     for a in range(mdp.n_actions):
-        wanted = (states * mdp.n_actions + a) * mdp.n_states + entered
-        at = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
-        out[:, a] = np.where(keys[at] == wanted, data[at], 0.0)
+        at, there = look_up(keys, (states * mdp.n_actions + a) * mdp.n_states + entered)
+        out[there, a] = data[at[there]]
     return out

@@ -1,7 +1,8 @@
 """What the data is: the Markov decision process, trajectories, their feature counts, problems (paper, section 2)."""
 
-from messirl.problem.counts import check_trajectories, feature_counts
+from messirl.problem.counts import feature_counts
 from messirl.problem.errors import InputError
+from messirl.problem.faults import check_trajectories
 from messirl.problem.mdp import MDP
 from messirl.problem.problem import Problem
 from messirl.problem.trajectories import Trajectories, Trajectory

@@ -13,9 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from messirl._types import Floats, Ints
-from messirl.problem.faults import check_trajectories as check_trajectories
+from messirl.problem.faults import check_trajectories
 from messirl.problem.mdp import MDP
-from messirl.problem.moves import entry_keys as entry_keys
 from messirl.problem.moves import move_keys, possible_moves
 from messirl.problem.trajectories import Trajectories
 

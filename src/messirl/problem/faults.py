@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from messirl._types import Flags
 from messirl.problem.mdp import MDP
-from messirl.problem.moves import entry_keys, move_keys, possible_moves
+from messirl.problem.moves import entry_keys, look_up, move_keys, possible_moves
 from messirl.problem.trajectories import Trajectories
 
 ENDLESS = "endless"  # the one kind that is a matter of what is fitted: without an end only at discount = 1
@@ -172,10 +170,8 @@ def _moves(mdp: MDP, trajectories: Trajectories, over: Flags) -> Iterator[Fault]
     else:
         keys = entry_keys(mdp)
         wanted = (states[left] * mdp.n_actions + actions) * mdp.n_states + states[left + 1]
-    impossible: npt.NDArray[Any] = np.ones(left.size, dtype=bool)
-    if keys.size:
-        impossible = keys[np.minimum(np.searchsorted(keys, wanted), keys.size - 1)] != wanted
-    for at in np.flatnonzero(impossible & ~over[left]).tolist() if impossible.any() else ():
+    possible = look_up(keys, wanted)[1]
+    for at in np.flatnonzero(~possible & ~over[left]).tolist() if not possible.all() else ():
         entry = int(left[at])
         i, t = trajectories.locate(entry)
         here, there = int(states[entry]), int(states[entry + 1])

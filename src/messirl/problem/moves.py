@@ -40,6 +40,14 @@ def possible_moves(mdp: MDP) -> Moves:
     return mdp.memo("moves", build)
 
 
+def look_up(keys: Ints, wanted: Ints) -> tuple[Ints, Flags]:
+    """Where each of the wanted keys stands among sorted ones, and whether it is there at all."""
+    if not keys.size:
+        return np.zeros(wanted.size, dtype=np.int64), np.zeros(wanted.size, dtype=bool)
+    at = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+    return at, np.asarray(keys[at] == wanted)
+
+
 def move_keys(mdp: MDP, trajectories: Trajectories) -> Ints:
     """s·S + s' of every step."""
     left = np.flatnonzero(trajectories.leaves)

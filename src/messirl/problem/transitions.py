@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from messirl._checks import whole
 from messirl._types import Ints
+from messirl.problem.moves import look_up
 from messirl.problem.trajectories import Trajectories
 
 
@@ -165,12 +166,11 @@ def _check_possible(possible: sp.csr_array, rows: Ints, trajectories: Trajectori
 
 def _find(keys: Ints, wanted: Ints, trajectories: Trajectories, left: Ints) -> Ints:
     """Where each move stands among the sorted keys of the possible ones."""
-    at = np.minimum(np.searchsorted(keys, wanted), max(keys.size - 1, 0))
-    missing = keys[at] != wanted if keys.size else np.ones(wanted.size, dtype=bool)
-    if missing.any():
-        k = int(np.argmax(missing))
-        here, there = trajectories.states[left[k]], trajectories.states[left[k] + 1]
+    at, there = look_up(keys, wanted)
+    if not there.all():
+        k = int(np.argmin(there))
+        here, to = trajectories.states[left[k]], trajectories.states[left[k] + 1]
         by = "" if trajectories.actions is None else f" by action {trajectories.actions[k]}"
-        what = f"the move from state {here} to {there}{by} is not in the graph"
+        what = f"the move from state {here} to {to}{by} is not in the graph"
         fail(trajectories, int(left[k]), f"{what}: add it, or mend the trajectory")
     return at

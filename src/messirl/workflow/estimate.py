@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from messirl.dynamics import EstimatedMDP
-from messirl.problem.counts import check_trajectories
+from messirl.problem.faults import check_trajectories
 from messirl.problem.mdp import MDP
 from messirl.problem.problem import Problem
 from messirl.problem.trajectories import Trajectories

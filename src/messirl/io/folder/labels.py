@@ -30,7 +30,9 @@ class Labels:
 
     @classmethod
     def of(cls, problem: Problem) -> Labels:
-        return cls(_texts(problem.state_ids), _texts(problem.action_ids))
+        """What a problem calls them."""
+        both = problem.state_ids, problem.action_ids
+        return cls(*(None if ids is None else [str(label) for label in ids.tolist()] for ids in both))
 
 
 def save_model(model: Any, path: str | os.PathLike[str], problem: Problem) -> None:
@@ -52,5 +54,9 @@ def read_labels(path: str | os.PathLike[str]) -> Labels:
     return Labels(found["states"], found["actions"])
 
 
-def _texts(ids: Array | None) -> list[str] | None:
-    return None if ids is None else [str(label) for label in ids.tolist()]
+def called(index: Array, labels: list[str] | None = None) -> Any:
+    """An Arrow column of labels, or of the numbers themselves; −1 is null."""
+    import pyarrow as pa
+
+    at = pa.array(index, pa.int64(), mask=index < 0)
+    return at if labels is None else pa.array(labels, pa.string()).take(at)

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from messirl._files import beside
-from messirl.io.folder.labels import Labels
+from messirl._types import Ints
+from messirl.io.folder.labels import Labels, called
 from messirl.problem.errors import InputError
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
+ORDER = ("trajectory_id", "step", "state", "state_name", "action", "action_name", "goal")
 FORCE = "give another name, or --force (overwrite=True in Python) to replace it"
 
 
@@ -59,29 +61,36 @@ def check_table_place(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     return place
 
 
+def step_columns(trajectories: Trajectories, labels: Labels) -> dict[str, Any]:
+    """The columns that every table of trajectories has: trajectory_id, step, state and, where known, action."""
+    columns = {
+        "trajectory_id": called(np.repeat(np.arange(len(trajectories)), trajectories.lengths)),
+        "step": called(trajectories.step),
+        "state": called(trajectories.states, labels.states),
+    }
+    if trajectories.actions is not None:
+        columns["action"] = called(_taken(trajectories), labels.actions)
+    return columns
+
+
 def _table(trajectories: Trajectories, mdp: MDP | None, labels: Labels) -> Any:
     import pyarrow as pa
 
-    left = trajectories.leaves
-    columns: dict[str, Any] = {
-        "trajectory_id": np.repeat(np.arange(len(trajectories)), trajectories.lengths),
-        "step": trajectories.step,
-        "state": _called(trajectories.states, labels.states),
-    }
-    names = None if mdp is None or mdp.state_names is None else list(mdp.state_names)
-    if names is not None and names != labels.states:
-        columns["state_name"] = _called(trajectories.states, names)
-    if trajectories.actions is not None:
-        taken = np.zeros(trajectories.states.size, dtype=np.int64)
-        taken[left] = trajectories.actions
-        columns["action"] = pa.array(_called(taken, labels.actions), mask=~left)
-        names = None if mdp is None or mdp.action_names is None else list(mdp.action_names)
-        if names is not None and names != labels.actions:
-            columns["action_name"] = pa.array(_called(taken, names), mask=~left)
+    columns = step_columns(trajectories, labels)
+    for name, index, own in (
+        ("state", trajectories.states, labels.states),
+        ("action", None if trajectories.actions is None else _taken(trajectories), labels.actions),
+    ):
+        names = None if mdp is None else getattr(mdp, f"{name}_names")
+        if names is not None and index is not None and list(names) != own:
+            columns[f"{name}_name"] = called(index, list(names))
     if trajectories.goals is not None:
-        columns["goal"] = _called(np.repeat(trajectories.goals, trajectories.lengths), labels.states)
-    return pa.table(columns)
+        columns["goal"] = called(np.repeat(trajectories.goals, trajectories.lengths), labels.states)
+    return pa.table(columns).select([name for name in ORDER if name in columns])
 
 
-def _called(index: Any, labels: list[str] | None) -> Any:
-    return index if labels is None else np.array(labels, dtype=object)[index]
+def _taken(trajectories: Trajectories) -> Ints:
+    """The action taken in each entry of `states`, −1 in the last of a trajectory."""
+    taken = np.full(trajectories.states.size, -1)
+    taken[trajectories.leaves] = trajectories.actions
+    return taken

@@ -21,9 +21,11 @@ import scipy.sparse as sp
 
 from messirl._types import Array
 from messirl.io.folder.content import EDGE_COLUMNS, STATE_COLUMNS, STEP_COLUMNS
+from messirl.io.folder.labels import Labels, called
 from messirl.io.folder.reader import SUFFIXES, TABLES
 from messirl.io.folder.settings import SETTINGS
 from messirl.io.folder.swap import REPLACING, replace_files
+from messirl.io.folder.tracks import step_columns
 from messirl.io.tables.separated import BLANKS
 from messirl.io.tables.table import Column, column_of_arrow, column_of_text
 from messirl.problem.errors import InputError
@@ -78,24 +80,16 @@ def check_place(place: Path, *, overwrite: bool) -> None:
 
 
 def _tables(problem: Problem) -> dict[str, Columns]:
-    trajectories = problem.trajectories
-    state, action = _calls(problem.state_ids), _calls(problem.action_ids)
+    trajectories, labels = problem.trajectories, Labels.of(problem)
     n = len(trajectories)
     ids = np.arange(n) if problem.trajectory_ids is None else problem.trajectory_ids
-    steps: Columns = {
-        "trajectory_id": _arrow("trajectory_ids", np.repeat(ids, trajectories.lengths)),
-        "step": pa.array(trajectories.step),
-        "state": state(trajectories.states),
-    }
-    if trajectories.actions is not None:
-        taken = np.full(trajectories.states.size, -1)
-        taken[trajectories.leaves] = trajectories.actions
-        steps["action"] = action(taken)
+    steps = step_columns(trajectories, labels)
+    steps["trajectory_id"] = _arrow("trajectory_ids", np.repeat(ids, trajectories.lengths))
     _add_kept(steps, "step", problem.step_columns, STEP_COLUMNS, trajectories.states.size)
-    tables = {"states": _states(problem, state), "edges": _edges(problem, state, action), "trajectories": steps}
+    tables = {"states": _states(problem, labels), "edges": _edges(problem, labels), "trajectories": steps}
     meta = {name: _arrow(f"meta column {name!r}", column) for name, column in problem.meta.items()}
     if trajectories.goals is not None:
-        meta["goal"] = state(trajectories.goals)
+        meta["goal"] = called(trajectories.goals, labels.states)
     elif "goal" in meta and meta["goal"].null_count < n:
         raise InputError("meta", "has goals, but the trajectories have none", "give both, or drop the column goal")
     if "trajectory_id" in meta:
@@ -105,20 +99,9 @@ def _tables(problem: Problem) -> dict[str, Columns]:
     return tables
 
 
-def _calls(ids: Array | None) -> Any:
-    """From indices to what the user calls things; −1 is null."""
-    labels = None if ids is None else pa.array([str(label) for label in ids.tolist()], pa.string())
-
-    def call(index: Array) -> Any:
-        at = pa.array(index, pa.int64(), mask=index < 0)
-        return at if labels is None else labels.take(at)
-
-    return call
-
-
-def _states(problem: Problem, state: Any) -> Columns:
+def _states(problem: Problem, labels: Labels) -> Columns:
     mdp = problem.mdp
-    columns: Columns = {"state": state(np.arange(mdp.n_states))}
+    columns: Columns = {"state": called(np.arange(mdp.n_states), labels.states)}
     if not mdp.state_action:
         for name, values in zip(_feature_columns(mdp), _dense(mdp.features).T, strict=True):
             columns[name] = pa.array(values)
@@ -129,7 +112,7 @@ def _states(problem: Problem, state: Any) -> Columns:
     if problem.xy is not None:
         for name, values in zip("xy", np.asarray(problem.xy, dtype=np.float64).T, strict=True):
             columns[name] = pa.array(values, from_pandas=True)
-    if mdp.state_names is not None and list(mdp.state_names) != _texts(problem.state_ids):
+    if mdp.state_names is not None and list(mdp.state_names) != labels.states:
         columns["name"] = pa.array(mdp.state_names, pa.string())
     for name, values in problem.state_columns.items():
         if name in columns or name.startswith("f_") or (name in STATE_COLUMNS and name not in ("x", "y")):
@@ -138,16 +121,16 @@ def _states(problem: Problem, state: Any) -> Columns:
     return columns
 
 
-def _edges(problem: Problem, state: Any, action: Any) -> Columns:
+def _edges(problem: Problem, labels: Labels) -> Columns:
     mdp = problem.mdp
     moves = mdp.transitions.tocoo()
     if moves.nnz == 0:
         raise InputError("mdp", "has no move", "give some state that is not terminal an action")
     source, taken = moves.row.astype(np.int64) // mdp.n_actions, moves.row.astype(np.int64) % mdp.n_actions
     columns: Columns = {
-        "from": state(source),
-        "to": state(moves.col.astype(np.int64)),
-        "action": action(taken),
+        "from": called(source, labels.states),
+        "to": called(moves.col.astype(np.int64), labels.states),
+        "action": called(taken, labels.actions),
     }
     if not mdp.deterministic:
         columns["probability"] = pa.array(moves.data)
@@ -189,7 +172,7 @@ def _settings(problem: Problem, tables: Mapping[str, Columns]) -> dict[str, Any]
     settings: dict[str, Any] = {"discount": mdp.discount, "horizon": mdp.horizon}
     if problem.state_ids is not None and mdp.state_names is None:
         settings["state_names"] = None
-    labels, names = _texts(problem.action_ids), mdp.action_names
+    labels, names = Labels.of(problem).actions, mdp.action_names
     if labels is not None and names is not None and list(names) != labels:
         raise InputError("action_names", "differ from action_ids", "drop one of them: a table has one name per action")
     used = set(tables["edges"]["action"].to_pylist())
@@ -203,10 +186,6 @@ def _settings(problem: Problem, tables: Mapping[str, Columns]) -> dict[str, Any]
     if named != _feature_columns(mdp):
         settings["feature_names"] = named
     return settings
-
-
-def _texts(ids: Array | None) -> list[str] | None:
-    return None if ids is None else [str(label) for label in ids.tolist()]
 
 
 def _arrow(what: str, values: Any) -> Any:

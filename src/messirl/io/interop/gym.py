@@ -20,7 +20,7 @@ from messirl.problem.trajectories import Trajectories
 
 
 class Outcomes(NamedTuple):
-    """The entries of P: one a row, in the order (state, action, outcome)."""
+    """The entries of P: one per row, in the order (state, action, outcome)."""
 
     n_states: int
     n_actions: int
@@ -49,8 +49,8 @@ def from_gym(
 
     env : the environment, or its id ("FrozenLake-v1"); make it yourself with gymnasium.make to give it options
     features : of the original states, (S, d) or (S, A, d), dense or sparse (S, d), zero in the added state;
-        None : one indicator a state;
-        "entered" : one indicator a state, of the state that a step enters, `done` or not (the expected one, (S, A, S));
+        None : one indicator per state;
+        "entered" : one indicator for each state that a step enters, `done` or not (the expected one, (S, A, S));
         where every entry into a state is `done`, as into FrozenLake's goal, only these see it
     """
     table = read_outcomes(env)

@@ -1,7 +1,7 @@
 """Demonstrations of the package imitation, by their shape: obs (T + 1), acts (T), terminal, and rews if known.
 
 They come as objects (`Trajectory`), or as the table in which imitation keeps them on disk and on the Hugging Face hub:
-one row a demonstration, with the columns obs, acts, terminal and, if known, rews. Nothing of either is imported.
+one row per demonstration, with the columns obs, acts, terminal and, if known, rews. Nothing of either is imported.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def to_table(
 ) -> dict[str, list[Any]]:
     """The table of trajectories with actions, or of recordings: `datasets.Dataset.from_dict(to_table(…))`.
 
-    terminated : of trajectories, bool (n,) or one for all.  infos are empty, one a step, as imitation expects them.
+    terminated : of trajectories, bool (n,) or one for all.  infos are empty, one per step, as imitation expects them.
     """
     if isinstance(episodes, Trajectories):
         recordings = recordings_from_trajectories(episodes, terminated=terminated)

@@ -1,4 +1,4 @@
-"""QuantEcon's discrete dynamic programs in their sparse form: one row a feasible pair (state, action).
+"""QuantEcon's discrete dynamic programs in their sparse form: one row per feasible pair (state, action).
 
     max E Σ β^t R(s_t, a_t),   Q[i, s'] = p(s' | s_i, a_i),   R[i] = r(s_i, a_i)
 
@@ -33,7 +33,7 @@ def from_quantecon(program: Any, *, features: Any = None, start: npt.ArrayLike |
 
     program : R (L,), Q (L, S), beta, s_indices, a_indices; or R (S, A), Q (S, A, S), beta.  A pair whose R is −inf is
         not allowed, nor is one that is not listed; their reward is given as 0.
-    features : as for an MDP; None : one indicator a state
+    features : as for an MDP; None : one indicator per state
     """
     R, Q, beta = (_attribute(program, name) for name in ("R", "Q", "beta"))
     R = np.asarray(R, dtype=np.float64)
