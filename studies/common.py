@@ -7,7 +7,7 @@ import csv
 import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from messirl._files import beside
 from messirl.cli.progress import Progress
+from messirl.execution import processes, run
 from messirl.experiments.curves import interval
 from messirl.report.kit.images import render, write_bytes
 
@@ -35,16 +36,14 @@ Rows = list[dict[str, Any]]
 
 def draws(work: Callable[..., Rows], tasks: Sequence[tuple[Any, ...]], jobs: int) -> Rows:
     """The rows of all draws, in the order of the tasks, whatever the number of processes."""
-    rows: Rows = []
-    with Progress(work.__module__) as progress, ProcessPoolExecutor(jobs, initializer=_quiet) as pool:
-        for done, found in enumerate(pool.map(work, *zip(*tasks, strict=True)), start=1):
-            rows += found
-            progress(done, len(tasks))
-    return rows
+    with Progress(work.__module__) as progress, processes(jobs) as executor:
+        return [row for rows in run(partial(_quietly, work), tasks, executor, progress) for row in rows]
 
 
-def _quiet() -> None:
-    warnings.simplefilter("ignore")
+def _quietly(work: Callable[..., Rows], task: tuple[Any, ...]) -> Rows:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return work(*task)
 
 
 def write(rows: Sequence[dict[str, Any]], target: Path) -> None:

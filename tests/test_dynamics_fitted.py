@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from seeds import generator, shifted
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor, GradientBoostingRegressor, RandomForestRegressor
@@ -18,9 +19,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeRegressor
 from worlds import never_falls
 
+import messirl
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories, feature_counts, sample, soft_policy
 from messirl.dynamics import averagers, estimate_mdp
 from messirl.dynamics.averagers import AveragerModel
+from messirl.dynamics.features import Squares
 from messirl.dynamics.fitted import FittedMESSI
 from messirl.dynamics.importance import ImportanceObjective, log_behaviour
 from messirl.dynamics.samples import feature_table, read_samples, sample_counts
@@ -511,3 +514,47 @@ def test_use_before_fit_and_of_the_wrong_dimension_are_errors() -> None:
         estimator.score([recording([[0.0, 0.0]], [])])
     with pytest.raises(ValueError, match="actions must be among 0 … 1"):
         estimator.score([recording([[0.0, 0.0], [0.0, 0.1]], [2])])
+
+
+# -- saving -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "regressor",
+    [None, TREE, RandomForestRegressor(5, random_state=0), KNeighborsRegressor(3, weights="distance")],
+    ids=lambda r: type(r).__name__,
+)
+@pytest.mark.parametrize("features", [Squares.fit(np.random.default_rng(0).normal(size=(9, 2))), plane_features])
+def test_a_fit_comes_back_from_its_file(regressor: Any, features: Any, tmp_path: Any) -> None:
+    fitted = quiet(FittedMESSI(features, regressor=regressor, discount=0.8, lambda0=3.0), plane(6, seed=1), plane(12))
+    fitted.save(tmp_path / "model.npz")
+    again = messirl.load(tmp_path / "model.npz")
+    at = np.random.default_rng(1).normal(size=(40, 2))
+    assert_array_equal(again.predict_proba(at), fitted.predict_proba(at))
+    assert again.score(plane(3)) == fitted.score(plane(3))
+    assert again.act(at[0], 3) == fitted.act(at[0], 3)
+    assert_array_equal(again.theta_, fitted.theta_)
+    if features is plane_features:
+        with pytest.raises(ValueError, match=r"the features plane_features was not saved .*: set_params\(features="):
+            again.values(at)
+        again.set_params(features=plane_features)
+    assert_array_equal(again.values(at), fitted.values(at))
+    assert_allclose(quiet(again, plane(6, seed=1), plane(12)).theta_, fitted.theta_)
+
+
+@pytest.mark.parametrize("regressor", [Ridge(), KNeighborsRegressor(3, weights=lambda d: 1.0 / (1.0 + d))])
+def test_what_cannot_be_written_as_numbers_is_refused_with_what_can(regressor: Any, tmp_path: Any) -> None:
+    fitted = quiet(FittedMESSI(plane_features, regressor=regressor, discount=0.8, max_iter=2, tol=1e3), plane())
+    with pytest.raises(ValueError, match="cannot be saved as plain numbers: use a tree, a forest or nearest"):
+        fitted.save(tmp_path / "model.npz")
+    assert not (tmp_path / "model.npz").exists()
+
+
+def test_damaged_samples_are_refused(tmp_path: Any) -> None:
+    quiet(FittedMESSI(plane_features, regressor=TREE, discount=0.8), plane()).save(tmp_path / "model.npz")
+    with np.load(tmp_path / "model.npz") as archive:
+        parts = {name: archive[name] for name in archive.files}
+    for name in ("samples_points", "samples_states", "forest_0_left", "sample_values_"):
+        np.savez(tmp_path / "part.npz", **{k: v for k, v in parts.items() if k != name})
+        with pytest.raises(ValueError, match=r"part\.npz is a damaged messirl model"):
+            messirl.load(tmp_path / "part.npz")

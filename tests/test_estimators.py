@@ -16,6 +16,7 @@ from worlds import ROUNDING, drawn, maze, never_falls, ring, to_rounding, withou
 
 from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL, Trajectories, feature_counts, soft_policy, state_visitation
 from messirl.objective import Objective
+from messirl.problem.faults import trajectory_faults
 from messirl.similarity import RBF
 
 ALL = [MaxEntIRL, MESSI, EMMaxEnt]
@@ -700,3 +701,21 @@ def test_a_fit_to_its_own_samples_finds_the_policy_again():
     mdp = problem("endless").mdp
     model = MaxEntIRL(max_iter=500).fit(mdp, drawn(mdp, THETA, 3000, 9, length=25))
     assert_allclose(model.policy_, soft_policy(mdp, mdp.reward(THETA)), atol=0.05)
+
+
+# ------------------------------------------------------------ checked once
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "model", [MaxEntIRL(), MESSI(), EMMaxEnt(max_iter=7, step_size=0.01)], ids=lambda m: type(m).__name__
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_trajectories_are_checked_once_per_fit(model, kind, monkeypatch):
+    checked, faults = [], trajectory_faults
+    monkeypatch.setattr(
+        "messirl.problem.faults.trajectory_faults", lambda mdp, some: checked.append(some) or faults(mdp, some)
+    )
+    mdp, expert, unlabelled = problem(kind)
+    clone(model).fit(mdp, expert, unlabelled)
+    assert [some is given for some, given in zip(checked, (expert, unlabelled), strict=True)] == [True, True]

@@ -261,6 +261,19 @@ def test_a_file_holds_plain_arrays_and_json_that_says_its_version():
     assert described(parts)["estimator"] == "MESSI"
 
 
+def test_a_file_of_an_earlier_version_is_read(tmp_path):
+    """It names a similarity by the parameter it is, and has its matrix under another name."""
+    parts = parts_of(stored())
+    old = described(parts)
+    old["parameters"]["similarity"] = {"similarity": "RBF", "arguments": {"sigma": 2.0, "standardise": False}}
+    assert messirl.load(written(tmp_path / "old.npz", with_description(parts, old))).similarity == RBF(2.0)
+    old["parameters"]["similarity"] = {"precomputed": "parameter_similarity"}
+    parts["parameter_similarity"] = np.eye(3)
+    given = messirl.load(written(tmp_path / "old.npz", with_description(parts, old))).similarity
+    assert isinstance(given, Precomputed)
+    assert_array_equal(given.matrix, np.eye(3))
+
+
 # ------------------------------------------------------------ damaged and foreign files
 
 

@@ -38,7 +38,6 @@ from messirl.selection import (
     splits,
     stability,
 )
-from messirl.selection.candidates import part_of
 from messirl.selection.choice import verdict
 from messirl.similarity import RBF, Exponential, Precomputed
 
@@ -398,7 +397,7 @@ def test_the_simplest_within_one_standard_error_of_the_best_is_chosen_to_predict
 def chosen():
     mdp, expert, unlabelled = grid_world()
     told = []
-    model = MESSICV(**FEW, callback=lambda done, total: told.append((done, total))).fit(mdp, expert, unlabelled)
+    model = MESSICV(**FEW, progress=lambda done, total: told.append((done, total))).fit(mdp, expert, unlabelled)
     return model, told
 
 
@@ -596,9 +595,9 @@ def test_a_given_matrix_is_resampled_with_the_trajectories():
 @pytest.mark.parametrize("store", [np.asarray, sp.csr_array, lambda m: m.tolist()])
 def test_a_part_of_a_given_matrix_is_dense_or_sparse_as_it_was(store):
     matrix = np.arange(9.0).reshape(3, 3)
-    part = part_of(Precomputed(store(matrix)), [2, 0]).matrix
+    part = Precomputed(store(matrix)).part([2, 0]).matrix
     assert_array_equal(part.toarray() if sp.issparse(part) else part, [[8.0, 6.0], [2.0, 0.0]])
-    assert part_of(SIMILARITY, [0]) is SIMILARITY
+    assert SIMILARITY.part([0]) is SIMILARITY
 
 
 def test_with_goals_there_are_intervals_of_theta_alone():
@@ -668,6 +667,14 @@ def test_what_the_experts_teach_is_learnt_once(monkeypatch):
     likeness(mdp, expert, own[:3], random_state=0)
     with pytest.raises(TypeError):
         likeness(mdp, expert, own, random_state=0, max_iter=7)
+
+
+def test_only_so_many_sets_of_experts_are_remembered(monkeypatch):
+    mdp, expert, own = grid_world(4)
+    monkeypatch.setattr(sys.modules["messirl.selection.likeness"], "LESSONS", 2)
+    for max_iter in (2, 3, 4):
+        likeness(mdp, expert, own, random_state=0, max_iter=max_iter)
+    assert len(mdp.memo("what experts alone teach", dict)) == 2
 
 
 def test_trajectories_where_the_experts_reward_has_no_finite_value_look_like_nothing():

@@ -14,7 +14,7 @@ from seeds import generator
 from worlds import to_rounding
 
 from messirl import MDP, MESSI, Trajectories, feature_counts
-from messirl.similarity import RBF, CompleteGraph, Exponential, Precomputed, penalty_matrix
+from messirl.similarity import RBF, CompleteGraph, Exponential, Precomputed, Similarity, as_similarity, penalty_matrix
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::messirl.IdentifiabilityWarning"),
@@ -295,3 +295,49 @@ def test_a_stronger_penalty_draws_similar_trajectories_together(mdp):
         est = MESSI(similarity=CompleteGraph(), lambda0=lambda0, theta_max=5.0, max_iter=500, tol=1e-8)
         penalties.append(oracle.double_sum(f, w, est.fit(mdp, expert, others).theta_))
     assert (np.diff(penalties) <= 1e-9).all()
+
+
+# ------------------------------------------------------------ the contract
+
+
+class SharedSteps(Similarity):
+    """A similarity on sequences, as a user would write one: the share of steps at which two trajectories agree."""
+
+    def on(self, trajectories, counts):
+        table = trajectories.states.reshape(len(trajectories), -1)
+        return lambda rows, columns: (table[rows][:, None] == table[columns][None]).mean(axis=2)
+
+
+EVERY = [
+    RBF(2.0),
+    RBF("median", standardise=True),
+    Exponential(3.0),
+    CompleteGraph(),
+    Precomputed(random_similarity(9, seed=4)),
+    Precomputed(sparse.csr_array(random_similarity(9, seed=4))),
+    lambda trajectories, counts: random_similarity(9, seed=4),
+    SharedSteps(),
+]
+each = pytest.mark.parametrize("similarity", EVERY, ids=lambda s: getattr(s, "__name__", type(s).__name__))
+
+
+@each
+def test_blocks_are_cut_from_the_matrix_with_the_widths_of_the_whole_set(similarity, trajectories, counts):
+    measure = as_similarity(similarity)
+    whole, block = dense(measure(trajectories, counts)), measure.on(trajectories, counts)
+    for rows, columns in ((slice(2, 5), slice(None)), (slice(3), slice(3, None)), ([4, 0, 0], [1, 8])):
+        assert_allclose(dense(block(rows, columns)), whole[rows][:, columns], rtol=1e-12, atol=1e-12)
+    assert_allclose(dense(measure.among([5, 2], trajectories, counts).matrix), whole[[5, 2]][:, [5, 2]], rtol=1e-12)
+
+
+@each
+def test_the_penalty_is_that_of_the_matrix_however_small_the_blocks(similarity, trajectories, counts, monkeypatch):
+    measure = as_similarity(similarity)
+    truth = oracle.pair_matrix(counts, dense(measure(trajectories, counts)))
+    monkeypatch.setattr("messirl.similarity.blocks.BLOCK", 20)
+    assert_allclose(measure.penalty(trajectories, counts), truth, rtol=1e-9, atol=1e-12)
+
+
+def test_a_similarity_on_sequences_is_fitted_with_as_others_are(mdp):
+    matrix = SharedSteps()(make_trajectories(3, seed=1) + make_trajectories(6, seed=2), np.zeros((9, 3)))
+    assert_allclose(fit_with(mdp, SharedSteps()).theta_, fit_with(mdp, Precomputed(matrix)).theta_, rtol=1e-9)

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     __version__: str
     from messirl import plot
     from messirl.diagnostics import diagnose
-    from messirl.estimators import MESSI, EMMaxEnt, IdentifiabilityWarning, MaxEntIRL, load
+    from messirl.estimators import MESSI, EMMaxEnt, IdentifiabilityWarning, MaxEntIRL
     from messirl.evaluation import estimation_table, expected_flows, likelihood_ratio_test, next_state_accuracy
     from messirl.io import read_problem
+    from messirl.loading import load
     from messirl.planning import (
         NoFiniteValue,
         log_likelihood,
@@ -39,9 +40,10 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "messirl.diagnostics": ["diagnose"],
-    "messirl.estimators": ["EMMaxEnt", "IdentifiabilityWarning", "MESSI", "MaxEntIRL", "load"],
+    "messirl.estimators": ["EMMaxEnt", "IdentifiabilityWarning", "MESSI", "MaxEntIRL"],
     "messirl.evaluation": ["estimation_table", "expected_flows", "likelihood_ratio_test", "next_state_accuracy"],
     "messirl.io": ["read_problem"],
+    "messirl.loading": ["load"],
     "messirl.planning": [
         "NoFiniteValue",
         "log_likelihood",

@@ -9,6 +9,7 @@ degrees of freedom   tr H (H + Q)⁻¹: how many directions the experts still de
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,15 +22,16 @@ from messirl._defaults import AIM, CV, INFLUENTIAL
 from messirl._types import Floats, Ints
 from messirl.estimators.messi import MESSI
 from messirl.estimators.standing import quietly
+from messirl.execution import run
 from messirl.objective import Objective
 from messirl.problem.counts import feature_counts
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
-from messirl.selection.candidates import part_of
 from messirl.selection.choice import MARGIN, Choice, best_gain
 from messirl.selection.estimator import MESSICV
 from messirl.selection.likeness import Likeness, likeness
-from messirl.similarity import DEFAULT, Precomputed
+from messirl.similarity import Precomputed
+from messirl.similarity.blocks import ALL, strips
 
 FLAT = 1e-10  # curvature, relative to the largest, below which the data say nothing
 
@@ -87,6 +89,7 @@ def diagnose(
     aim: str = AIM,
     random_state: Any = None,
     progress: Any = None,
+    executor: Any = None,
 ) -> Diagnosis:
     """Diagnose a fitted model with the trajectories it was fitted to.
 
@@ -94,18 +97,18 @@ def diagnose(
     `messirl select` would choose.
 
     influential : for how many trajectories, those with the largest shares, the model is refitted without them
+    progress : called with (done, all) after each of these refits
+    executor : what splits and refits are handed to (see execution.run); None: this process
     """
     if not isinstance(model, MESSI):
         raise TypeError(f"model must be a fitted MESSI, not {type(model).__name__}: of a MESSICV give best_estimator_")
     model._fitted()
     everyone = expert + unlabelled
     counts = feature_counts(mdp, everyone)
-    weights = _similarities(model, everyone, counts)
-    l = len(expert)
+    block, l = model.measure.on(everyone, counts), len(expert)
     alike = likeness(mdp, expert, unlabelled, cv=cv, groups=groups, random_state=random_state)
-    given = isinstance(model.similarity, Precomputed)  # for these trajectories, and for no part of them
     chosen = MESSICV(
-        None if given or model.similarity is None else [model.similarity],
+        None if model.measure.fixed else [model.measure],
         aim=aim,
         cv=cv,
         theta_max=model._bound,
@@ -113,18 +116,18 @@ def diagnose(
         random_state=random_state,
     )
     with quietly():
-        chosen.fit(mdp, expert, unlabelled, groups)
-    share = penalty_shares(weights, counts, model.theta_)[l:]
+        chosen.fit(mdp, expert, unlabelled, groups, executor=executor)
+    share = penalty_shares(block, counts, model.theta_)[l:]
     directions, freedom, identified = penalty_directions(model, expert)
     influence = None
     if influential > 0:
         which = np.argsort(-share, kind="stable")[:influential]
         influence = np.full(len(unlabelled), np.nan)
-        influence[which] = leave_one_out(model, mdp, expert, unlabelled, which, progress=progress)
+        influence[which] = leave_one_out(model, mdp, expert, unlabelled, which, progress=progress, executor=executor)
     return Diagnosis(
         chosen.verdict_ or "do not matter",
         evidence_of(chosen),
-        np.asarray(weights[:l, l:].mean(axis=0)).ravel(),
+        np.asarray(block(slice(l), slice(l, None)).mean(axis=0)).ravel(),
         share,
         alike,
         influence,
@@ -160,10 +163,16 @@ def evidence_of(chosen: MESSICV) -> list[str]:
 
 
 def penalty_shares(weights: Any, counts: Floats, theta: Floats) -> Floats:
-    """Each trajectory's share of R(θ), (n,); a pair's part is divided between the two."""
-    value = counts @ theta
-    row = np.asarray(weights @ np.ones(len(value))).ravel()
-    part = row * value**2 - 2.0 * value * np.asarray(weights @ value).ravel() + np.asarray(weights @ value**2).ravel()
+    """Each trajectory's share of R(θ), (n,); a pair's part is divided between the two.
+
+    weights : (n, n) similarities, dense or sparse, or the function that gives blocks of them, `Similarity.on`
+    """
+    block = weights if callable(weights) else Precomputed(weights).on(None, counts)
+    value, part = counts @ theta, np.empty(len(counts))
+    powers = np.stack([np.ones_like(value), value, value**2], axis=1)
+    for rows in strips(len(value)):
+        row, first, second = np.asarray(block(rows, ALL) @ powers).T
+        part[rows] = row * value[rows] ** 2 - 2.0 * value[rows] * first + second
     total = float(part.sum())
     return np.asarray(np.maximum(part, 0.0) / total) if total > 0 else np.zeros(len(value))
 
@@ -187,28 +196,31 @@ def penalty_directions(model: MESSI, expert: Trajectories) -> tuple[list[Directi
 
 
 def leave_one_out(
-    model: MESSI, mdp: MDP, expert: Trajectories, unlabelled: Trajectories, which: Ints, *, progress: Any = None
+    model: MESSI,
+    mdp: MDP,
+    expert: Trajectories,
+    unlabelled: Trajectories,
+    which: Ints,
+    *,
+    progress: Any = None,
+    executor: Any = None,
 ) -> Floats:
     """√(Δθᵀ H Δθ) of a refit without each of the unlabelled trajectories `which`, H the curvature of −L at θ̂."""
     bend = -Objective.from_trajectories(mdp, expert, model.entropy).hessian(model.theta_)
     again = clone(model).set_params(theta_init=model.theta_, warm_start=False, callback=None)
-    every = np.arange(len(unlabelled))
-    out = np.empty(len(which))
+    work = functools.partial(_without, again, mdp, expert, unlabelled)
+    moves = (theta - model.theta_ for theta in run(work, np.asarray(which).tolist(), executor, progress))
+    return np.array([np.sqrt(max(float(moved @ bend @ moved), 0.0)) for moved in moves])
+
+
+def _without(model: MESSI, mdp: MDP, expert: Trajectories, unlabelled: Trajectories, j: int) -> Floats:
+    """θ of a fit without the unlabelled trajectory j."""
+    rest = unlabelled[np.delete(np.arange(len(unlabelled)), j)] if len(unlabelled) > 1 else None
     everyone = np.arange(len(expert) + len(unlabelled))
+    again = clone(model).set_params(similarity=model.measure.part(np.delete(everyone, len(expert) + j)))
     with quietly():
-        for i, j in enumerate(which):
-            rest = unlabelled[every[every != j]] if len(unlabelled) > 1 else None
-            again.set_params(similarity=part_of(model.similarity, np.delete(everyone, len(expert) + j)))
-            moved = again.fit(mdp, expert, rest).theta_ - model.theta_
-            out[i] = np.sqrt(max(float(moved @ bend @ moved), 0.0))
-            if progress is not None:
-                progress(i + 1, len(which))
-    return out
-
-
-def _similarities(model: MESSI, everyone: Trajectories, counts: Floats) -> Any:
-    similarity = DEFAULT if model.similarity is None else model.similarity
-    return similarity(everyone, counts)
+        theta: Floats = again.fit(mdp, expert, rest).theta_
+    return theta
 
 
 def _unit(vector: Floats) -> Floats:

@@ -19,7 +19,7 @@ from messirl.planning import NoFiniteValue, Planner, Visits, model_for
 from messirl.planning.curvature import curvature, differences
 from messirl.planning.likelihood import move_probability
 from messirl.planning.models import where_met
-from messirl.problem.counts import feature_counts
+from messirl.problem.counts import checked_feature_counts
 from messirl.problem.faults import check_trajectories
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
@@ -64,14 +64,15 @@ class Objective:
         counts: Floats | None = None,
         tilted: bool = True,
     ) -> Objective:
-        """J for an expert's trajectories, weighted by `sample_weight`; `counts` are theirs, if known already."""
-        check_trajectories(mdp, expert, "expert")
-        if len(expert) == 0:
-            raise ValueError("expert is empty: at least one trajectory is needed")
-        weights = checked_weights(sample_weight, len(expert))
+        """J for an expert's trajectories, weighted by `sample_weight`; `counts`: theirs, already checked."""
+        if counts is None:
+            check_trajectories(mdp, expert, "expert")
+            if len(expert) == 0:
+                raise ValueError("expert is empty: at least one trajectory is needed")
+            counts = checked_feature_counts(mdp, expert)
+        weights = normalised_weights(sample_weight, len(expert))
         if entropy == "causal":  # under the noncausal model the moves themselves may avoid dead ends
             _check_alive(mdp, expert)
-        table = feature_counts(mdp, expert) if counts is None else counts
         if expert.goals is not None:
             planner = Planner.for_trips(mdp, entropy, expert.first, expert.goals, weights)
         else:
@@ -83,7 +84,7 @@ class Objective:
         q = None if quadratic is None else np.asarray(quadratic, dtype=np.float64)
         if q is not None and q.shape != (mdp.n_features, mdp.n_features):
             raise ValueError(f"quadratic has shape {q.shape}, not ({mdp.n_features}, {mdp.n_features})")
-        return cls(mdp, planner, weights @ table, q)
+        return cls(mdp, planner, weights @ counts, q)
 
     @property
     def unit(self) -> Floats:
@@ -124,7 +125,7 @@ class Objective:
         return -bend if self.quadratic is None else -bend - self.quadratic
 
 
-def checked_weights(sample_weight: npt.ArrayLike | None, n: int) -> Floats:
+def normalised_weights(sample_weight: npt.ArrayLike | None, n: int) -> Floats:
     """Weights of n trajectories, made to sum to one."""
     if sample_weight is None:
         return np.full(n, 1.0 / n)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shlex
 import signal
 import sys
 import warnings
@@ -54,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     command.add(parser)
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     arguments = parser.parse_args(words[1:])
-    arguments.words = words
+    arguments.command = shlex.join(["messirl", *words])
     from messirl.cli.stopping import Stopping
 
     with Stopping(to_the_end=argv is None) as stopping:

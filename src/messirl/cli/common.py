@@ -105,6 +105,12 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def add_with_default(group: Any, name: str, kind: Any, default: Any, text: str, metavar: str | None = None) -> None:
+    """An option whose help says, in brackets, what is taken where nothing is given."""
+    shown = default if isinstance(default, str) else f"{default:g}"
+    group.add_argument(name, type=kind, default=default, metavar=metavar, help=f"{text} ({shown})")
+
+
 def filled(kind: Any, options: dict[str, Any]) -> Any:
     """Settings of a kind, each from the option of its name."""
     return kind(**{name: options[name] for name in kind.__dataclass_fields__})
@@ -169,14 +175,14 @@ def count(text: str) -> int:
 
 
 def positive(text: str) -> float:
-    return number_that(text, lambda x: x > 0, "a number above 0")
+    return finite(text, lambda x: x > 0, "a number above 0")
 
 
 def not_negative(text: str) -> float:
-    return number_that(text, lambda x: x >= 0, "a number from 0 on")
+    return finite(text, lambda x: x >= 0, "a number from 0 on")
 
 
-def number_that(text: str, good: Any, what: str) -> float:
+def finite(text: str, good: Any, what: str) -> float:
     """A finite number that is `good`; `what` says which ones are."""
     try:
         value = float(text)

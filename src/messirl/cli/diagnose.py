@@ -7,7 +7,7 @@ import math
 
 from messirl._defaults import AIM, CV, INFLUENTIAL
 from messirl._numbers import nats, percentage, significant, whole_per_cent
-from messirl.cli.common import Parser, as_json, count, filled, path, problem_in
+from messirl.cli.common import Parser, add_with_default, count, filled, path, problem_in
 from messirl.cli.options import add_data, add_model
 
 TYPE_CHECKING = False
@@ -28,14 +28,8 @@ def add(made: Parser) -> None:
     add_data(made)
     add_model(made)
     group = made.add_argument_group("diagnosis")
-    group.add_argument(
-        "--influential",
-        type=_count_or_none,
-        default=INFLUENTIAL,
-        metavar="N",
-        help=f"leave out N, one by one ({INFLUENTIAL})",
-    )
-    group.add_argument("--cv", type=count, default=CV, metavar="K", help=f"folds of the experts ({CV})")
+    add_with_default(group, "--influential", _count_or_none, INFLUENTIAL, "leave out N, one by one", "N")
+    add_with_default(group, "--cv", count, CV, "folds of the experts", "K")
     group.add_argument("--groups", metavar="COLUMN", help="hold out whole groups: a column of trajectory_meta")
     group.add_argument("--aim", choices=("imitation", "prediction"), default=AIM, help=f"as of messirl select ({AIM})")
     made.add_argument("--out", type=path, default="out/diagnosis", help="folder of the results (out/diagnosis)")
@@ -43,9 +37,6 @@ def add(made: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    import shlex
-    from dataclasses import replace
-
     from messirl.cli.results import Results
     from messirl.report.fit.diagnosis import write_diagnosis_report
     from messirl.workflow.diagnose import DiagnoseSettings, diagnose
@@ -54,17 +45,12 @@ def run(arguments: argparse.Namespace) -> int:
     options, problem = vars(arguments), problem_in(arguments.folder)
     out = Results(arguments.out, ("diagnosis.json", "diagnosis.csv", "diagnosis.html"), draws=True)
     split, settings = filled(Split, options), filled(DiagnoseSettings, options)
-    record = diagnose(problem, split, settings, out.watcher(), folder=str(arguments.folder))
-    command = shlex.join(["messirl", *arguments.words])
-    record = replace(record, title=arguments.folder.resolve().name, command=command)
+    record = out.record(diagnose, problem, split, settings, options=options)
     summary = record.summary()
     out.write_summary("diagnosis.json", summary)
     _write_table(record.rows(), arguments.out / "diagnosis.csv")
     page = write_diagnosis_report(record, arguments.out)
-    out.write_summary("diagnosis.json", summary)
-    out.remark()
-    print(as_json(summary) if arguments.json else text_of(record, summary, page))
-    return 0
+    return out.finish("diagnosis.json", summary, text_of(record, summary, page), json=arguments.json)
 
 
 def _write_table(rows: list[dict[str, Any]], target: Path) -> None:

@@ -22,7 +22,7 @@ def add(made: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from messirl.estimators import load
+    from messirl.loading import load
     from messirl.workflow.evaluate import evaluate
     from messirl.workflow.watch import Watcher
 

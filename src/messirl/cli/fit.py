@@ -5,18 +5,7 @@ from __future__ import annotations
 import argparse
 
 from messirl._numbers import nats, significant
-from messirl.cli.common import (
-    Parser,
-    as_json,
-    count,
-    filled,
-    not_negative,
-    noted,
-    number_that,
-    one_line,
-    path,
-    problem_in,
-)
+from messirl.cli.common import Parser, count, filled, finite, not_negative, noted, one_line, path, problem_in
 from messirl.cli.options import add_data, add_model
 
 TYPE_CHECKING = False
@@ -65,8 +54,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _fit(arguments: argparse.Namespace) -> int:
-    import shlex
-    from dataclasses import replace
     from functools import partial
 
     from messirl.cli.results import Results
@@ -83,33 +70,20 @@ def _fit(arguments: argparse.Namespace) -> int:
     else:
         problem = problem_in(arguments.folder)
     page = ("report.html",) if arguments.report else ()
-    out = Results(arguments.out, ("fit.json", "model.npz", *page), arguments.report)
-    record = fit(
-        problem,
-        filled(Split, options),
-        filled(FitSettings, options),
-        out.watcher(keep=lambda model: save_model(model, place, problem)),
-        folder=str(arguments.folder),
-        estimate=estimate,
-    )
-    command = shlex.join(["messirl", *arguments.words])
-    record = replace(record, title=arguments.folder.resolve().name, command=command)
-    summary, files = record.summary(), {"model": place}
+    files = ("fit.json", "model.npz", *page)
+    out = Results(arguments.out, files, arguments.report, lambda model: save_model(model, place, problem))
+    split, settings = filled(Split, options), filled(FitSettings, options)
+    record = out.record(fit, problem, split, settings, options=options, estimate=estimate)
+    summary, written = record.summary(), {"model": place}
     out.write_summary("fit.json", summary)
     if arguments.report:
         from messirl.report.fit.page import write_fit_report
 
-        files["report"] = write_fit_report(record, arguments.out)
-        out.write_summary("fit.json", summary)
-    out.remark()
-    print(as_json(summary) if arguments.json else text_of(summary, record.table, files))
-    return 0
+        written["report"] = write_fit_report(record, arguments.out)
+    return out.finish("fit.json", summary, text_of(summary, record.table, written), json=arguments.json)
 
 
 def _fit_recordings(arguments: argparse.Namespace) -> int:
-    import shlex
-    from dataclasses import replace
-
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -119,17 +93,15 @@ def _fit_recordings(arguments: argparse.Namespace) -> int:
     from messirl.workflow.recordings import RecordingSettings, fit_recordings
     from messirl.workflow.split import Split
 
-    options, source, place = vars(arguments), str(arguments.folder), arguments.out / "policy.parquet"
+    options, place = vars(arguments), arguments.out / "policy.parquet"
     out = Results(arguments.out, ("fit.json", "policy.parquet"))
     split, settings = filled(Split, options), filled(RecordingSettings, options)
-    record = fit_recordings(*read_recordings(source), split, settings, out.watcher(), source=source)
-    summary = replace(record, command=shlex.join(["messirl", *arguments.words])).summary()
+    recordings, facts = read_recordings(str(arguments.folder))
+    record = out.record(fit_recordings, recordings, facts, split, settings, options=options)
+    summary = record.summary()
     with beside(place) as part:
         pq.write_table(pa.table(record.policy), part)
-    out.write_summary("fit.json", summary)
-    out.remark()
-    print(as_json(summary) if arguments.json else text_of(summary, None, {"policy": place}))
-    return 0
+    return out.finish("fit.json", summary, text_of(summary, None, {"policy": place}), json=arguments.json)
 
 
 def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
@@ -160,4 +132,4 @@ def _score(value: float | None) -> str:
 
 
 def _discount(text: str) -> float:
-    return number_that(text, lambda x: 0 < x < 1, "a number above 0 and below 1")
+    return finite(text, lambda x: 0 < x < 1, "a number above 0 and below 1")

@@ -2,20 +2,8 @@
 
 from __future__ import annotations
 
-from messirl._defaults import (
-    EM_SOLVER,
-    ENTROPY,
-    LAMBDA0,
-    MAX_ITER,
-    RIDGE,
-    SIGMA,
-    SOLVER,
-    STEP_SIZE,
-    STEPS_PER_ROUND,
-    THETA_MAX,
-    TOL,
-)
-from messirl.cli.common import Parser, count, not_negative, number_that, path, positive, seed
+from messirl import _defaults as default
+from messirl.cli.common import Parser, add_with_default, count, finite, not_negative, path, positive, seed
 from messirl.estimators.methods import OPTIONS
 
 FILTERS = (
@@ -44,53 +32,45 @@ def add_model(made: Parser) -> None:
         choices=tuple(OPTIONS),
         help="messi (default with unlabelled trajectories), maxent (default without), em",
     )
-    group.add_argument("--lambda0", type=not_negative, default=LAMBDA0, help=f"strength of the penalty ({LAMBDA0:g})")
+    add_with_default(group, "--lambda0", not_negative, default.LAMBDA0, "strength of the penalty")
     group.add_argument(
         "--similarity", choices=("rbf", "exponential", "complete"), default="rbf", help="of trajectories (rbf)"
     )
-    group.add_argument("--sigma", type=_width, default=SIGMA, help=f"of rbf: a number, or median ({SIGMA})")
-    group.add_argument("--scale", type=positive, default=1.0, help="of exponential: its length (1)")
+    add_with_default(group, "--sigma", _width, default.SIGMA, "of rbf: a number, or median")
+    add_with_default(group, "--scale", positive, 1.0, "of exponential: its length")
     group.add_argument(
         "--no-standardise",
         dest="standardise_counts",
         action="store_false",
         help="similarities see raw counts, not counts in units of their spread",
     )
-    group.add_argument("--ridge", type=not_negative, default=RIDGE, help=f"of maxent: ρ of ½ρ‖θ‖² ({RIDGE:g})")
+    add_with_default(group, "--ridge", not_negative, default.RIDGE, "of maxent: ρ of ½ρ‖θ‖²")
     group.add_argument(
         "--standardise", action="store_true", help="of maxent: the ridge sees θ in units of the counts' spread"
     )
-    group.add_argument(
-        "--eta", type=count, default=STEPS_PER_ROUND, help=f"of em: steps between two looks ({STEPS_PER_ROUND})"
-    )
-    group.add_argument(
-        "--theta-max", type=_bound, default=THETA_MAX, help=f"bound on every weight, or none ({THETA_MAX:g})"
-    )
+    add_with_default(group, "--eta", count, default.STEPS_PER_ROUND, "of em: steps between two looks")
+    add_with_default(group, "--theta-max", _bound, default.THETA_MAX, "bound on every weight, or none")
     group.add_argument(
         "--entropy",
         choices=("causal", "noncausal"),
-        default=ENTROPY,
-        help=f"noncausal is the paper's own and needs a horizon ({ENTROPY})",
+        default=default.ENTROPY,
+        help=f"noncausal is the paper's own and needs a horizon ({default.ENTROPY})",
     )
     group.add_argument(
         "--solver",
         choices=("lbfgs", "paper"),
-        help=f"lbfgs finds the optimum, paper takes fixed steps ({SOLVER}; em: {EM_SOLVER})",
+        help=f"lbfgs finds the optimum, paper takes fixed steps ({default.SOLVER}; em: {default.EM_SOLVER})",
     )
-    group.add_argument("--step-size", type=positive, default=STEP_SIZE, help=f"of the solver paper ({STEP_SIZE:g})")
-    group.add_argument("--max-iter", type=count, default=MAX_ITER, help=f"iterations at most ({MAX_ITER})")
-    group.add_argument(
-        "--tol",
-        type=not_negative,
-        default=TOL,
-        help=f"how far a weight may be from its optimum, relative to its size or its unit ({TOL:g})",
-    )
+    add_with_default(group, "--step-size", positive, default.STEP_SIZE, "of the solver paper")
+    add_with_default(group, "--max-iter", count, default.MAX_ITER, "iterations at most")
+    optimum = "how far a weight may be from its optimum, relative to its size or its unit"
+    add_with_default(group, "--tol", not_negative, default.TOL, optimum)
     group.add_argument("--features", metavar="A,B,…", help="only these features (default: all)")
 
 
 def _width(text: str) -> float | str:
-    return text if text == "median" else number_that(text, lambda x: x > 0, "median or a number above 0")
+    return text if text == "median" else finite(text, lambda x: x > 0, "median or a number above 0")
 
 
 def _bound(text: str) -> float | None:
-    return None if text == "none" else number_that(text, lambda x: x > 0, "none or a number above 0")
+    return None if text == "none" else finite(text, lambda x: x > 0, "none or a number above 0")

@@ -31,12 +31,14 @@ class Results:
 
     writes : names of the files
     draws : whether pictures are written as well, to a folder `figures` in it
+    keep : called with a fitted model at once
     before : what was there when the work began
     """
 
     folder: Path
     writes: Sequence[str]
     draws: bool = False
+    keep: Callable[[Any], None] = lambda _: None
     before: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def begin(self) -> None:
@@ -62,10 +64,21 @@ class Results:
             "away"
         )
 
-    def watcher(self, keep: Callable[[Any], None] | None = None) -> Watcher:
-        """The terminal, as a workflow tells it what it does; the folder is made when the work begins."""
-        told = Watcher(say, note, Progress, self.begin)
-        return told if keep is None else replace(told, keep=keep)
+    def record(self, work: Any, *given: Any, options: dict[str, Any], **more: Any) -> Any:
+        """What a workflow finds, watched in the terminal; the folder is made when the work begins.
+
+        options : those of the command, of which the record has the folder that was read and the command itself
+        """
+        watcher = Watcher(say, note, Progress, self.begin, self.keep)
+        record = work(*given, watcher, folder=str(options["folder"]), **more)
+        return replace(record, title=options["folder"].resolve().name, command=options["command"])
+
+    def finish(self, name: str, summary: dict[str, Any], text: str, *, json: bool) -> int:
+        """Write the summary, name what earlier commands left, and print the text, or the summary as JSON."""
+        self.write_summary(name, summary)
+        self.remark()
+        print(as_json(summary) if json else text)
+        return 0
 
     def write_summary(self, name: str, summary: dict[str, Any]) -> None:
         """Write the summary with the files that this command wrote so far."""

@@ -34,9 +34,9 @@ def add(made: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from messirl.estimators import load
     from messirl.io.folder.labels import read_labels
     from messirl.io.folder.tracks import check_table_place, trajectories_as_csv, write_trajectories
+    from messirl.loading import load
 
     place = model_file(arguments.model)
     printed = arguments.out is not None and str(arguments.out) == "-"

@@ -6,7 +6,16 @@ import argparse
 
 from messirl._defaults import AIM, CV, THETA_MAX
 from messirl._numbers import nats, significant
-from messirl.cli.common import Parser, as_json, count, filled, not_negative, path, positive, problem_in
+from messirl.cli.common import (
+    Parser,
+    add_with_default,
+    count,
+    filled,
+    not_negative,
+    path,
+    positive,
+    problem_in,
+)
 from messirl.cli.options import add_data
 
 TYPE_CHECKING = False
@@ -32,50 +41,38 @@ def add(made: Parser) -> None:
         default=AIM,
         help="imitation: never what may lose against no penalty; prediction: the best held-out score (imitation)",
     )
-    group.add_argument("--cv", type=count, default=CV, metavar="K", help=f"folds; few experts go one by one ({CV})")
+    add_with_default(group, "--cv", count, CV, "folds; few experts go one by one", "K")
     group.add_argument("--groups", metavar="COLUMN", help="hold out whole groups: a column of trajectory_meta")
     group.add_argument("--lambdas", type=_strengths, metavar="A,B,…", help="the strengths to choose from")
     group.add_argument("--nested", action="store_true", help="also an honest score of the whole procedure (slow)")
     group.add_argument("--bootstrap", type=count, metavar="N", help="95 %% intervals of θ from N resamples")
-    group.add_argument("--theta-max", type=positive, default=THETA_MAX, help=f"bound on every weight ({THETA_MAX:g})")
+    add_with_default(group, "--theta-max", positive, THETA_MAX, "bound on every weight")
     group.add_argument("--features", metavar="A,B,…", help="only these features (default: all)")
     made.add_argument("--out", type=path, default="out/select", help="folder of the results (out/select)")
     made.add_argument("--json", action="store_true", help="print select.json instead of a summary")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    import shlex
-    from dataclasses import replace
-
     from messirl.cli.results import Results
     from messirl.io.folder.labels import save_model
     from messirl.report.fit.selection_figures import gains_figure
-    from messirl.report.kit.images import render, save
+    from messirl.report.kit.images import render
     from messirl.workflow.select import SelectSettings, select
     from messirl.workflow.split import Split
 
-    options, problem = vars(arguments), problem_in(arguments.folder)
-    out = Results(arguments.out, ("select.json", "model.npz"), draws=True)
-    record = select(
-        problem,
-        filled(Split, options),
-        filled(SelectSettings, options),
-        out.watcher(keep=lambda model: save_model(model, arguments.out / "model.npz", problem)),
-        folder=str(arguments.folder),
-    )
-    summary = replace(record, command=shlex.join(["messirl", *arguments.words])).summary()
+    options, problem, place = vars(arguments), problem_in(arguments.folder), arguments.out / "model.npz"
+    files = ("select.json", "model.npz")
+    out = Results(arguments.out, files, True, lambda model: save_model(model, place, problem))
+    split, settings = filled(Split, options), filled(SelectSettings, options)
+    record = out.record(select, problem, split, settings, options=options)
+    summary = record.summary()
     if summary["chosen"] is None:
         text = _stability_text(arguments.out, summary)
     else:
-        image = render("gains", lambda: gains_figure(record))
-        if image is not None:
-            save(image, arguments.out / "figures")
+        image = render("gains", lambda: gains_figure(record), arguments.out / "figures")
         summary["next"] = _next(arguments, summary["chosen"])
         text = text_of(arguments.out, summary, drawn=image is not None)
-    out.write_summary("select.json", summary)
-    out.remark()
-    print(as_json(summary) if arguments.json else text)
-    return 0
+    return out.finish("select.json", summary, text, json=arguments.json)
 
 
 def _next(arguments: argparse.Namespace, chosen: dict[str, Any]) -> list[str]:

@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.path.exists():
         raise ValueError(f"{arguments.path} is not there: give a problem folder, or a model.npz that messirl fit wrote")
     if arguments.path.is_file() or (arguments.path / "model.npz").is_file():
-        from messirl.estimators import load
+        from messirl.loading import load
 
         if arguments.picture is not None:
             raise ValueError("--picture is for a folder; messirl fit draws the pictures of a model into its report")

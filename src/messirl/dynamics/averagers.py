@@ -9,6 +9,7 @@ ones, p(s'_j|s, a) = K_a(s, j) (Gordon 1995; Ormoneit & Sen 2002).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ from messirl.problem.mdp import MDP
 from messirl.similarity.kernels import deviations
 
 TREES = (DecisionTreeRegressor, ExtraTreesRegressor, RandomForestRegressor)
+NODES = ("children_left", "children_right", "feature", "threshold")
 MAX_ENTRIES = 50_000_000  # weights held at once
 
 
@@ -54,8 +56,9 @@ class Scale:
 class AveragerModel:
     """Where each action leads from any state, as probabilities of the recorded ones."""
 
-    def __init__(self, regressor: Any, samples: Samples) -> None:
-        self._scale = Scale.of(samples.points)
+    def __init__(self, regressor: Any, samples: Samples, forests: Sequence[Forest] | None = None) -> None:
+        """Fit the regressor to each action's moves; or, with `forests`, take what was fitted before."""
+        self._scale, self.samples = Scale.of(samples.points), samples
         points = self._scale(samples.points)
         # What a step leads to: a tree need not split where that is one and the same.
         ends = np.column_stack([points, samples.terminal])
@@ -66,7 +69,7 @@ class AveragerModel:
                     f"action {action} is recorded {len(source)} times, but n_neighbors={regressor.n_neighbors}: lower "
                     "it, or give more recordings"
                 )
-            fitted = clone(regressor).fit(points[source], ends[target])
+            fitted = forests[action] if forests else clone(regressor).fit(points[source], ends[target])
             kind = _Neighbours if isinstance(regressor, KNeighborsRegressor) else _Leaves
             self._averagers.append(kind(fitted, points[source], _indicator(target[:, None], len(points))))
 
@@ -75,12 +78,50 @@ class AveragerModel:
         averager = self._averagers[action]
         return sp.csr_array(averager.weights(self._scale(points)) @ averager.target)
 
+    def forests(self) -> list[Forest]:
+        """The trees of each action, none of nearest neighbours, which are found again from the samples."""
+        return [Forest.of(one.fitted) for one in self._averagers if isinstance(one, _Leaves)]
+
     def mdp(self, samples: Samples, table: Floats, discount: float) -> MDP:
         """The MDP over the recorded states, with features (N, d), that begins where the expert does."""
         n, a = len(samples.points), samples.n_actions
         blocks = sp.vstack([self.successors(samples.points, action) for action in range(a)], format="csr")
         order = np.arange(n * a).reshape(a, n).T.ravel()  # row s·A + a
         return MDP(blocks[order], table, start=samples.start, terminal=samples.terminal, discount=discount)
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Fitted trees as plain arrays over all their nodes: where each goes on, and by what. root (T,): first nodes."""
+
+    left: Ints
+    right: Ints
+    feature: Ints
+    threshold: Floats
+    root: Ints
+
+    @classmethod
+    def of(cls, fitted: Any) -> Forest:
+        """Of a tree or forest of scikit-learn, or of such arrays."""
+        if isinstance(fitted, Forest):
+            return fitted
+        trees = [one.tree_ for one in getattr(fitted, "estimators_", [fitted])]
+        left, right, feature, threshold = (np.concatenate([getattr(tree, name) for tree in trees]) for name in NODES)
+        root = np.concatenate([[0], np.cumsum([tree.node_count for tree in trees])[:-1]])
+        return cls(left, right, feature, threshold, root)
+
+    def apply(self, at: Floats) -> Ints:
+        """The leaf of every state in every tree, (n, T), numbered within the tree, as scikit-learn's `apply`."""
+        x = at.astype(np.float32)  # as the trees were grown
+        node = np.zeros((len(at), self.root.size), dtype=np.int64)
+        while True:
+            here = self.root + node
+            inner = self.left[here] >= 0
+            if not inner.any():
+                return node
+            value = np.take_along_axis(x, np.maximum(self.feature[here], 0), axis=1)
+            ahead = np.where(value <= self.threshold[here], self.left[here], self.right[here])
+            node = np.where(inner, ahead, node)
 
 
 class _Leaves:

@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.neighbors import KNeighborsRegressor
 
 from messirl._checks import number, whole
 from messirl._defaults import LAMBDA0, MAX_ITER, THETA_MAX, TOL
 from messirl._types import Floats
-from messirl.dynamics.averagers import AveragerModel, is_averager
+from messirl.dynamics.averagers import TREES, AveragerModel, Forest, is_averager
+from messirl.dynamics.features import RadialGrid, Squares
 from messirl.dynamics.importance import ImportanceObjective, log_behaviour
 from messirl.dynamics.samples import (
     FeatureMap,
@@ -34,18 +35,20 @@ from messirl.dynamics.samples import (
     sample_counts,
 )
 from messirl.dynamics.soft_iteration import RefittedModel, RefittedObjective
+from messirl.estimators.persistence import Saved
 from messirl.objective import Objective
 from messirl.optimise import lbfgs
 from messirl.planning import Planner, soft_values
 from messirl.planning.sampling import random_source
+from messirl.problem.trajectories import Trajectories
 from messirl.problem.units import spread_of
-from messirl.similarity import DEFAULT, similarity_penalty
+from messirl.similarity import DEFAULT, RBF, CompleteGraph, Exponential, Precomputed, similarity_penalty
 
 COUNTS = ("model", "importance")
 FEW = 2.0  # effective trajectories below which importance weights say nothing
 
 
-class FittedMESSI(BaseEstimator):  # type: ignore[misc]  # scikit-learn carries no types
+class FittedMESSI(Saved):
     """MESSI, or with lambda0=0 maximum entropy IRL, on recordings with vectors as states and numbers as actions.
 
     features : function from states (n, k) to their features (n, d)
@@ -60,6 +63,17 @@ class FittedMESSI(BaseEstimator):  # type: ignore[misc]  # scikit-learn carries 
     max_backups, backup_tol : of each fixed point, where the regressor does not average
     random_state : seed of the default regressor and classifier
     """
+
+    _arrays: ClassVar[tuple[str, ...]] = ("theta_", "feature_counts_", "expert_counts_", "history_", "sample_values_")
+    _facts: ClassVar[tuple[str, ...]] = (
+        *("objective_", "n_iter_", "converged_", "termination_", "gradient_norm_"),
+        *("n_features_in_", "n_actions_", "effective_sample_size_"),
+    )
+    _kinds: ClassVar[tuple[type[Any], ...]] = (
+        *(RBF, Exponential, CompleteGraph, Precomputed, Squares, RadialGrid),
+        *(*TREES, KNeighborsRegressor, ExtraTreesClassifier),
+    )
+    _missed: ClassVar[tuple[str, ...]] = ("features", "similarity", "regressor", "classifier")
 
     def __init__(
         self,
@@ -184,10 +198,10 @@ class FittedMESSI(BaseEstimator):  # type: ignore[misc]  # scikit-learn carries 
         """Values at the θ found, and whether all that was iterated came to its end."""
         reward = table @ self.theta_
         if isinstance(self.model_, AveragerModel):
-            self._sample_values = soft_values(self.mdp_, reward)
+            self.sample_values_ = soft_values(self.mdp_, reward)
         else:
             before = self.model_.capped
-            self._sample_values, _ = self.model_.values(reward)
+            self.sample_values_, _ = self.model_.values(reward)
             if self.model_.capped > before:
                 converged, reason = False, f"backups did not settle within max_backups={self.max_backups}"
         self.converged_, self.termination_ = converged, reason
@@ -197,6 +211,7 @@ class FittedMESSI(BaseEstimator):  # type: ignore[misc]  # scikit-learn carries 
                 ConvergenceWarning,
                 stacklevel=3,
             )
+        self.effective_sample_size_: float | None = None
         if isinstance(objective, ImportanceObjective):
             self.effective_sample_size_ = objective.effective_sample_size(self.theta_)
             if self.effective_sample_size_ < FEW:
@@ -209,34 +224,41 @@ class FittedMESSI(BaseEstimator):  # type: ignore[misc]  # scikit-learn carries 
 
     # -- using --------------------------------------------------------------------------------------------------
 
-    def _q(self, states: npt.ArrayLike) -> Floats:
-        """Q_a(s) = r(s) + γ Ê_a[V(s')](s), (n, A)."""
-        reward = self.reward(states)
+    def _fitted(self) -> None:
+        if not hasattr(self, "theta_"):
+            raise NotFittedError("this FittedMESSI is not fitted yet: call fit first")
+
+    def _ahead(self, states: npt.ArrayLike) -> Floats:
+        """γ Ê_a[V(s')](s), (n, A): what of Q differs from action to action."""
+        self._fitted()
         points = as_points(states, "states", self.n_features_in_)
         if isinstance(self.model_, RefittedModel):
-            return self.model_.q(points, reward)
-        ahead = [self.model_.successors(points, a) @ self._sample_values for a in range(self.n_actions_)]
-        return np.asarray(reward[:, None] + self.discount * np.stack(ahead, axis=1))
+            return self.model_.q(points, np.zeros(len(points)))
+        ahead = [self.model_.successors(points, a) @ self.sample_values_ for a in range(self.n_actions_)]
+        return np.asarray(self.discount * np.stack(ahead, axis=1))
+
+    def predict_proba(self, states: npt.ArrayLike) -> Floats:
+        """π(a|s) = exp(Q_a(s) − V(s)) at any states (n, k), recorded or not: (n, A)."""
+        ahead = self._ahead(states)
+        return np.asarray(np.exp(ahead - logsumexp(ahead, axis=1, keepdims=True)))
 
     def policy(self, states: npt.ArrayLike) -> Floats:
-        """π(a|s) = exp(Q_a(s) − V(s)) at any states (n, k), recorded or not: (n, A)."""
-        q = self._q(states)
-        return np.asarray(np.exp(q - logsumexp(q, axis=1, keepdims=True)))
+        """The same, as a function of states beside `values` and `reward`."""
+        return self.predict_proba(states)
 
     def values(self, states: npt.ArrayLike) -> Floats:
         """V(s) = log Σ_a exp Q_a(s) at any states (n, k) that are not terminal: (n,)."""
-        return np.asarray(logsumexp(self._q(states), axis=1))
+        return np.asarray(self.reward(states) + logsumexp(self._ahead(states), axis=1))
 
     def reward(self, states: npt.ArrayLike) -> Floats:
         """r_θ(s) = θᵀf(s) at any states (n, k): (n,)."""
-        if not hasattr(self, "theta_"):
-            raise NotFittedError("this FittedMESSI is not fitted yet: call fit first")
+        self._fitted()
         points = as_points(states, "states", self.n_features_in_)
         return np.asarray(feature_table(self.features, points, self.theta_.size) @ self.theta_)
 
     def act(self, state: npt.ArrayLike, random_state: Any = None) -> int:
         """An action drawn from π(·|state), for one state (k,)."""
-        chances = self.policy(np.asarray(state)[None])[0]
+        chances = self.predict_proba(np.asarray(state)[None])[0]
         return int(random_source(random_state).choice(chances.size, p=chances))
 
     def score(self, recordings: Iterable[Any]) -> float:
@@ -245,8 +267,41 @@ class FittedMESSI(BaseEstimator):  # type: ignore[misc]  # scikit-learn carries 
         actions = np.concatenate([taken for _, taken, _ in found])
         if actions.size == 0:
             raise ValueError("these recordings make no step: there is nothing to score")
-        q = self._q(np.concatenate([points[:-1] for points, _, _ in found]))
+        q = self._ahead(np.concatenate([points[:-1] for points, _, _ in found]))
         if actions.min() < 0 or actions.max() >= q.shape[1]:
             raise ValueError(f"recordings: actions must be among 0 … {q.shape[1] - 1}")
         logs = q[np.arange(actions.size), actions] - logsumexp(q, axis=1)
         return float(logs.mean())
+
+    # -- saving -------------------------------------------------------------------------------------------------
+
+    def _parts(self) -> dict[str, Any]:
+        """What the policy needs: the samples and, of trees, their nodes."""
+        settings = {} if self.regressor is None else self.regressor.get_params(deep=False)
+        if not isinstance(self.model_, AveragerModel) or any(map(callable, settings.values())):
+            raise ValueError(
+                f"a FittedMESSI with regressor={self.regressor!r} cannot be saved as plain numbers: use a tree, a "
+                "forest or nearest neighbours of scikit-learn, without functions of your own"
+            )
+        samples, each = self.model_.samples, self.model_.samples.trajectories
+        return {
+            "samples_points": samples.points,
+            "samples_terminal": samples.terminal,
+            "samples_states": each.states,
+            "samples_offsets": each.offsets,
+            "samples_actions": each.actions,
+            "samples_n_expert": np.array(samples.n_expert),
+            **{f"forest_{a}_{k}": v for a, one in enumerate(self.model_.forests()) for k, v in vars(one).items()},
+        }
+
+    def _revive(self, parts: dict[str, Any]) -> None:
+        each = Trajectories(parts["samples_states"], parts["samples_offsets"], parts["samples_actions"])
+        points, terminal = parts["samples_points"], parts["samples_terminal"]
+        samples = Samples(points, terminal, each, int(parts["samples_n_expert"]), self.n_actions_)
+        names = ("left", "right", "feature", "threshold", "root")
+        grown = range(self.n_actions_) if "forest_0_root" in parts else ()
+        forests = [Forest(*(parts[f"forest_{a}_{name}"] for name in names)) for a in grown]
+        self.model_ = AveragerModel(self.regressor, samples, forests)
+        if self.sample_values_.shape != (len(points),) or points.shape[1] != self.n_features_in_:
+            raise ValueError("its values do not fit its samples")
+        self.history_ = self.history_.view(np.recarray)

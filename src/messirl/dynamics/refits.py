@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,8 @@ from sklearn.base import clone
 
 from messirl._types import Floats
 from messirl.dynamics.estimated import EstimatedMDP
+from messirl.execution import run
+from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
 
@@ -58,6 +61,7 @@ def spread(
     unlabelled: Trajectories | None = None,
     n: int = 20,
     random_state: Any = None,
+    executor: Any = None,
 ) -> Spread:
     """How far θ and the policy move when the dynamics are drawn from their posterior: one refit a draw.
 
@@ -65,11 +69,16 @@ def spread(
     """
     if n == 1:
         raise ValueError("n=1: a spread needs at least 2 draws")
-    fits = [clone(estimator).fit(mdp, expert, unlabelled) for mdp in estimated.draws(n, random_state)]
-    theta = np.stack([fit.theta_ for fit in fits])
-    if isinstance(fits[0].policy_, Mapping):
-        return Spread(theta, None)
-    return Spread(theta, np.stack([fit.policy_ for fit in fits]))
+    work = functools.partial(_refitted, estimator, expert, unlabelled)
+    thetas, policies = zip(*run(work, estimated.draws(n, random_state), executor), strict=True)
+    return Spread(np.stack(thetas), None if policies[0] is None else np.stack(policies))
+
+
+def _refitted(
+    estimator: Any, expert: Trajectories, unlabelled: Trajectories | None, mdp: MDP
+) -> tuple[Floats, Floats | None]:
+    fit = clone(estimator).fit(mdp, expert, unlabelled)
+    return fit.theta_, None if isinstance(fit.policy_, Mapping) else fit.policy_
 
 
 def _interval(draws: Floats, level: float) -> Floats:

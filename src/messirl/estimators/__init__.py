@@ -7,17 +7,15 @@ from messirl._lazy import lazily
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from messirl.estimators.em import EMMaxEnt
-    from messirl.estimators.loading import load
     from messirl.estimators.maxent import MaxEntIRL
     from messirl.estimators.messi import MESSI
     from messirl.estimators.standing import IdentifiabilityWarning
 
 _NAMES = {
     "messirl.estimators.em": ["EMMaxEnt"],
-    "messirl.estimators.loading": ["load"],
     "messirl.estimators.maxent": ["MaxEntIRL"],
     "messirl.estimators.messi": ["MESSI"],
     "messirl.estimators.standing": ["IdentifiabilityWarning"],
 }
-__all__ = ["MESSI", "EMMaxEnt", "IdentifiabilityWarning", "MaxEntIRL", "load"]
+__all__ = ["MESSI", "EMMaxEnt", "IdentifiabilityWarning", "MaxEntIRL"]
 __getattr__, __dir__ = lazily(__name__, _NAMES)

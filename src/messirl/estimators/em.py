@@ -117,8 +117,8 @@ class EMMaxEnt(MaximumEntropy):
         final = replace(result, history=history, reason=reason, converged=settled)
         return self._finish(mdp, everyone, objective, theta_start, final)
 
-    def _revive(self) -> None:
-        super()._revive()
+    def _revive(self, parts: dict[str, Any]) -> None:
+        super()._revive(parts)
         self.effective_sample_size_ = 1.0 / float(self.weights_ @ self.weights_)
 
     def _numbered(self, done: int) -> Callback | None:

@@ -29,7 +29,7 @@ from messirl.planning.arguments import check_entropy
 from messirl.planning.identify import unidentified
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.planning.models import where_met
-from messirl.problem.counts import feature_counts
+from messirl.problem.counts import checked_feature_counts
 from messirl.problem.faults import check_trajectories
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
@@ -98,7 +98,6 @@ class MaximumEntropy(RewardEstimator):
         The distinct goals of the experts, where they have goals.
     """
 
-    _values: Floats | None = None  # of the reward, in the states that have any; not with goals
     _arrays: ClassVar[tuple[str, ...]] = ("theta_init_", "feature_counts_", "visitation_", "start_", "history_")
     _optional: ClassVar[tuple[str, ...]] = ("goals_", "quadratic_")
     _facts: ClassVar[tuple[str, ...]] = ("objective_", "n_iter_", "converged_", "termination_", "gradient_norm_")
@@ -153,14 +152,14 @@ class MaximumEntropy(RewardEstimator):
         if len(expert) == 0:
             raise ValueError("expert is empty: at least one trajectory is needed")
         if unlabelled is None:
-            return expert, feature_counts(mdp, expert)
+            return expert, checked_feature_counts(mdp, expert)
         check_trajectories(mdp, unlabelled, "unlabelled")
         check_start(mdp, unlabelled, "unlabelled")
         if len(unlabelled) == 0:
             raise ValueError("unlabelled is empty: pass None to fit without unlabelled trajectories")
         if (expert.goals is None) != (unlabelled.goals is None):
             raise ValueError("expert and unlabelled must both have goals, or neither")
-        counts = np.concatenate([feature_counts(mdp, expert), feature_counts(mdp, unlabelled)])
+        counts = np.concatenate([checked_feature_counts(mdp, some) for some in (expert, unlabelled)])
         return expert + unlabelled, counts
 
     def _theta_start(self, mdp: MDP, objective: Objective) -> Floats:
@@ -241,11 +240,12 @@ class MaximumEntropy(RewardEstimator):
 
     def _set_policy(self) -> None:
         """The policy, and the values it comes from, so that scores need not solve again."""
+        self._values_: Floats | None = None
         if self.goals_ is not None:
-            self.policy_, self._values = GoalPolicies(self.mdp_, self.reward_, self.goals_, self.start_), None
+            self.policy_: Any = GoalPolicies(self.mdp_, self.reward_, self.goals_, self.start_)
             return
         found = where_met(self.mdp_, self.reward_, self.start_, entropy=self.entropy)
-        self.policy_, self._values = np.ascontiguousarray(found.table), found.values
+        self.policy_, self._values_ = np.ascontiguousarray(found.table), found.values
 
     def _unidentified(self, mdp: MDP, expert: Trajectories) -> Floats:
         """A basis (k, d) of the directions of θ that nothing identifies; found once for an MDP and its starts."""
@@ -258,10 +258,10 @@ class MaximumEntropy(RewardEstimator):
     def _log_likelihood(self, trajectories: Trajectories) -> Floats:
         if self.entropy == "noncausal":
             return log_likelihood(self.mdp_, self.policy_, trajectories)
-        return reward_log_likelihood(self.mdp_, self.reward_, trajectories, self.start_, self._values)
+        return reward_log_likelihood(self.mdp_, self.reward_, trajectories, self.start_, self._values_)
 
-    def _revive(self) -> None:
-        super()._revive()
+    def _revive(self, parts: dict[str, Any]) -> None:
+        super()._revive(parts)
         d, n = (self.mdp_.n_features,), (self.mdp_.n_states,)
         self._check_shapes(d, "theta_init_", "feature_counts_")
         self._check_shapes(n, "visitation_", "start_")

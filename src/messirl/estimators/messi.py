@@ -13,7 +13,7 @@ from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.objective import Objective
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
-from messirl.similarity import DEFAULT, similarity_penalty
+from messirl.similarity import DEFAULT, RBF, CompleteGraph, Exponential, Precomputed, Similarity, as_similarity
 
 
 class MESSI(MaximumEntropy):
@@ -61,6 +61,8 @@ class MESSI(MaximumEntropy):
     -0.53
     """
 
+    _kinds: ClassVar[tuple[type[Any], ...]] = (RBF, Exponential, CompleteGraph, Precomputed)
+    _missed: ClassVar[tuple[str, ...]] = ("similarity",)
     _optional: ClassVar[tuple[str, ...]] = ("penalty_matrix_",)
 
     def __init__(
@@ -85,6 +87,11 @@ class MESSI(MaximumEntropy):
             theta_max, entropy, solver, step_size, max_iter, tol, theta_init, random_state, callback, warm_start
         )
 
+    @property
+    def measure(self) -> Similarity:
+        """The similarity as an object: that given, a function of the user's own wrapped, or the default."""
+        return as_similarity(DEFAULT if self.similarity is None else self.similarity)
+
     def fit(
         self,
         mdp: MDP,
@@ -96,9 +103,8 @@ class MESSI(MaximumEntropy):
         self._check_arguments()
         weight = number("lambda0", self.lambda0, least=0.0) / number("theta_max", self.theta_max, above=0.0)
         everyone, counts = self._read(mdp, expert, unlabelled)
-        similarity = DEFAULT if self.similarity is None else self.similarity
         alone = len(everyone) == 1  # no pair, no penalty
-        penalty = np.zeros((mdp.n_features,) * 2) if alone else similarity_penalty(similarity, everyone, counts)
+        penalty = np.zeros((mdp.n_features,) * 2) if alone else self.measure.penalty(everyone, counts)
         objective = Objective.from_trajectories(
             mdp,
             expert,
@@ -113,6 +119,6 @@ class MESSI(MaximumEntropy):
         result = self._optimise(objective, theta, self.max_iter, self.callback)
         return self._finish(mdp, expert, objective, theta, result)
 
-    def _revive(self) -> None:
-        super()._revive()
+    def _revive(self, parts: dict[str, Any]) -> None:
+        super()._revive(parts)
         self._check_shapes((self.mdp_.n_features,) * 2, "penalty_matrix_")

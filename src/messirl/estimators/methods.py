@@ -134,14 +134,13 @@ def _as_strong(
 ) -> float | None:
     """The multiple of the method's shape that is as strong as the model's penalty; None where no counts differ."""
     from messirl.problem.counts import feature_counts
-    from messirl.similarity import similarity_penalty
     from messirl.similarity.kernels import deviations
 
     everyone = expert if unlabelled is None else expert + unlabelled
     counts = feature_counts(mdp, everyone)
     if method.shape is None or not deviations(counts).any():
         return None
-    strength = float(similarity_penalty(model.similarity, everyone, counts).trace())
+    strength = float(model.measure.penalty(everyone, counts).trace())
     return equal_trace(weight, strength, method.shape(counts))
 
 

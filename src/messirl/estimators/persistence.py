@@ -13,7 +13,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,10 +24,8 @@ from sklearn.exceptions import NotFittedError
 
 from messirl._files import beside
 from messirl.problem.mdp import MDP
-from messirl.similarity import RBF, CompleteGraph, Exponential, Precomputed
 
 FORMAT, VERSION = "messirl-model", 1
-SIMILARITIES: dict[str, Any] = {c.__name__: c for c in (RBF, Exponential, CompleteGraph)}
 BROKEN = (
     *(zipfile.BadZipFile, zlib.error, EOFError, LookupError, TypeError, ValueError, AttributeError),
     *(ArithmeticError, OSError, RuntimeError),
@@ -36,14 +34,16 @@ NAMES = ("state_names", "action_names", "feature_names")
 
 
 @dataclass(frozen=True)
-class UnsavedSimilarity:
-    """Stands for a similarity that could not be written to a file."""
+class Unsaved:
+    """Stands for a function of the user's own, which could not be written to a file, where it is missed."""
 
+    parameter: str
     name: str
 
-    def __call__(self, trajectories: Any, counts: Any) -> Any:
+    def __call__(self, *arguments: Any) -> Any:
         raise ValueError(
-            f"the similarity {self.name} was not saved with the model: set_params(similarity=...) before fit"
+            f"the {self.parameter} {self.name} was not saved with the model: "
+            f"set_params({self.parameter}=...) before fit"
         )
 
 
@@ -54,21 +54,29 @@ class Saved(BaseEstimator):
     _optional : names of fitted arrays that are None in some fits
     _facts : names of fitted numbers and texts
     _records : names of fitted dataclasses of plain lists, without the underscore, and their classes
+    _kinds : classes of objects that parameters may be, written by name with their own parameters
+    _missed : names of parameters that may be functions of the user's own, and cannot be done without
 
-    Parameters and `mdp_` are always written.
+    Plain parameters and `mdp_` are always written.
     """
 
     _arrays: ClassVar[tuple[str, ...]] = ()
     _optional: ClassVar[tuple[str, ...]] = ()
     _facts: ClassVar[tuple[str, ...]] = ()
     _records: ClassVar[dict[str, Any]] = {}
+    _kinds: ClassVar[tuple[type[Any], ...]] = ()
+    _missed: ClassVar[tuple[str, ...]] = ()
 
     def _fitted(self) -> None:
         if not hasattr(self, "mdp_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
 
-    def _revive(self) -> None:
-        """Check what was read from a file, and make again what follows from it."""
+    def _parts(self) -> dict[str, Any]:
+        """Further arrays for the file, under names of the class's own."""
+        return {}
+
+    def _revive(self, parts: dict[str, Any]) -> None:
+        """Check what was read from a file, all of whose arrays are the parts, and make again what follows from it."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file that `messirl.load` reads."""
@@ -83,13 +91,12 @@ def _declared(kind: type[Saved], name: str) -> list[str]:
 
 def write(estimator: Saved, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator; an existing file is replaced only when the new one is complete."""
-    arrays: dict[str, Any] = {}
-    kind = type(estimator)
+    arrays, kind = estimator._parts(), type(estimator)
     described = {
         "format": FORMAT,
         "version": VERSION,
         "estimator": kind.__name__,
-        "parameters": {k: _describe(k, v, arrays) for k, v in estimator.get_params(deep=False).items()},
+        "parameters": {k: _describe(k, v, kind, arrays) for k, v in estimator.get_params(deep=False).items()},
         "fitted": {name: _plain(getattr(estimator, name)) for name in _declared(kind, "_facts")},
         **{name: vars(getattr(estimator, f"{name}_")) for name in _declared(kind, "_records")},
         "mdp": _describe_mdp(estimator.mdp_, arrays),
@@ -139,7 +146,7 @@ def _check_claims(content: io.BytesIO) -> None:
 
 def _restored(described: dict[str, Any], arrays: dict[str, Any], class_of: Callable[[str], type[Saved]]) -> Saved:
     kind = class_of(described["estimator"])
-    estimator = kind(**{k: _restore(v, arrays) for k, v in described["parameters"].items()})
+    estimator = kind(**{k: _restore(k, v, kind, arrays) for k, v in described["parameters"].items()})
     estimator.mdp_ = _restore_mdp(described["mdp"], arrays)
     for name in _declared(kind, "_facts"):
         setattr(estimator, name, described["fitted"][name])
@@ -149,7 +156,7 @@ def _restored(described: dict[str, Any], arrays: dict[str, Any], class_of: Calla
         setattr(estimator, name, arrays[name])
     for name in _declared(kind, "_optional"):
         setattr(estimator, name, arrays.get(name))
-    estimator._revive()
+    estimator._revive(arrays)
     return estimator
 
 
@@ -157,34 +164,32 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _describe(name: str, value: Any, arrays: dict[str, Any]) -> Any:
-    value = _plain(value)
+def _describe(name: str, value: Any, kind: type[Saved], arrays: dict[str, Any]) -> Any:
+    value = _plain(value.toarray() if sp.issparse(value) else value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if type(value).__name__ in SIMILARITIES and type(value) is SIMILARITIES[type(value).__name__]:
-        return {
-            "similarity": type(value).__name__,
-            "arguments": {k: _plain(v) for k, v in asdict(value).items()},
-        }
-    if isinstance(value, Precomputed):
-        arrays[f"parameter_{name}"] = value.matrix.toarray() if sp.issparse(value.matrix) else np.asarray(value.matrix)
-        return {"precomputed": f"parameter_{name}"}
+    if type(value) in kind._kinds:
+        inside = value.get_params(deep=False) if hasattr(value, "get_params") else vars(value)
+        arguments = {k: _describe(f"{name}_{k}", v, kind, arrays) for k, v in inside.items()}
+        return {"kind": type(value).__name__, "arguments": arguments}
     if isinstance(value, np.ndarray | list | tuple):
         arrays[f"parameter_{name}"] = np.asarray(value, dtype=np.float64)
         return {"array": f"parameter_{name}"}
     return {"unsaved": getattr(value, "__qualname__", type(value).__qualname__), "is": name}
 
 
-def _restore(value: Any, arrays: dict[str, Any]) -> Any:
+def _restore(name: str, value: Any, kind: type[Saved], arrays: dict[str, Any]) -> Any:
     if not isinstance(value, dict):
         return value
-    if "similarity" in value:
-        return SIMILARITIES[value["similarity"]](**value["arguments"])
-    if "precomputed" in value:
-        return Precomputed(arrays[value["precomputed"]])
+    kinds = {one.__name__: one for one in kind._kinds}
+    if "arguments" in value:  # earlier files call the class of a similarity by the name of the parameter
+        inside = {k: _restore(f"{name}_{k}", v, kind, arrays) for k, v in value["arguments"].items()}
+        return kinds[value["kind"] if "kind" in value else value["similarity"]](**inside)
+    if "precomputed" in value:  # in earlier files
+        return kinds["Precomputed"](arrays[value["precomputed"]])
     if "array" in value:
         return arrays[value["array"]]
-    return UnsavedSimilarity(value["unsaved"]) if value["is"] == "similarity" else None
+    return Unsaved(name, value["unsaved"]) if name in kind._missed else None
 
 
 def _describe_mdp(mdp: MDP, arrays: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class RewardEstimator(PolicyEstimator):
         self.mdp_, self.n_features_in_ = mdp, mdp.n_features
         self.theta_, self.reward_ = theta, mdp.reward(theta)
 
-    def _revive(self) -> None:
+    def _revive(self, parts: dict[str, Any]) -> None:
         self._check_shapes((self.mdp_.n_features,), "theta_")
         self._learnt(self.mdp_, self.theta_)
 

@@ -24,6 +24,11 @@ LONG_TAIL = 0.1  # γ^T above which a cut trajectory says little of the endless 
 def feature_counts(mdp: MDP, trajectories: Trajectories) -> Floats:
     """Feature counts of every trajectory, (n, d), in one pass over all states."""
     check_trajectories(mdp, trajectories)
+    return checked_feature_counts(mdp, trajectories)
+
+
+def checked_feature_counts(mdp: MDP, trajectories: Trajectories) -> Floats:
+    """The same for trajectories that were checked already."""
     n, gamma = len(trajectories), mdp.discount
     if mdp.state_action:
         left = trajectories.leaves
@@ -54,7 +59,7 @@ def _seen_share(mdp: MDP, trajectories: Trajectories, terms: Ints) -> Floats:
             f"trajectory {i} ends after {int(terms[i])} terms, where discount**T is still {tail.max():.2f}: it is "
             "taken to stand for an endless one; record longer ones, give a horizon, or mark where it ends terminal",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     share[cut] = 1.0 - tail
     return share

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import scipy.sparse as sp
 
 from messirl._defaults import ENTROPY, MAX_ITER, THETA_MAX, TOL
 from messirl._types import Flags, Floats
@@ -29,7 +27,8 @@ from messirl.planning.likelihood import reward_log_likelihood
 from messirl.problem.counts import feature_counts
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
-from messirl.similarity import Precomputed, similarity_penalty
+from messirl.similarity import as_similarity
+from messirl.similarity.blocks import penalty_from
 
 LAMBDAS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 LIGHT = (0.01, 0.03)  # λ0 of the screened candidates: a light touch is what they are for
@@ -68,19 +67,6 @@ def candidates(
         out += [Candidate(name, x) for name in shaped for x in path]
         out += [Candidate("Pooling")] if unlabelled else []
     return out
-
-
-def block_of(similarity: Any, everyone: Trajectories, counts: Floats, rows: npt.ArrayLike) -> Any:
-    """The similarity among some of Σ as it is among all of it: widths and spreads are those of the whole."""
-    return part_of(Precomputed(similarity(everyone, counts)), rows)
-
-
-def part_of(similarity: Any, rows: npt.ArrayLike) -> Any:
-    """A given matrix cut to some trajectories, which may repeat; other similarities see for themselves."""
-    if not isinstance(similarity, Precomputed):
-        return similarity
-    which, matrix = np.asarray(rows), similarity.matrix
-    return Precomputed((matrix if sp.issparse(matrix) else np.asarray(matrix))[which][:, which])
 
 
 class Bench:
@@ -131,11 +117,12 @@ class Bench:
     def _matrix(self, similarity: Any, *, screened: bool = False) -> Floats:
         key = (similarity, screened)
         if key not in self._penalties:
+            measure, everyone, counts = as_similarity(similarity), self.everyone, self.counts
             if screened:
-                rows, block = self.screened, block_of(similarity, self.everyone, self.counts, self.screened)
-                self._penalties[key] = similarity_penalty(block, self.everyone[rows], self.counts[rows])
+                rows, block = self.screened, measure.on(everyone, counts)  # widths are those of the whole
+                self._penalties[key] = penalty_from(lambda at, to: block(rows[at], rows[to]), counts[rows])
             else:
-                self._penalties[key] = similarity_penalty(similarity, self.everyone, self.counts)
+                self._penalties[key] = measure.penalty(everyone, counts)
         return self._penalties[key]
 
     def path(self, every: Sequence[Candidate]) -> Iterator[tuple[Candidate, Floats]]:

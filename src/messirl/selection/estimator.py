@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,18 +14,19 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold
 
 from messirl._defaults import AIM, CV, ENTROPY, MAX_ITER, THETA_MAX, TOL
-from messirl._types import Flags, Floats
+from messirl._types import Floats, Ints
 from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.estimators.messi import MESSI
 from messirl.estimators.methods import baseline
+from messirl.execution import run
 from messirl.problem.counts import feature_counts
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
-from messirl.selection.candidates import LAMBDAS, Candidate, block_of, candidates
+from messirl.selection.candidates import LAMBDAS, Candidate, candidates
 from messirl.selection.choice import MARGIN, decide, verdict
-from messirl.selection.likeness import Likeness, likeness
-from messirl.selection.validation import SCALES, NothingHeldOut, cross_validate, splits
-from messirl.similarity import DEFAULT, CompleteGraph
+from messirl.selection.likeness import Alike, Likeness, likeness
+from messirl.selection.validation import SCALES, cross_validate, splits
+from messirl.similarity import DEFAULT, CompleteGraph, as_similarity
 
 AIMS = ("imitation", "prediction")
 
@@ -39,6 +41,7 @@ class MESSICV(MaximumEntropy):
     cv : folds; up to 2·cv expert trajectories are held out one by one
     baselines : whether L2, standardised L2, the complete graph and pooling are candidates too
     validation_tol : of the fits on splits, which need not be as exact as the last one
+    progress : called with (done, all) after each fit on a split
     """
 
     def __init__(
@@ -56,9 +59,10 @@ class MESSICV(MaximumEntropy):
         tol: float = TOL,
         validation_tol: float = 1e-3,
         random_state: Any = None,
-        callback: Any = None,
+        progress: Any = None,
     ) -> None:
-        super().__init__(theta_max, entropy, "lbfgs", 1.0, max_iter, tol, None, random_state, callback, False)
+        super().__init__(theta_max, entropy, "lbfgs", 1.0, max_iter, tol, None, random_state, None, False)
+        self.progress = progress
         self.similarities = similarities
         self.lambdas = lambdas
         self.aim = aim
@@ -73,8 +77,13 @@ class MESSICV(MaximumEntropy):
         expert: Trajectories,
         unlabelled: Trajectories | None = None,
         groups: npt.ArrayLike | None = None,
+        *,
+        executor: Any = None,
     ) -> Self:
-        """Choose on splits of the experts (by `groups`, where given), then fit the choice to all of them."""
+        """Choose on splits of the experts (by `groups`, where given), then fit the choice to all of them.
+
+        executor : what the splits are handed to (see execution.run); None: this process
+        """
         self._check_arguments()
         if self.aim not in AIMS:
             raise ValueError(f"aim={self.aim!r}: choose 'imitation' or 'prediction'")
@@ -103,19 +112,12 @@ class MESSICV(MaximumEntropy):
         self.likeness_: Likeness | None = None
         screen = None
         if careful and unlabelled is not None:
-            others = unlabelled
-            self.likeness_ = self._likeness(mdp, expert, others, groups)
-
-            def screen(train: Trajectories) -> Flags:
-                try:
-                    return self._likeness(mdp, train, others, None).alike
-                except NothingHeldOut:  # one expert is left, and cannot judge others
-                    return np.zeros(len(others), dtype=bool)
+            self.likeness_ = self._likeness(mdp, expert, unlabelled, groups)
+            screen = Alike(mdp, unlabelled, self.cv, self.random_state, self._bound)
 
         scales = SCALES if self.aim == "imitation" else (1.0,)
-        found = cross_validate(
-            mdp, every, pairs, unlabelled, scales=scales, screen=screen, progress=self.callback, **options
-        )
+        options |= {"screen": screen, "progress": self.progress, "executor": executor}
+        found = cross_validate(mdp, every, pairs, unlabelled, scales=scales, **options)
         self.validation_ = found
         self.choice_ = decide(found, self.likeness_, aim=self.aim, margin=self.margin)
         self.verdict_ = None if unlabelled is None else verdict(found, self.choice_, self.likeness_, margin=self.margin)
@@ -150,9 +152,12 @@ class MESSICV(MaximumEntropy):
         if chosen.method == "Screened" and unlabelled is not None and self.likeness_ is not None:
             everyone, l = expert + unlabelled, len(expert)
             rows = np.concatenate([np.arange(l), l + np.flatnonzero(self.likeness_.alike)])
-            model.similarity = block_of(similarity, everyone, feature_counts(mdp, everyone), rows)
+            model.similarity = model.measure.among(rows, everyone, feature_counts(mdp, everyone))
             unlabelled = unlabelled[self.likeness_.alike]
         return baseline(chosen.method, model, mdp, expert, unlabelled)
+
+    def _log_likelihood(self, trajectories: Trajectories) -> Floats:
+        return self.best_estimator_._log_likelihood(trajectories)
 
     def save(self, path: Any) -> None:
         """Write the chosen, fitted model; how it was chosen is not part of it."""
@@ -165,7 +170,7 @@ def _defined(similarities: Sequence[Any], everyone: Trajectories, counts: Floats
     kept = []
     for similarity in similarities:
         try:
-            similarity(everyone, counts)
+            as_similarity(similarity).on(everyone, counts)
         except ValueError as error:
             warnings.warn(f"{similarity} is left out: {error}", UserWarning, stacklevel=3)
         else:
@@ -195,6 +200,7 @@ def nested_score(
     expert: Trajectories,
     unlabelled: Trajectories | None = None,
     groups: npt.ArrayLike | None = None,
+    executor: Any = None,
 ) -> NestedScore:
     """Choose on the inside, score on the outside: an honest score, since no choice has seen what it is scored on."""
     rows, names = np.arange(len(expert)), np.arange(len(expert)) if groups is None else np.asarray(groups)
@@ -202,10 +208,22 @@ def nested_score(
         raise ValueError(
             "nested validation needs at least three expert trajectories (or groups): one is held out twice"
         )
-    scores, chosen = [], []
     n = np.unique(names).size
-    for train, test in GroupKFold(n if n == 3 else min(estimator.cv, n)).split(rows, groups=names):
-        model = clone(estimator).fit(mdp, expert[train], unlabelled, None if groups is None else names[train])
-        scores.append(model.score(expert[test]))
-        chosen.append(model.candidate_)
-    return NestedScore(np.array(scores), chosen)
+    folds = GroupKFold(n if n == 3 else min(estimator.cv, n)).split(rows, groups=names)
+    work = functools.partial(_outer, clone(estimator).set_params(progress=None), mdp, expert, unlabelled, groups)
+    scores, chosen = zip(*run(work, folds, executor), strict=True)
+    return NestedScore(np.array(scores), list(chosen))
+
+
+def _outer(
+    estimator: MESSICV,
+    mdp: MDP,
+    expert: Trajectories,
+    unlabelled: Trajectories | None,
+    groups: npt.ArrayLike | None,
+    fold: tuple[Ints, Ints],
+) -> tuple[float, Candidate]:
+    """Choose on the training part of a fold, and score what was chosen on the rest."""
+    train, test = fold
+    model = clone(estimator).fit(mdp, expert[train], unlabelled, None if groups is None else np.asarray(groups)[train])
+    return model.score(expert[test]), model.candidate_

@@ -23,8 +23,10 @@ from messirl.planning.likelihood import reward_log_likelihood
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.selection.candidates import LAMBDAS, Bench, Candidate, candidates
-from messirl.selection.validation import SCALES, Split, cross_validate, splits
+from messirl.selection.validation import SCALES, NothingHeldOut, Split, cross_validate, splits
 from messirl.similarity import CompleteGraph
+
+LESSONS = 64  # sets of experts that an MDP remembers what was learnt from
 
 
 @dataclass(frozen=True)
@@ -62,14 +64,36 @@ def likeness(
     """See above. Causal model; with one expert trajectory of an endless problem its own later part is held out."""
     pairs = splits(mdp, expert, cv, groups, random_state)
     options: dict[str, Any] = {"reference": CompleteGraph(), "theta_max": theta_max, "max_iter": max_iter, "tol": tol}
-    lesson = mdp.memo(
-        f"experts alone {_key(pairs)} {theta_max} {max_iter} {tol}", lambda: _learn(mdp, expert, pairs, options)
-    )
+    lessons: dict[str, _Lesson] = mdp.memo("what experts alone teach", dict)
+    key = f"{_key(pairs)} {theta_max} {max_iter} {tol}"
+    if key not in lessons:
+        if len(lessons) >= LESSONS:
+            lessons.pop(next(iter(lessons)))  # the oldest
+        lessons[key] = _learn(mdp, expert, pairs, options)
+    lesson = lessons[key]
     start = np.bincount(np.concatenate([expert.first, unlabelled.first]), minlength=mdp.n_states).astype(np.float64)
     steps = np.maximum(unlabelled.lengths - 1, 1)
     own = _explained(mdp, mdp.reward(lesson.theta), unlabelled, start)
     ratio = (own - log_likelihood(mdp, uniform_policy(mdp, unlabelled.goals), unlabelled)) / steps
     return Likeness(ratio, lesson.gain, lesson.candidate, lesson.scale)
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Which of the unlabelled trajectories look like those of any set of experts: none where one is left to judge."""
+
+    mdp: MDP
+    unlabelled: Trajectories
+    cv: int
+    random_state: Any
+    theta_max: float
+
+    def __call__(self, expert: Trajectories) -> Flags:
+        options: dict[str, Any] = {"cv": self.cv, "random_state": self.random_state, "theta_max": self.theta_max}
+        try:
+            return likeness(self.mdp, expert, self.unlabelled, **options).alike
+        except NothingHeldOut:
+            return np.zeros(len(self.unlabelled), dtype=bool)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +11,16 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from messirl._types import Floats
+from messirl._types import Floats, Ints
 from messirl.estimators.maximum_entropy import MaximumEntropy
+from messirl.estimators.messi import MESSI
 from messirl.estimators.standing import quietly
+from messirl.execution import run
 from messirl.planning.sampling import random_source
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
-from messirl.selection.candidates import LAMBDAS, part_of
+from messirl.selection.candidates import LAMBDAS
+from messirl.similarity import as_similarity
 
 
 @dataclass(frozen=True)
@@ -45,44 +49,55 @@ def bootstrap(
     n: int = 200,
     random_state: Any = None,
     progress: Any = None,
+    executor: Any = None,
 ) -> Bootstrap:
     """Refit to n resamples of the expert's (and of the unlabelled) trajectories, drawn with replacement."""
     if len(expert) < 2:
         raise ValueError("one expert trajectory cannot be resampled: give at least two")
     random = random_source(random_state)
-    thetas, policies = [], []
+    draws = []
+    for _ in range(n):
+        rows = random.randint(0, len(expert), len(expert))
+        draws.append((rows, None if unlabelled is None else random.randint(0, len(unlabelled), len(unlabelled))))
     with quietly():
         first = clone(estimator).fit(mdp, *_some(expert, unlabelled))
-        again = clone(estimator)
-        options = again.get_params(deep=False)
-        if "theta_init" in options:
-            again.set_params(theta_init=first.theta_)
-        for i in range(n):
-            rows = random.randint(0, len(expert), len(expert))
-            others = None
-            drawn = expert[rows]
-            if unlabelled is not None:
-                more = random.randint(0, len(unlabelled), len(unlabelled))
-                rows, others = np.concatenate([rows, len(expert) + more]), unlabelled[more]
-            if "similarity" in options:
-                again.set_params(similarity=part_of(options["similarity"], rows))
-            again.fit(mdp, *_some(drawn, others))
-            thetas.append(again.theta_)
-            if expert.goals is None:
-                policies.append(again.policy_)
-            if progress is not None:
-                progress(i + 1, n)
-    return Bootstrap(np.array(thetas), np.array(policies) if policies else None, mdp)
+    again = clone(estimator)
+    if "theta_init" in again.get_params(deep=False):
+        again.set_params(theta_init=first.theta_)
+    work = functools.partial(_resampled, again, mdp, expert, unlabelled)
+    thetas, policies = zip(*run(work, draws, executor, progress), strict=True) if n else ((), ())
+    return Bootstrap(np.array(thetas), np.array(policies) if n and expert.goals is None else None, mdp)
+
+
+def _resampled(
+    estimator: MaximumEntropy,
+    mdp: MDP,
+    expert: Trajectories,
+    unlabelled: Trajectories | None,
+    draw: tuple[Ints, Ints | None],
+) -> tuple[Floats, Floats | None]:
+    """θ and policy of a fit to the trajectories drawn, of which a similarity that is a matrix has those rows."""
+    rows, more = draw
+    drawn, others = expert[rows], None
+    if unlabelled is not None and more is not None:
+        rows, others = np.concatenate([rows, len(expert) + more]), unlabelled[more]
+    again, similarity = clone(estimator), estimator.get_params(deep=False).get("similarity")
+    if similarity is not None:
+        again.set_params(similarity=as_similarity(similarity).part(rows))
+    with quietly():
+        again.fit(mdp, *_some(drawn, others))
+    return again.theta_, again.policy_ if expert.goals is None else None
 
 
 def stability(
-    estimator: MaximumEntropy,
+    estimator: MESSI,
     mdp: MDP,
     expert: Trajectories,
     unlabelled: Trajectories,
     lambdas: Sequence[float] = LAMBDAS,
     n: int = 10,
     random_state: Any = None,
+    executor: Any = None,
 ) -> list[dict[str, float]]:
     """How much the policy hangs on which unlabelled trajectories there happened to be, for each λ0.
 
@@ -91,19 +106,25 @@ def stability(
     """
     random = random_source(random_state)
     half = max(len(unlabelled) // 2, 1)
+    tasks = [(float(x), random.permutation(len(unlabelled))[:half]) for x in lambdas for _ in range(n)]
+    tables = list(run(functools.partial(_halved, estimator, mdp, expert, unlabelled), tasks, executor))
     out = []
-    for lambda0 in lambdas:
-        model = clone(estimator).set_params(lambda0=lambda0)
-        tables = []
-        with quietly():
-            for _ in range(n):
-                some = random.permutation(len(unlabelled))[:half]
-                rows = np.concatenate([np.arange(len(expert)), len(expert) + some])
-                model.set_params(similarity=part_of(estimator.get_params()["similarity"], rows))
-                tables.append(_where_visited(model.fit(mdp, expert, unlabelled[some]), expert))
-        every = np.array(tables)
-        out.append({"lambda0": float(lambda0), "spread": float(0.5 * np.abs(every - every.mean(0)).sum(-1).mean())})
+    for i, x in enumerate(lambdas):
+        every = np.array(tables[i * n : (i + 1) * n])
+        out.append({"lambda0": float(x), "spread": float(0.5 * np.abs(every - every.mean(0)).sum(-1).mean())})
     return out
+
+
+def _halved(
+    estimator: MESSI, mdp: MDP, expert: Trajectories, unlabelled: Trajectories, task: tuple[float, Ints]
+) -> Floats:
+    """The policy, where the expert goes, of a fit at this λ0 with some of the unlabelled trajectories."""
+    lambda0, some = task
+    rows = np.concatenate([np.arange(len(expert)), len(expert) + some])
+    part = estimator.measure.part(rows)
+    with quietly():
+        model = clone(estimator).set_params(lambda0=lambda0, similarity=part).fit(mdp, expert, unlabelled[some])
+    return _where_visited(model, expert)
 
 
 def _where_visited(model: MaximumEntropy, expert: Trajectories) -> Floats:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.model_selection import GroupKFold, KFold
 from messirl._defaults import CV
 from messirl._types import Flags, Floats
 from messirl.estimators.uniform import uniform_score
+from messirl.execution import run
 from messirl.planning.sampling import random_source
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
@@ -124,42 +126,72 @@ def cross_validate(
     scales: Sequence[float] = SCALES,
     screen: Screen | None = None,
     progress: Any = None,
+    executor: Any = None,
     **options: Any,
 ) -> Validation:
     """Every candidate on every split.
 
     screen : which unlabelled trajectories look like the expert's, by the training part of a split; for Screened
+    executor : what the splits are handed to (see execution.run); None: this process
 
     With few trajectories the optimum is far too sure of itself: θ runs to its bound, and what held-out log-likelihood
     punishes is its size. What a reward is wanted for is which moves it prefers. So each candidate is scored at the
     multiple of its θ, one for all splits, that predicts the held-out moves best (scales=(1.0,): as it is).
     """
-    table = np.empty((len(every), len(pairs), len(scales)))
-    fits: list[Floats] = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # parts of a trajectory are short
-        for k, (train, test) in enumerate(pairs):
-            known = k > 0 and train == pairs[k - 1][0]  # without one of two like trajectories the rest is the same
-            if not known:
-                alike = None if screen is None else screen(train)
-                bench, fits = Bench(mdp, train, unlabelled, alike=alike, **options), []
-            steps = int((test.lengths - 1).sum())
-            if steps == 0:
-                raise ValueError(
-                    "a held-out trajectory makes no step: there is nothing to score; drop such trajectories"
-                )
-            for i, theta in enumerate(fits if known else (theta for _, theta in bench.path(every))):
-                if not known:
-                    fits.append(theta)
-                for j, scale in enumerate(scales):
-                    table[i, k, j] = bench.score(scale * theta, test) / steps
-                if progress is not None:
-                    progress(k * len(every) + i + 1, len(pairs) * len(every))
+    tests: list[list[Trajectories]] = []  # of splits that follow each other and have one training part
+    trains: list[Trajectories] = []
+    for train, test in pairs:
+        if int((test.lengths - 1).sum()) == 0:
+            raise ValueError("a held-out trajectory makes no step: there is nothing to score; drop such trajectories")
+        if trains and train == trains[-1]:  # without one of two like trajectories the rest is the same
+            tests[-1].append(test)
+        else:
+            trains.append(train)
+            tests.append([test])
+    todo = _Fits(mdp, tuple(every), unlabelled, tuple(scales), screen, options)
+    total, told = len(pairs) * len(every), itertools.count(1)
+    if executor is None and progress is not None:  # every fit is told
+        todo = replace(todo, each=lambda: progress(next(told), total))
+    found = run(todo, list(zip(trains, tests, strict=True)), executor)
+    parts = []
+    for part in found:
+        parts.append(part)
+        if executor is not None and progress is not None:
+            progress(sum(one.shape[1] for one in parts) * len(every), total)
+    table = np.concatenate(parts, axis=1)
     best = table.mean(axis=1).argmax(axis=1)
     plain = table[:, :, int(np.argmin(np.abs(np.asarray(scales) - 1.0)))]
     scores = table[np.arange(len(every)), :, best]
     chance = float(np.mean([uniform_score(mdp, test) for _, test in pairs]))
     return Validation(list(every), plain, scores, np.asarray(scales)[best], chance)
+
+
+@dataclass(frozen=True)
+class _Fits:
+    """Every candidate fitted to one training part and scored on what was held out of it, (C, K, scales)."""
+
+    mdp: MDP
+    every: tuple[Candidate, ...]
+    unlabelled: Trajectories | None
+    scales: tuple[float, ...]
+    screen: Screen | None
+    options: dict[str, Any]
+    each: Callable[[], object] | None = None
+
+    def __call__(self, split: tuple[Trajectories, list[Trajectories]]) -> Floats:
+        train, tests = split
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # parts of a trajectory are short
+            alike = None if self.screen is None else self.screen(train)
+            bench = Bench(self.mdp, train, self.unlabelled, alike=alike, **self.options)
+            table = np.empty((len(self.every), len(tests), len(self.scales)))
+            for i, (_, theta) in enumerate(bench.path(self.every)):
+                for k, test in enumerate(tests):
+                    steps = int((test.lengths - 1).sum())
+                    table[i, k] = [bench.score(scale * theta, test) / steps for scale in self.scales]
+                    if self.each is not None:
+                        self.each()
+        return table
 
 
 def _seed(random_state: Any) -> int | None:

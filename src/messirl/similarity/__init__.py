@@ -1,6 +1,7 @@
 """How alike trajectories are, and the penalty on giving alike ones different rewards (paper, section 3, Eq. 5)."""
 
-from messirl.similarity.kernels import DEFAULT, RBF, CompleteGraph, Exponential, Precomputed, Similarity
+from messirl.similarity.kernels import DEFAULT, RBF, CompleteGraph, Exponential
+from messirl.similarity.measure import Precomputed, Similarity, as_similarity
 from messirl.similarity.penalty import pairwise_penalty, penalty_matrix, similarity_penalty
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "Exponential",
     "Precomputed",
     "Similarity",
+    "as_similarity",
     "pairwise_penalty",
     "penalty_matrix",
     "similarity_penalty",

@@ -5,17 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from messirl._defaults import (
-    ENTROPY,
-    LAMBDA0,
-    MAX_ITER,
-    RIDGE,
-    SIGMA,
-    STEP_SIZE,
-    STEPS_PER_ROUND,
-    THETA_MAX,
-    TOL,
-)
+from messirl import _defaults as default
 from messirl._words import did_you_mean
 from messirl.estimators.methods import OPTIONS
 from messirl.problem.mdp import MDP
@@ -40,20 +30,20 @@ class ModelSettings:
     """
 
     method: str | None = None
-    lambda0: float = LAMBDA0
+    lambda0: float = default.LAMBDA0
     similarity: str = "rbf"
-    sigma: float | str = SIGMA
+    sigma: float | str = default.SIGMA
     scale: float = 1.0
     standardise_counts: bool = True
-    ridge: float = RIDGE
+    ridge: float = default.RIDGE
     standardise: bool = False
-    eta: int = STEPS_PER_ROUND
-    theta_max: float | None = THETA_MAX
-    entropy: str = ENTROPY
+    eta: int = default.STEPS_PER_ROUND
+    theta_max: float | None = default.THETA_MAX
+    entropy: str = default.ENTROPY
     solver: str | None = None
-    step_size: float = STEP_SIZE
-    max_iter: int = MAX_ITER
-    tol: float = TOL
+    step_size: float = default.STEP_SIZE
+    max_iter: int = default.MAX_ITER
+    tol: float = default.TOL
     features: str | None = None
     seed: int = 0
 

@@ -42,6 +42,7 @@ class Score:
 class Record:
     """What every record has.
 
+    title : what a page is called
     folder : what was read
     command : the words that do it again
     counts : how many trajectories of each kind, {"expert": 10, "unlabelled": 500, "test": 464}
@@ -49,6 +50,7 @@ class Record:
     warnings : remarks that concern the result
     """
 
+    title: str = ""
     folder: str = ""
     command: str = ""
     counts: dict[str, int] = field(default_factory=dict)
@@ -70,7 +72,7 @@ class FitRecord(Record):
     goal : with goals, the one to show the policy for; None is the one with the most expected visits
     """
 
-    title: str
+    title: str = field()  # the first argument, and without the default that a Record has
     model: MaximumEntropy
     xy: npt.NDArray[Any] | None = None
     scores: list[Score] = field(default_factory=list)
@@ -256,7 +258,6 @@ class DiagnosisRecord(Record):
     diagnosis: Diagnosis
     ids: list[str]
     features: list[str]
-    title: str = ""
     lambda0: float = 0.0
 
     def summary(self) -> dict[str, Any]:

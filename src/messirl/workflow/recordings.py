@@ -74,12 +74,12 @@ def fit_recordings(
     settings: RecordingSettings,
     watcher: Watcher = SILENT,
     *,
-    source: str = PROBLEM,
+    folder: str = PROBLEM,
 ) -> RecordingsRecord:
     """Divide the recordings, and fit FittedMESSI to them.
 
     facts : what filters see, one row per recording
-    source : what the record calls the recordings
+    folder : what the record calls the recordings
     """
     method = _method(settings, split.unlabelled is not None)
     parts: dict[str, Any] = {
@@ -130,7 +130,7 @@ def fit_recordings(
         {f"o_{j}": column for j, column in enumerate(left.T)}
         | {"reward": model.reward(left), "value": model.values(left)}
         | {f"p_{a}": column for a, column in enumerate(model.policy(left).T)},
-        folder=source,
+        folder=folder,
         counts={name: len(some) for name, some in parts.items() if some is not None},
         warnings=notes,
     )

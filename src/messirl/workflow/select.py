@@ -57,7 +57,7 @@ def select(
     try:
         with watcher.progress("select", "fits") as count, warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always")
-            model.set_params(callback=count).fit(mdp, parts.expert, parts.unlabelled, groups)
+            model.set_params(progress=count).fit(mdp, parts.expert, parts.unlabelled, groups)
     except NothingHeldOut as why:
         if parts.unlabelled is None:
             raise
@@ -65,7 +65,7 @@ def select(
         return SelectionRecord(
             None, None, aim=settings.aim, reason=str(why), stability=rows, folder=folder, counts=parts.counts
         )
-    model.set_params(callback=None)
+    model.set_params(progress=None)
     record = SelectionRecord(
         model.validation_,
         model.choice_,

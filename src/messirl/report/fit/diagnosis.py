@@ -14,11 +14,10 @@ from messirl._types import Ints
 from messirl.report.fit import diagnosis_figures as figures
 from messirl.report.fit import tables
 from messirl.report.kit.digits import fixed, rounded, score, share
-from messirl.report.kit.images import render, save, write_bytes
+from messirl.report.kit.images import render
 from messirl.report.kit.markup import Html, join, row, table, tag
-from messirl.report.kit.names import named, one_line, short
-from messirl.report.kit.page import contents, document, figure, section
-from messirl.report.kit.versions import versions
+from messirl.report.kit.names import named
+from messirl.report.kit.page import figure, write_page, written_with
 from messirl.workflow.record import DiagnosisRecord
 
 if TYPE_CHECKING:
@@ -37,28 +36,17 @@ MEANING = {
 def write_diagnosis_report(record: DiagnosisRecord, out: Path) -> Path:
     """Draw the figures into out/figures and write out/diagnosis.html; returns its path."""
     folder = out / "figures"
-    written = table([], [row("page written with", versions())])
     parts = {
         "verdict": ("Do they help?", _verdict(record, folder)),
         "trajectories": ("Which ones", _trajectories(record, folder)),
         "directions": ("What the penalty decides", _directions(record, folder)),
         "settings": (
             "Settings",
-            [tables.words_table(record.settings), written],
+            [tables.words_table(record.settings), written_with()],
         ),
         "rerun": ("How to run it again", [tag("pre", tag("code", record.command))]),
     }
-    head = tag(
-        "header",
-        tag("h1", named(record.title, 80)),
-        tag("p", _lead(record), class_="lead"),
-        *(tag("p", tag("b", "Warning. "), one_line(words), class_="warning") for words in record.warnings),
-        contents({anchor: words for anchor, (words, _) in parts.items()}),
-    )
-    body = join([head, *(section(anchor, words, *content) for anchor, (words, content) in parts.items())])
-    page = out / "diagnosis.html"
-    write_bytes(page, document(f"{short(record.title, 80)}: diagnosis", body).encode(errors="replace"))
-    return page
+    return write_page(out / "diagnosis.html", record.title, "diagnosis", _lead(record), record.warnings, parts)
 
 
 def _lead(record: DiagnosisRecord) -> str:
@@ -134,11 +122,8 @@ def _directions(record: DiagnosisRecord, folder: Path) -> list[Html]:
 def _drawn(
     name: str, make: Callable[[], Figure | None], folder: Path, caption: str, *, half: bool = True
 ) -> list[Html]:
-    image = render(name, make)
-    if image is None:
-        return []
-    save(image, folder)
-    return [figure(image, caption, half=half)]
+    image = render(name, make, folder)
+    return [] if image is None else [figure(image, caption, half=half)]
 
 
 def _table(record: DiagnosisRecord, order: Ints) -> Html:

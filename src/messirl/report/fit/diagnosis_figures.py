@@ -8,7 +8,7 @@ import numpy as np
 
 from messirl._numbers import whole_per_cent
 from messirl._types import Floats, Ints
-from messirl.report.fit.figures import ADDS, BLUE, INK, MANY, PIXELS, TAKES
+from messirl.report.fit.figures import ADDS, BLUE, INK, MANY, PIXELS, TAKES, name_bars, panel
 from messirl.report.kit.names import short
 from messirl.report.kit.style import WIDTH
 from messirl.workflow.record import DiagnosisRecord
@@ -35,7 +35,7 @@ def likeness_figure(record: DiagnosisRecord) -> Figure | None:
     bins = width * np.arange(np.floor(low / width), np.ceil(high / width) + 1)  # zero is an edge, so no bar is mixed
     low, high = float(bins[0]), float(bins[-1])
     shown = np.clip(values, low, high)
-    figure, ax = _panel(WIDTH * 0.8, 2.3)
+    figure, ax = panel(WIDTH * 0.8, 2.3)
     parts = [shown[values <= 0.0], shown[values > 0.0]]
     ax.hist(parts, bins=bins.tolist(), stacked=True, color=[UNLIKE, BLUE], edgecolor="white", linewidth=0.5)
     ax.axvline(0.0, color=INK, linewidth=0.9)
@@ -54,7 +54,7 @@ def share_figure(record: DiagnosisRecord) -> Figure | None:
         return None
     low, high = likeness_limits(record)
     x, y = np.clip(values, low, high), 100.0 * found.share
-    figure, ax = _panel(WIDTH * 0.8, 2.6)
+    figure, ax = panel(WIDTH * 0.8, 2.6)
     ax.axvline(0.0, color=INK, linewidth=0.9)
     _experts(ax, record)
     ax.scatter(
@@ -94,9 +94,9 @@ def influence_figure(record: DiagnosisRecord) -> Figure | None:
     from matplotlib.patches import Patch
 
     alike = record.diagnosis.likeness.alike[order]
-    figure, ax = _panel(WIDTH * 0.7, 0.6 + 0.16 * max(len(order), 3))
+    figure, ax = panel(WIDTH * 0.7, 0.6 + 0.16 * max(len(order), 3))
     ax.barh(np.arange(len(order)), record.diagnosis.influence[order], color=np.where(alike, BLUE, UNLIKE), height=0.68)
-    _names(ax, [short(record.ids[j], 28) for j in order])
+    name_bars(ax, [short(record.ids[j], 28) for j in order])
     kinds = [Patch(color=BLUE, label="looks like the expert’s"), Patch(color=UNLIKE, label="does not")]
     ax.legend(handles=kinds, loc="lower right", handlelength=1.0)
     ax.set_xlabel("influence: how far θ moves without the trajectory")
@@ -120,7 +120,7 @@ def directions_figure(record: DiagnosisRecord) -> Figure | None:
         weights = [weight for _, weight in parts]
         ax.barh(np.arange(most), weights, color=[ADDS if w >= 0 else TAKES for w in weights], height=0.68)
         ax.axvline(0.0, color=INK, linewidth=0.6)
-        _names(ax, [short(name, 26) for name, _ in parts])
+        name_bars(ax, [short(name, 26) for name, _ in parts])
         ax.set_xlim(-1.05, 1.05)
         ax.set_xticks([-1.0, -0.5, 0.0, 0.5, 1.0])
         ax.set_title(f"{whole_per_cent(direction.shrinkage)} taken away", loc="left")
@@ -176,17 +176,3 @@ def _experts(ax: Axes, record: DiagnosisRecord) -> None:
         va="bottom",
         fontsize=7,
     )
-
-
-def _names(ax: Axes, names: list[str]) -> None:
-    ax.set_yticks(np.arange(len(names)), names)
-    ax.set_ylim(len(names) - 0.4, -0.6)
-    ax.tick_params(axis="y", length=0)
-    ax.grid(False, axis="y")
-
-
-def _panel(width: float, height: float) -> tuple[Figure, Axes]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained", dpi=PIXELS)
-    return figure, figure.subplots()

@@ -40,7 +40,7 @@ def weights_figure(record: FitRecord) -> Figure:
     """θ as bars, the largest on top, with 95 % intervals where they are known."""
     order = record.by_size[:MOST_FEATURES]
     theta, half = record.model.theta_[order], record.half_widths()[order]
-    figure, ax = _one_panel(WIDTH * 0.8, 0.55 + 0.17 * max(len(order), 3))
+    figure, ax = panel(WIDTH * 0.8, 0.55 + 0.17 * max(len(order), 3))
     place = np.arange(len(order))
     colours = [ADDS if weight >= 0 else TAKES for weight in theta]
     ax.barh(place, theta, color=colours, height=0.66)
@@ -48,10 +48,7 @@ def weights_figure(record: FitRecord) -> Figure:
     if known.any():
         ax.errorbar(theta[known], place[known], xerr=half[known], fmt="none", ecolor=INK, elinewidth=0.9, capsize=1.8)
     ax.axvline(0.0, color=INK, linewidth=0.6)
-    ax.set_yticks(place, [short(record.feature(int(j)), 36) for j in order])
-    ax.set_ylim(len(order) - 0.4, -0.6)
-    ax.tick_params(axis="y", length=0)
-    ax.grid(False, axis="y")
+    name_bars(ax, [short(record.feature(int(j)), 36) for j in order])
     ax.set_xlabel("weight θ: what one unit of the feature adds to the reward")
     return figure
 
@@ -62,7 +59,7 @@ def scores_figure(scores: list[Score]) -> Figure | None:
     if np.isfinite(values).sum() < 2:
         return None
     low, high = score_limits(values)
-    figure, ax = _one_panel(WIDTH * 0.8, 0.95 + 0.22 * len(scores))
+    figure, ax = panel(WIDTH * 0.8, 0.95 + 0.22 * len(scores))
     for place, (held_out, expert) in enumerate(values):
         colour = BLUE if place == 0 else INK
         _dot(ax, expert, place, low, markeredgecolor=colour, **EXPERT)
@@ -133,7 +130,7 @@ def policy_figure(record: FitRecord) -> Figure | None:
     aspect = _aspect(at)
     height = float(np.clip((WIDTH - 0.9) / aspect, 1.2, 5.2))
     width = float(np.clip(height * aspect, 2.5, WIDTH - 0.9))
-    figure, ax = _one_panel(width + 0.9, height + 0.2)
+    figure, ax = panel(width + 0.9, height + 0.2)
     shown = _Shown(record)
     shown.table = policy[record.placed]
     tiles = tiled(shown.mdp_, at)
@@ -154,7 +151,7 @@ def policy_figure(record: FitRecord) -> Figure | None:
 
 def history_figure(record: FitRecord) -> Figure:
     """The objective and the projected gradient over the iterations."""
-    figure, ax = _one_panel(WIDTH * 0.7, 2.1)
+    figure, ax = panel(WIDTH * 0.7, 2.1)
     plot.history(record.model, ax)
     other = figure.axes[-1]
     other.grid(False)
@@ -235,11 +232,20 @@ def _places(record: FitRecord) -> Floats | None:
     return np.asarray(record.xy, dtype=np.float64)[here]
 
 
-def _one_panel(width: float, height: float) -> tuple[Figure, Axes]:
+def panel(width: float, height: float) -> tuple[Figure, Axes]:
+    """A figure with one panel, so many inches wide and high."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained", dpi=PIXELS)
     return figure, figure.subplots()
+
+
+def name_bars(ax: Axes, names: list[str]) -> None:
+    """A name beside each bar, from the top."""
+    ax.set_yticks(np.arange(len(names)), names)
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(False, axis="y")
 
 
 def _moves(mdp: _Part, at: Floats, ax: Axes) -> None:

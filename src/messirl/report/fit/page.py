@@ -10,11 +10,10 @@ import numpy as np
 from messirl import plot
 from messirl.report.fit import figures, tables
 from messirl.report.kit.digits import score
-from messirl.report.kit.images import render, save, write_bytes
-from messirl.report.kit.markup import Html, join, row, table, tag
-from messirl.report.kit.names import named, one_line, short
-from messirl.report.kit.page import contents, document, figure, section
-from messirl.report.kit.versions import versions
+from messirl.report.kit.images import render
+from messirl.report.kit.markup import Html, tag
+from messirl.report.kit.names import one_line, short
+from messirl.report.kit.page import figure, write_page, written_with
 from messirl.workflow.record import FitRecord, Score
 
 
@@ -31,18 +30,7 @@ def write_fit_report(record: FitRecord, out: Path) -> Path:
         "settings": ("Settings", _settings(record)),
         "rerun": ("How to run it again", _rerun(record)),
     }
-    shown = {anchor: (title, content) for anchor, (title, content) in parts.items() if content}
-    head = tag(
-        "header",
-        tag("h1", named(record.title, 80)),
-        tag("p", lead(record), class_="lead"),
-        *(tag("p", tag("b", "Warning. "), one_line(words), class_="warning") for words in record.remarks),
-        contents({anchor: title for anchor, (title, _) in shown.items()}),
-    )
-    body = join([head, *(section(anchor, title, *content) for anchor, (title, content) in shown.items())])
-    page = out / "report.html"
-    write_bytes(page, document(f"{short(record.title, 80)}: {record.method}", body).encode(errors="replace"))
-    return page
+    return write_page(out / "report.html", record.title, record.method, lead(record), record.remarks, parts)
 
 
 def lead(record: FitRecord) -> str:
@@ -79,9 +67,8 @@ def _check(record: FitRecord) -> None:
 def _scores(record: FitRecord, folder: Path) -> list[Html]:
     out: list[Html] = []
     if record.scores:
-        image = render("scores", partial(figures.scores_figure, record.scores))
+        image = render("scores", partial(figures.scores_figure, record.scores), folder)
         if image is not None:
-            save(image, folder)
             caption = (
                 f"Scores. {short(record.scores[0].name)} (blue) and the baselines: the mean log-probability of what "
                 "was done next, pooled over all steps."
@@ -101,9 +88,8 @@ def _scores(record: FitRecord, folder: Path) -> list[Html]:
 
 
 def _weights(record: FitRecord, folder: Path) -> list[Html]:
-    image = render("weights", partial(figures.weights_figure, record))
+    image = render("weights", partial(figures.weights_figure, record), folder)
     assert image is not None  # there is always a feature
-    save(image, folder)
     d = record.model.theta_.size
     caption = ["Weights. Orange adds to the reward, purple takes from it."]
     if d > figures.MOST_FEATURES:
@@ -116,10 +102,9 @@ def _weights(record: FitRecord, folder: Path) -> list[Html]:
 
 
 def _maps(record: FitRecord, folder: Path) -> list[Html]:
-    image = render("maps", partial(figures.maps_figure, record))
+    image = render("maps", partial(figures.maps_figure, record), folder)
     if image is None:
         return []
-    save(image, folder)
     caption = ["Maps. The reward of every state, and how often the fitted policy is expected to visit it."]
     mdp, visits = record.model.mdp_, record.model.visitation_
     if mdp.state_action:
@@ -150,9 +135,8 @@ def _policy(record: FitRecord, folder: Path) -> list[Html]:
         which = f" towards {short(record.state(record.towards))}"
     elif record.model.mdp_.first_step is not None:
         which = " at the first step"
-    image = render("policy", partial(figures.policy_figure, record))
+    image = render("policy", partial(figures.policy_figure, record), folder)
     if image is not None:
-        save(image, folder)
         caption = [
             f"Policy{which}. Arrows point where the policy goes on average; the more its moves agree, the longer they "
             "are. Colours are the reward."
@@ -167,9 +151,8 @@ def _policy(record: FitRecord, folder: Path) -> list[Html]:
 
 
 def _convergence(record: FitRecord, folder: Path) -> list[Html]:
-    image = render("convergence", partial(figures.history_figure, record))
+    image = render("convergence", partial(figures.history_figure, record), folder)
     assert image is not None
-    save(image, folder)
     model = record.model
     caption = (
         f"Convergence. The objective ends at {score(model.objective_)} after {_many(model.n_iter_, 'iteration')}: "
@@ -179,10 +162,7 @@ def _convergence(record: FitRecord, folder: Path) -> list[Html]:
 
 
 def _settings(record: FitRecord) -> list[Html]:
-    return [
-        tables.words_table(record.settings) if record.settings else Html(""),
-        table([], [row("page written with", versions())], "environment"),
-    ]
+    return [tables.words_table(record.settings) if record.settings else Html(""), written_with("environment")]
 
 
 def _rerun(record: FitRecord) -> list[Html]:

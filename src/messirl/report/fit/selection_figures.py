@@ -8,7 +8,7 @@ import numpy as np
 
 from messirl._types import Floats
 from messirl.estimators.methods import METHODS
-from messirl.report.fit.figures import BLUE, INK, PIXELS
+from messirl.report.fit.figures import BLUE, INK, panel
 from messirl.report.kit.names import short
 from messirl.report.kit.style import LOOKS, WIDTH, Look
 from messirl.selection import Validation
@@ -32,8 +32,6 @@ APART = 0.025  # decades between marks of methods at one λ0
 
 def gains_figure(record: SelectionRecord) -> Figure | None:
     """Gain ± one standard error; losses beyond the limits are arrows at the lower edge. None without any λ0."""
-    from matplotlib.figure import Figure
-
     found, choice = record.validation, record.choice
     if found is None or choice is None:
         return None
@@ -42,8 +40,7 @@ def gains_figure(record: SelectionRecord) -> Figure | None:
     if not paths:
         return None
     low, high = _gain_limits(gain, spread)
-    figure = Figure(figsize=(WIDTH * 0.9, 3.1), layout="constrained", dpi=PIXELS)
-    ax = figure.subplots()
+    figure, ax = panel(WIDTH * 0.9, 3.1)
     ax.axhline(0.0, color=INK, linewidth=0.9)
     for place, (label, look, rows) in enumerate(paths):
         x = np.array([found.candidates[i].lambda0 for i in rows]) * 10 ** (APART * (place - (len(paths) - 1) / 2))

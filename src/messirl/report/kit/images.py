@@ -33,8 +33,11 @@ class Image:
         return "data:image/svg+xml;base64," + base64.b64encode(self.svg).decode()
 
 
-def render(name: str, make: Callable[[], Figure | None]) -> Image | None:
-    """Draw a figure in our style, whatever the user's own; None where there is nothing to draw."""
+def render(name: str, make: Callable[[], Figure | None], folder: Path | None = None) -> Image | None:
+    """Draw a figure in our style, whatever the user's own; None where there is nothing to draw.
+
+    folder : where both formats are written to
+    """
     import matplotlib.style
 
     with matplotlib.style.context(["default", RC]), warnings.catch_warnings():
@@ -51,14 +54,12 @@ def render(name: str, make: Callable[[], Figure | None]) -> Image | None:
         # No date and no program in the files: the same results give the same bytes.
         figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
         figure.savefig(png, format="png", dpi=PNG_DPI, metadata={"Software": None})
-    return Image(name, svg.getvalue(), png.getvalue())
-
-
-def save(image: Image, folder: Path) -> None:
-    """Both formats into a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    write_bytes(folder / f"{image.name}.svg", image.svg)
-    write_bytes(folder / f"{image.name}.png", image.png)
+    image = Image(name, svg.getvalue(), png.getvalue())
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_bytes(folder / f"{name}.svg", image.svg)
+        write_bytes(folder / f"{name}.png", image.png)
+    return image
 
 
 def write_bytes(target: Path, data: bytes) -> None:

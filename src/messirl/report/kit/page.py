@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from messirl.report.kit.images import Image
-from messirl.report.kit.markup import Html, join, tag
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from messirl.report.kit.images import Image, write_bytes
+from messirl.report.kit.markup import Html, join, row, table, tag
+from messirl.report.kit.names import named, one_line, short
+from messirl.report.kit.versions import versions
 
 CSS = """
 :root { --ink: #1b1b1b; --soft: #5b5b5b; --line: #d9d9d9; --pale: #f6f6f4; }
@@ -108,6 +113,37 @@ def document(title: str, body: Html) -> str:
         "\n",
     )
     return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'
+
+
+def write_page(
+    place: Path,
+    title: str,
+    kind: str,
+    lead: str,
+    warnings: Iterable[str],
+    parts: Mapping[str, tuple[str, Sequence[Html]]],
+) -> Path:
+    """Write a page about one thing: what it is, what to be warned of, and its parts, with links to them.
+
+    title, kind : what people call it, and what is said of it; the window is called "title: kind"
+    parts : anchor → heading and content; a part without content is left out
+    """
+    shown = {anchor: part for anchor, part in parts.items() if part[1]}
+    head = tag(
+        "header",
+        tag("h1", named(title, 80)),
+        tag("p", lead, class_="lead"),
+        *(tag("p", tag("b", "Warning. "), one_line(words), class_="warning") for words in warnings),
+        contents({anchor: heading for anchor, (heading, _) in shown.items()}),
+    )
+    body = join([head, *(section(anchor, heading, *content) for anchor, (heading, content) in shown.items())])
+    write_bytes(place, document(f"{short(title, 80)}: {kind}", body).encode(errors="replace"))
+    return place
+
+
+def written_with(class_: str | None = None) -> Html:
+    """Versions of what the page was written with."""
+    return table([], [row("page written with", versions())], class_)
 
 
 def section(anchor: str, title: str, *content: Html) -> Html:

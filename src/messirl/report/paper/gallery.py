@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from messirl.experiments.curves import Curves
-from messirl.report.kit.images import Image, render, save
+from messirl.report.kit.images import Image, render
 from messirl.report.kit.markup import Html, join, tag
 from messirl.report.kit.page import figure
 from messirl.report.kit.style import domain_name
@@ -19,23 +19,20 @@ from messirl.report.paper.figures import PANELS, domains_figure, em_figure, exac
 def gallery(curves: Curves, domains: Sequence[str], folder: Path) -> Html:
     """Draw what the table has, save it into the folder, and show it domain by domain."""
     out: list[Html] = []
-    picture = render("domains", lambda: domains_figure(domains))
+    picture = render("domains", lambda: domains_figure(domains), folder)
     if picture is not None:
-        save(picture, folder)
         out.append(figure(picture, captions.domains_caption(domains)))
     for domain, name in file_names(domains).items():
         small = len([axis for axis in PANELS if curves.methods(domain, axis.figure)]) == 1
         out.append(tag("h3", domain_name(domain)))
-        drawn = _drawn(curves, domain, name)
-        for image, caption in drawn:
-            save(image, folder)
-            out.append(figure(image, caption, half=small))
+        drawn = _drawn(curves, domain, name, folder)
+        out += [figure(image, caption, half=small) for image, caption in drawn]
         if not drawn:
             out.append(tag("p", "These results have no figure for this domain."))
     return join(out, "\n")
 
 
-def _drawn(curves: Curves, domain: str, name: str) -> list[tuple[Image, str]]:
+def _drawn(curves: Curves, domain: str, name: str, folder: Path) -> list[tuple[Image, str]]:
     """The figures of one domain that there is data for."""
     out = []
     for suffix, make, caption in (
@@ -44,7 +41,7 @@ def _drawn(curves: Curves, domain: str, name: str) -> list[tuple[Image, str]]:
         ("-em", em_figure, captions.em_caption),
         ("-exact", exact_figure, captions.exact_caption),
     ):
-        image = render(name + suffix, partial(make, curves, domain))
+        image = render(name + suffix, partial(make, curves, domain), folder)
         if image is not None:
             out.append((image, caption(curves, domain)))
     return out

@@ -1,0 +1,171 @@
+"""Many pieces of work: in this process, over others on this machine, or wherever an executor sends them.
+
+    with processes(4) as executor:
+        for result in run(work, tasks, executor, progress):
+            ...
+
+The answers, and their order, do not depend on the executor: a piece of work depends on its task alone, and random
+numbers are drawn before it is sent off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any, TypeVar
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+QUIET = "ignore:resource_tracker:UserWarning"  # it tidies up after a program ended by force, and need not say so
+PATIENCE = 1.0  # seconds that a worker has to stop
+
+T = TypeVar("T")
+R = TypeVar("R")
+Progress = Callable[[int, int], object]  # called with (done, all)
+
+
+def run(
+    work: Callable[[T], R], tasks: Iterable[T], executor: Any = None, progress: Progress | None = None
+) -> Iterator[R]:
+    """`work(task)` of every task, in the order of the tasks.
+
+    executor : None for this process; else anything with `submit(function, argument)` that gives a future, such as a
+        pool of concurrent.futures or a client of a cluster: everything is handed to it at once, before this returns
+    progress : called with (done, all) after each
+    """
+    every = list(tasks)
+    if executor is None:
+        return _told((work(task) for task in every), len(every), progress)
+    futures = [executor.submit(work, task) for task in every]
+    return _told(_results(futures), len(every), progress)
+
+
+def _told(results: Iterable[R], total: int, progress: Progress | None) -> Iterator[R]:
+    for done, result in enumerate(results, start=1):
+        if progress is not None:
+            progress(done, total)
+        yield result
+
+
+def _results(futures: Sequence[Any]) -> Iterator[Any]:
+    try:
+        for future in futures:
+            yield future.result()
+    finally:  # of work that failed, or that nobody waits for, the rest is not begun
+        for future in futures:
+            future.cancel()
+
+
+# ------------------------------------------------------------ processes of this machine
+
+
+@contextlib.contextmanager
+def processes(jobs: int) -> Iterator[ProcessPoolExecutor | None]:
+    """An executor of `jobs` processes with one thread each; None of one: this process does the work itself.
+
+    Ctrl-C ends the workers at once, but for what they do inside `uninterrupted`.
+    """
+    if jobs == 1:
+        yield None
+        return
+    told = dict.fromkeys(THREADS, "1")  # the workers are the parallelism
+    told["PYTHONWARNINGS"] = ",".join([*filter(None, [os.environ.get("PYTHONWARNINGS")]), QUIET])
+    before = {name: os.environ.get(name) for name in told}
+    os.environ.update(told)
+    others = multiprocessing.active_children()
+    pool = _Pool(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_begin_worker)
+    try:
+        yield pool
+    except KeyboardInterrupt:  # nobody waits for work of half a minute
+        _end([worker for worker in multiprocessing.active_children() if worker not in others])
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+class _Pool(ProcessPoolExecutor):
+    """Workers are started by `submit`: they are not cut off by Ctrl-C in the middle of an import."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+        with _interrupt_later():
+            return super().submit(fn, *args, **kwargs)
+
+
+class _Stop:
+    """A worker told to stop does so at once, but what it is writing it writes to the end."""
+
+    def __init__(self) -> None:
+        self.told = self.writing = False
+
+    def __call__(self, number: int, frame: object) -> None:
+        self.told = True
+        self.leave()
+
+    def leave(self) -> None:
+        if self.told and not self.writing:
+            os._exit(1)
+
+
+_stop = _Stop()
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """For work in a worker that is to be done to the end, such as writing a file."""
+    _stop.writing = True
+    try:
+        yield
+    finally:
+        _stop.writing = False
+        _stop.leave()
+
+
+def _begin_worker() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
+    signal.signal(signal.SIGTERM, _stop)
+    parent = multiprocessing.parent_process()
+
+    def end_with_parent() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+@contextlib.contextmanager
+def _interrupt_later() -> Iterator[None]:
+    """Hold back Ctrl-C while workers are started: they inherit that, and are not cut off in the middle of an import."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    pressed: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
+
+
+def _end(workers: list[Any]) -> None:
+    """Tell the workers to stop, and end those that do not."""
+    for worker in workers:
+        worker.terminate()
+    until = time.monotonic() + PATIENCE
+    for worker in workers:
+        worker.join(max(until - time.monotonic(), 0.0))
+        worker.kill()

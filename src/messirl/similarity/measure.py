@@ -1,0 +1,127 @@
+"""What a similarity is: a measure s(ζ, ζ') between the trajectories of a set.
+
+A new one is a class that derives from `Similarity` and says in `on` what it is for a set of trajectories and their
+counts. It may look at the trajectories themselves, and hold whatever it needs, a fitted model too. Given matrices
+(`Precomputed`) and plain functions (trajectories, counts) → matrix are similarities as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from messirl._types import Floats
+from messirl.similarity.blocks import ALL, Block, penalty_from
+
+
+class Similarity:
+    """A measure between trajectories: finite, not negative and symmetric.
+
+    fixed : whether it is known for one set of trajectories only, and cannot be asked of others
+    """
+
+    fixed = False
+
+    def on(self, trajectories: Any, counts: Floats) -> Block:
+        """A function from rows and columns to that block (m, k) of the matrix; widths are those of the whole set."""
+        raise NotImplementedError
+
+    def penalty(self, trajectories: Any, counts: Floats) -> Floats:
+        """Matrix M (d, d) of Eq. 5, R(θ) = ½ θᵀ M θ."""
+        return penalty_from(self.on(trajectories, counts), counts)
+
+    def part(self, rows: npt.ArrayLike) -> Similarity:
+        """The same for some of the trajectories, which may repeat: most see for themselves."""
+        return self
+
+    def among(self, rows: npt.ArrayLike, trajectories: Any, counts: Floats) -> Precomputed:
+        """The similarities among some of the set as they are in the whole of it."""
+        which = np.asarray(rows)
+        return Precomputed(self.on(trajectories, counts)(which, which))
+
+    def __call__(self, trajectories: Any, counts: npt.ArrayLike) -> Any:
+        """The whole matrix, for those who want to look at it."""
+        return self.on(trajectories, np.asarray(counts, dtype=np.float64))(ALL, ALL)
+
+
+@dataclass(frozen=True, eq=False)
+class Precomputed(Similarity):
+    """A given matrix, dense or sparse: experts first, then the unlabelled trajectories."""
+
+    matrix: Any
+
+    fixed = True
+
+    def on(self, trajectories: Any, counts: Floats) -> Block:
+        return _cut(checked_similarities(self.matrix, len(counts)))
+
+    def part(self, rows: npt.ArrayLike) -> Precomputed:
+        which = np.asarray(rows)
+        return Precomputed((self.matrix if sp.issparse(self.matrix) else np.asarray(self.matrix))[which][:, which])
+
+
+@dataclass(frozen=True)
+class Computed(Similarity):
+    """A user's own function (trajectories, counts) → matrix."""
+
+    function: Callable[[Any, Any], Any]
+
+    def on(self, trajectories: Any, counts: Floats) -> Block:
+        matrix = self.function(trajectories, counts)
+        return _cut(matrix if sp.issparse(matrix) else np.asarray(matrix))
+
+    def penalty(self, trajectories: Any, counts: Floats) -> Floats:
+        return Precomputed(self.function(trajectories, counts)).penalty(trajectories, counts)
+
+
+def as_similarity(given: Any) -> Similarity:
+    """A similarity from one, or from a plain function."""
+    if isinstance(given, Similarity):
+        return given
+    if not callable(given) or isinstance(given, type):
+        raise TypeError(
+            f"similarity must be RBF, Exponential, CompleteGraph, Precomputed or a callable (trajectories, counts) -> "
+            f"matrix, not {given!r}"
+        )
+    return Computed(given)
+
+
+def _cut(matrix: Any) -> Block:
+    return lambda rows, columns: matrix[rows] if columns is ALL else matrix[rows][:, columns]
+
+
+def checked_similarities(weights: Any, n: int) -> Any:
+    """A similarity matrix (n, n): finite, not negative, symmetric; sparse stays sparse."""
+    matrix: Any = sp.csr_array(weights, dtype=np.float64) if sp.issparse(weights) else np.asarray(weights)
+    if not sp.issparse(matrix) and matrix.dtype.kind not in "fiub":
+        raise TypeError(f"a similarity must be numbers, not {matrix.dtype}")
+    if matrix.shape != (n, n):
+        raise ValueError(
+            f"the similarity has shape {matrix.shape}, but there are {n} trajectories: it must be ({n}, {n})"
+        )
+    data: Any = matrix.data if sp.issparse(matrix) else matrix.astype(np.float64, copy=False)
+    if not np.isfinite(data).all():
+        raise ValueError(f"the similarity is not finite{_where(matrix, ~np.isfinite(data))}")
+    if (data < 0).any():
+        raise ValueError(f"the similarity is negative{_where(matrix, data < 0)}: it must be >= 0")
+    largest = float(data.max()) if data.size else 0.0
+    gap = abs(matrix - matrix.T)
+    if float(gap.max()) > 1e-9 * max(largest, 1e-300):
+        i, j = np.unravel_index(int(gap.argmax()), gap.shape)
+        raise ValueError(
+            f"the similarity is not symmetric: s({i}, {j}) = {matrix[i, j]:g} but s({j}, {i}) = {matrix[j, i]:g}; "
+            "use (W + W.T) / 2"
+        )
+    return matrix
+
+
+def _where(matrix: Any, flags: Any) -> str:
+    if sp.issparse(matrix):
+        return ""
+    i, j = np.argwhere(flags)[0]
+    return f" at ({i}, {j})"

@@ -1,0 +1,188 @@
+"""Workflows: plain settings in, a record out, whoever asks; commands turn options into settings and do no more."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from folders import grid, read_json
+
+from messirl import cli
+from messirl.estimators.methods import OPTIONS
+from messirl.io import read_problem
+from messirl.workflow.diagnose import DiagnoseSettings, diagnose
+from messirl.workflow.evaluate import evaluate
+from messirl.workflow.fit import FitSettings, fit
+from messirl.workflow.model import ModelSettings, make_model
+from messirl.workflow.select import SelectSettings, select
+from messirl.workflow.split import Split, divide
+from messirl.workflow.watch import Watcher
+
+SPLIT = Split("role = expert", "role = unlabelled", "role = test", 5, 8)
+WORDS = ["--expert", SPLIT.expert, "--unlabelled", SPLIT.unlabelled, "--test", SPLIT.test]
+WORDS += ["--n-expert", "5", "--n-unlabelled", "8"]
+OF_COMMANDS = ("folder", "command", "files", "next")  # what only a command can know
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return grid(tmp_path_factory.mktemp("folders") / "grid")
+
+
+@pytest.fixture(scope="module")
+def problem(folder):
+    return read_problem(folder)
+
+
+def listening():
+    """A watcher, and what it hears, in order."""
+    heard = []
+
+    @contextmanager
+    def progress(title, unit, *, at_most=False):
+        heard.append(f"{title} begins")
+        yield lambda done, total: None
+        heard.append(f"{title} ends")
+
+    watcher = Watcher(
+        say=lambda text: heard.append(f"said: {text}"),
+        note=lambda text: heard.append("noted"),
+        progress=progress,
+        begin=lambda: heard.append("begin"),
+        keep=lambda model: heard.append(f"keep {type(model).__name__}"),
+    )
+    return watcher, heard
+
+
+def as_written(record):
+    """The summary of a record as it is in a file, without what only a command can know."""
+    from messirl.cli.common import as_json
+
+    return {name: value for name, value in read_json(as_json(record.summary())).items() if name not in OF_COMMANDS}
+
+
+# ------------------------------------------------------------ records
+
+
+@pytest.mark.parametrize(
+    ("command", "work", "settings", "more"),
+    [
+        ("fit", fit, FitSettings(lambda0=2.0), ["--lambda0", "2"]),
+        ("fit", fit, FitSettings("maxent", baselines=False), ["--method", "maxent", "--no-baselines"]),
+        ("select", select, SelectSettings(lambdas=(0.1,), cv=3), ["--lambdas", "0.1", "--cv", "3"]),
+        ("diagnose", diagnose, DiagnoseSettings(influential=2, cv=3), ["--influential", "2", "--cv", "3"]),
+    ],
+)
+def test_a_command_writes_the_summary_of_the_record(folder, problem, run, tmp_path, command, work, settings, more):
+    found = read_json(run(command, folder, *WORDS, *more, "--json", "--out", tmp_path))
+    own = as_written(work(problem, SPLIT, settings))
+    assert {name: value for name, value in found.items() if name not in OF_COMMANDS} == own
+
+
+def test_a_record_holds_all_that_a_page_shows(problem, tmp_path):
+    from messirl.report.fit.diagnosis import write_diagnosis_report
+    from messirl.report.fit.page import write_fit_report
+
+    record = replace(fit(problem, SPLIT, FitSettings()), title="a maze")
+    text = write_fit_report(record, tmp_path).read_text(encoding="utf-8")
+    assert "a maze" in text
+    assert all(score.name in text for score in record.scores)
+    judged = diagnose(problem, SPLIT, DiagnoseSettings(influential=2, cv=3))
+    assert judged.ids[0] in write_diagnosis_report(judged, tmp_path).read_text(encoding="utf-8")
+
+
+def test_an_evaluation_is_that_of_the_fit(problem):
+    record = fit(problem, SPLIT, FitSettings(baselines=False))
+    found = evaluate(record.model, problem, SPLIT.test)
+    assert found.score == pytest.approx(record.scores[0].held_out)
+    assert found.next_state_accuracy == pytest.approx(record.statistics["next-state accuracy, held out"])
+    assert found.differences == []
+    assert found.summary()["log_likelihood"] == pytest.approx(found.score * found.steps)
+
+
+# ------------------------------------------------------------ who is told what
+
+
+def test_nothing_begins_before_all_is_checked_and_a_model_is_kept_at_once(problem):
+    watcher, heard = listening()
+    fit(problem, SPLIT, FitSettings(), watcher)
+    assert heard == ["begin", "fit begins", "fit ends", "keep MESSI", "said: fitting the baselines"]
+    watcher, heard = listening()
+    with pytest.raises(ValueError, match="would change nothing"):
+        fit(problem, SPLIT, FitSettings(ridge=1.0), watcher)
+    with pytest.raises(ValueError, match="takes no trajectory"):
+        fit(problem, replace(SPLIT, expert="role = nobody"), FitSettings(), watcher)
+    assert heard == []
+
+
+def test_the_parts_of_a_choice_and_of_a_diagnosis_are_told_in_order(problem):
+    watcher, heard = listening()
+    select(problem, SPLIT, SelectSettings(lambdas=(0.1,), cv=3, bootstrap=2), watcher)
+    assert heard == ["begin", "select begins", "select ends", "keep MESSICV", "bootstrap begins", "bootstrap ends"]
+    watcher, heard = listening()
+    diagnose(problem, SPLIT, DiagnoseSettings(influential=2, cv=3), watcher)
+    said = "said: what do held-out experts gain from them?"
+    assert heard == ["begin", "fit begins", "fit ends", said, "leaving out begins", "leaving out ends"]
+
+
+def test_remarks_are_noted_and_in_the_record(problem):
+    watcher, heard = listening()
+    record = fit(problem, SPLIT, FitSettings(max_iter=1, baselines=False), watcher)
+    assert any("did not converge" in text for text in record.warnings)
+    assert heard.count("noted") == len(record.warnings)
+    assert record.model.callback is None
+
+
+# ------------------------------------------------------------ settings
+
+
+def test_parts_are_those_of_the_filters_and_draws_are_those_of_the_seed(problem):
+    parts, again = divide(problem, SPLIT), divide(problem, replace(SPLIT, seed=3))
+    assert parts.counts == {"expert": 5, "unlabelled": 8, "test": int((problem.meta["role"] == "test").sum())}
+    assert set(problem.meta["role"][parts.rows["unlabelled"]]) == {"unlabelled"}
+    assert not np.array_equal(parts.rows["expert"], again.rows["expert"])
+    assert parts.groups("x") == [str(x) for x in problem.meta["x"][parts.rows["expert"]]]
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_every_method_of_the_table_can_be_asked_for(option):
+    model = make_model(ModelSettings(option), unlabelled=True)
+    assert type(model) is OPTIONS[option].estimator()
+
+
+# ------------------------------------------------------------ apart from commands
+
+LIVE = """
+import sys
+from messirl.io import read_problem
+from messirl.workflow.fit import FitSettings, fit
+from messirl.workflow.split import Split
+record = fit(read_problem(sys.argv[1]), Split("role = expert"), FitSettings(baselines=False))
+print(record.method, [name for name in sys.modules if name.startswith(("messirl.cli", "messirl.report", "matplotlib"))])
+"""
+
+
+def test_a_fit_needs_neither_the_command_line_nor_pages(folder):
+    done = subprocess.run([sys.executable, "-c", LIVE, str(folder)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "MaxEntIRL []"
+
+
+COMMANDS = [Path(cli.__file__).parent / f"{name}.py" for name in cli.COMMANDS]
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=[path.stem for path in COMMANDS])
+def test_the_parsed_words_never_leave_the_file_of_their_command(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    own = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)} | {"vars", "getattr"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            given = [*node.args, *(keyword.value for keyword in node.keywords)]
+            if any(isinstance(value, ast.Name) and value.id == "arguments" for value in given):
+                assert isinstance(node.func, ast.Name), f"line {node.lineno}"
+                assert node.func.id in own, f"line {node.lineno}"
