@@ -192,6 +192,11 @@ class MDP:
         one = (self.n_states, self.n_actions)
         return one if self.horizon is None else (self.horizon - 1, *one)
 
+    @property
+    def first_step(self) -> int | None:
+        """The step that a policy of the beginning is of: 0, or None without a horizon."""
+        return None if self.horizon is None else 0
+
     def at(self, step: Any, states: Any) -> tuple[Any, ...]:
         """The index of a policy's rows in `states` at `step`, which counts only with a horizon."""
         return (states,) if self.horizon is None else (step, states)
