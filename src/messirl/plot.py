@@ -76,8 +76,7 @@ def policy(
     even : an arrow's length is not how far the mean move goes but how much the moves agree, ‖E Δ‖ / E ‖Δ‖
     """
     at = _coordinates(model.mdp_.n_states, xy)
-    if model.mdp_.horizon is not None and step is None:
-        step = 0
+    step = model.mdp_.first_step if step is None else step
     table = model.predict_proba(np.arange(len(at)), step=step, goal=goal)
     mean_next = (model.mdp_.transitions @ at).reshape(*table.shape, 2)
     move = np.einsum(

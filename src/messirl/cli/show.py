@@ -76,7 +76,7 @@ def _mdp(mdp: Any) -> dict[str, Any]:
 def _problem(problem: Any) -> dict[str, Any]:
     import numpy as np
 
-    from messirl.problem.values import most_frequent
+    from messirl.problem.filters import most_frequent
 
     some = problem.trajectories
     lengths = some.lengths

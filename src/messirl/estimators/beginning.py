@@ -34,7 +34,7 @@ def first_theta(mdp: MDP, objective: Objective, bound: float, given: Any = None,
     theta = np.zeros(mdp.n_features)
     if not mdp.must_end or np.isfinite(objective(theta).value):
         return theta
-    found = feasible_theta(mdp, bound, objective.planner.live())
+    found = feasible_theta(mdp, bound, objective.planner.model.live)
     if found is None or not np.isfinite(objective(found).value):
         raise ValueError(_no_start(mdp, objective, bound))
     return found
@@ -42,7 +42,7 @@ def first_theta(mdp: MDP, objective: Objective, bound: float, given: Any = None,
 
 def _no_start(mdp: MDP, objective: Objective, bound: float) -> str:
     """Why no θ in the box gives finite values: the units of the features, or the features themselves."""
-    wanted = None if bound == np.inf else feasible_theta(mdp, np.inf, objective.planner.live())
+    wanted = None if bound == np.inf else feasible_theta(mdp, np.inf, objective.planner.model.live)
     if wanted is not None and np.isfinite(objective(wanted).value):
         unit, large = feature_spread(mdp), np.flatnonzero(np.abs(wanted) > bound)
         first = int(large[np.argmax(np.abs(wanted[large]))]) if large.size else int(np.argmax(np.abs(wanted)))
@@ -60,7 +60,7 @@ def _no_start(mdp: MDP, objective: Objective, bound: float) -> str:
 
 def _no_value_at(theta: Floats, mdp: MDP, objective: Objective, bound: float) -> str:
     """Which features to make more negative, judged by a θ that works."""
-    found = feasible_theta(mdp, bound, objective.planner.live())
+    found = feasible_theta(mdp, bound, objective.planner.model.live)
     text = "at theta_init the model has no finite value: a trajectory that goes on and on is worth infinitely much"
     if found is None:
         return f"{text}; leave theta_init out"

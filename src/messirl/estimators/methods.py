@@ -63,13 +63,9 @@ class Method:
     inference: bool = False
     rank: int = 9
 
-    def parameters(self) -> list[str]:
-        """The names of its settings."""
-        return list(self.estimator()._get_param_names())
-
     def build(self, settings: dict[str, Any]) -> Any:
         """The estimator with those of the settings that it has."""
-        names = self.parameters()
+        names = self.estimator()._get_param_names()
         return self.estimator()(**{name: value for name, value in settings.items() if name in names})
 
 

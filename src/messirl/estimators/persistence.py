@@ -23,14 +23,13 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from messirl._files import beside
-from messirl.problem.mdp import MDP
+from messirl.problem.mdp import MDP, NAMES
 
 FORMAT, VERSION = "messirl-model", 1
 BROKEN = (
     *(zipfile.BadZipFile, zlib.error, EOFError, LookupError, TypeError, ValueError, AttributeError),
     *(ArithmeticError, OSError, RuntimeError),
 )
-NAMES = ("state_names", "action_names", "feature_names")
 
 
 @dataclass(frozen=True)

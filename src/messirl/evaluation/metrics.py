@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from scipy.sparse.linalg import spsolve
 from scipy.special import rel_entr
 
 from messirl._types import Flags, Floats, Ints
 from messirl.planning import Visits, optimal_policy, optimal_values, visits
-from messirl.planning.arguments import checked_reward, start_of
-from messirl.planning.chain import chain_matrix, reach
+from messirl.planning.arguments import checked_policy, checked_reward, start_of
+from messirl.planning.chain import chain_matrix, factorised, reach
 from messirl.planning.structure import structure_of
 from messirl.problem.mdp import MDP
 
@@ -123,12 +122,7 @@ def epic_distance(mdp: MDP, reward_a: npt.ArrayLike, reward_b: npt.ArrayLike, *,
 def _checked_policy(mdp: MDP, policy: Any) -> Floats:
     if isinstance(policy, Mapping):
         raise TypeError("this is a mapping from goals to policies, and goals are not supported: give one policy")
-    array, shape = np.asarray(policy), mdp.policy_shape
-    if array.dtype.kind not in "fiub" or array.shape != shape:
-        raise ValueError(
-            f"policy has shape {array.shape}, not {shape}: (states, actions), one a step with a horizon, all numbers"
-        )
-    return array.astype(np.float64, copy=False)
+    return checked_policy(mdp, policy)
 
 
 def _start(mdp: MDP, start: npt.ArrayLike | None) -> Floats:
@@ -183,8 +177,8 @@ def _values_under(mdp: MDP, reward: Floats, table: Floats, valued: Flags) -> Flo
         for rows in table[::-1]:
             values = gain(rows) + mdp.discount * (chain_matrix(mdp, rows) @ values)
         return values
-    system = sp.eye_array(mdp.n_states) - mdp.discount * chain_matrix(mdp, table * valued[:, None])
-    return np.asarray(spsolve(sp.csc_array(system), gain(table)))
+    chain = chain_matrix(mdp, table * valued[:, None])
+    return np.asarray(factorised(chain, mdp.discount).solve(gain(table)))
 
 
 def _met(mdp: MDP, rows: Floats, start: Floats) -> Flags:

@@ -12,13 +12,12 @@ from messirl.planning.policies import (
     visits,
 )
 from messirl.planning.sampling import sample
-from messirl.planning.solution import Expectation, NoFiniteValue, Solution, Visits
+from messirl.planning.solution import Expectation, NoFiniteValue, Visits
 
 __all__ = [
     "Expectation",
     "NoFiniteValue",
     "Planner",
-    "Solution",
     "Visits",
     "log_likelihood",
     "model_for",

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from messirl._checks import is_whole
 from messirl._types import Flags, Floats
-from messirl.planning.layout import layout_of
 from messirl.problem.mdp import MDP
 
 ENTROPIES = ("causal", "noncausal")
@@ -52,8 +51,8 @@ def check_goal(mdp: MDP, goal: int | None) -> None:
         )
 
 
-def stored_policy(mdp: MDP, policy: npt.ArrayLike) -> Floats:
-    """A policy of the right shape, as the kernels store it."""
+def checked_policy(mdp: MDP, policy: npt.ArrayLike) -> Floats:
+    """A policy as floats of the right shape; whether its rows are probabilities is not looked at."""
     array = np.asarray(policy)
     if array.dtype.kind not in "fiub":
         raise TypeError(f"policy must be numbers, not {array.dtype}")
@@ -61,17 +60,7 @@ def stored_policy(mdp: MDP, policy: npt.ArrayLike) -> Floats:
         raise ValueError(
             f"policy has shape {array.shape}, not {mdp.policy_shape} (states, actions; one a step with a horizon)"
         )
-    return layout_of(mdp).action_major(array)
-
-
-def check_rows(mdp: MDP, stored: Floats, ends: Flags, moving: Flags) -> None:
-    """Refuse a stored policy that is none: where it is `moving` its probabilities sum to one."""
-    low, sums = stored.min(axis=0), stored.sum(axis=0)
-    wrong = ~(low >= 0.0) | ~np.isfinite(sums) | (moving & (np.abs(sums - 1.0) > 1e-6))
-    if wrong.any():
-        s = int(np.argmax(wrong))
-        raise ValueError(f"policy[{s}] is {stored[:, s]}: probabilities must be >= 0 and sum to 1")
-    check_allowed(mdp, stored.T, ends)
+    return array.astype(np.float64, copy=False)
 
 
 def check_allowed(mdp: MDP, policy: Floats, ends: Flags) -> None:

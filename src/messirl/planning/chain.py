@@ -41,6 +41,14 @@ def chain_matrix(mdp: MDP, policy: Floats) -> sp.csr_array:
     return matrix
 
 
+def factorised(chain: sp.csr_array, discount: float) -> Any:
+    """I − γ P as sparse factors, for values and, transposed, for visits."""
+    try:
+        return splu(sp.csc_array(sp.eye_array(chain.shape[0]) - discount * chain))
+    except RuntimeError as error:  # exactly singular
+        raise NoFiniteValue(NO_VALUE) from error
+
+
 @dataclass(frozen=True)
 class Arcs:
     """State left, action and state entered of every move that has a probability, sorted by state and action."""
@@ -122,10 +130,8 @@ class Chain:
 
     def reach(self, start: Floats) -> Flags:
         """Which states it can be in, (S,), from where `start` > 0."""
-        return self._reach(self.layout.pad(start))[: self.mdp.n_states]
-
-    def _reach(self, start: Floats) -> Flags:
-        return np.asarray(reached(self.layout.off, self.layout.idx, self._weights, start))
+        seen = reached(self.layout.off, self.layout.idx, self._weights, self.layout.pad(start))
+        return np.asarray(seen[: self.mdp.n_states])
 
     def solve(self, b: Floats, *, tolerance: float) -> Floats:
         """x with (I − γ P) x = b, both (S padded,), to a residual of `tolerance` or of rounding."""
@@ -142,7 +148,7 @@ class Chain:
                 if not residual < 0.5 * before:
                     break
                 before = residual
-        return layout.pad(self._factorised().solve(b[: self.mdp.n_states]))
+        return layout.pad(factorised(self.matrix, self.mdp.discount).solve(b[: self.mdp.n_states]))
 
     def visits(self, source: Floats, guess: Floats | None = None) -> Floats:
         """ρ (S,) with (I − γ Pᵀ) ρ = source; exactly zero where nothing gets to.
@@ -156,7 +162,7 @@ class Chain:
         b, positive = self.layout.pad(source), bool((source >= 0.0).all())
         if self.mdp.discount < 1.0 and positive:
             mean = 1.0 / ((1.0 - self.mdp.discount) * self.mdp.n_states)
-            visits = self.layout.pad(guess) if guess is not None else np.where(self._reach(b), mean, 0.0)
+            visits = self.layout.pad(guess) if guess is not None else mean * self.layout.pad(self.reach(source))
             for _ in range(PASSES):
                 scale = visits + 1e-3 * mean
                 dynamics = (self.layout.off, self.layout.idx, self._weights, self.mdp.discount)
@@ -168,12 +174,6 @@ class Chain:
                     return visits[: self.mdp.n_states]
                 if not np.isfinite(residual):
                     break
-        found: Floats = self._factorised().solve(source, trans="T")
+        found: Floats = factorised(self.matrix, self.mdp.discount).solve(source, trans="T")
         least = 0.0 if positive else -np.inf
         return np.where(self.reach(np.abs(source)), np.maximum(found, least), 0.0)
-
-    def _factorised(self) -> Any:
-        try:
-            return splu(sp.csc_array(sp.eye_array(self.mdp.n_states) - self.mdp.discount * self.matrix))
-        except RuntimeError as error:  # exactly singular
-            raise NoFiniteValue(NO_VALUE) from error

@@ -14,11 +14,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
-from scipy.sparse.linalg import splu
 
 from messirl._types import Flags, Floats
-from messirl.planning.chain import chain_matrix, choices, collected, feature_table, gram
+from messirl.planning.chain import chain_matrix, choices, collected, factorised, feature_table, gram
 from messirl.planning.expectation import start_values
 from messirl.planning.models import where_met
 from messirl.problem.mdp import MDP
@@ -34,7 +32,7 @@ def curvature(mdp: MDP, policy: Floats, start: Floats) -> tuple[Floats, Floats]:
     end = np.zeros((mdp.n_states, mdp.n_features)) if mdp.state_action else rows[:, 0]
     if mdp.horizon is None:
         gained = np.where(_moving(policy), collected(rows, policy), _ending(mdp, end))
-        system = splu(sp.csc_array(sp.eye_array(mdp.n_states) - mdp.discount * chain_matrix(mdp, policy)))
+        system = factorised(chain_matrix(mdp, policy), mdp.discount)
         here = system.solve(gained)
         visits = system.solve(np.ascontiguousarray(start), trans="T")
         return gram(mdp, rows, here, here, visits[:, None] * policy), here

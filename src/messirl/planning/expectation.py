@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from messirl._types import Flags, Floats, Ints
+from messirl._types import Floats, Ints
 from messirl.planning.goals import GoalsModel, Trips, trips_of
 from messirl.planning.models import Model, model_for, model_for_goals, values_by_goal, where_met
 from messirl.planning.solution import Expectation
@@ -53,10 +53,6 @@ class Planner:
         steps : whether visits of (state, action) pairs are wanted also where the features do not need them
         """
         return self.model.solve(reward).expectation(self._source, steps=steps or self.mdp.state_action)
-
-    def live(self) -> Flags:
-        """The actions (S, A) that the model may take from these starts."""
-        return self.model.live
 
 
 def start_values(mdp: MDP, reward: Floats, entropy: str, trajectories: Trajectories) -> Floats:

@@ -70,7 +70,7 @@ class FiniteModel:
         """Expected visits of a stored policy that is given from outside."""
         if not usable_actions(self.mdp).all():
             check_allowed(self.mdp, layout_of(self.mdp).state_major(policy), self.mdp.terminal)
-        return visits_by_step(self.mdp, policy, start, steps=steps)
+        return FiniteSolution(self.mdp, NONE, policy).visits(start, steps=steps)
 
     @property
     def live(self) -> Flags:
@@ -106,21 +106,16 @@ class FiniteSolution(Solution):
     """Values (H, S) and stored policies (H − 1, A, S padded)."""
 
     def visits(self, source: Floats, *, steps: bool = True) -> Visits:
-        """Expected visits from a source (S,) or (H, S)."""
-        return visits_by_step(self.mdp, self.policy, source, steps=steps)
-
-
-def visits_by_step(mdp: MDP, policy: Floats, source: Floats, *, steps: bool) -> Visits:
-    """Expected visits under stored policies, one per step, and the MDP's own dynamics (Eq. 8)."""
-    layout = layout_of(mdp)
-    total = np.zeros(layout.padded)
-    by_action = np.zeros((mdp.n_actions, layout.padded)) if steps else NONE
-    moving = layout.pad(np.asarray(mdp.allowed.any(axis=1)))
-    begin = layout.pad(np.atleast_2d(source))
-    worst = forward(*layout.dynamics, policy, moving, begin, mdp.discount, total, by_action)
-    if not worst <= ROW_TOLERANCE:
-        raise ValueError(
-            "the policy is not one for this MDP: in every state that is reached its probabilities must be >= 0 and sum "
-            "to 1 (to 0 where an episode ends), and states that cannot avoid a dead end must not be reached"
-        )
-    return Visits(total[: mdp.n_states], by_action[:, : mdp.n_states].T if steps else None)
+        """Expected visits from a source (S,) or (H, S), under the MDP's own dynamics (Eq. 8)."""
+        mdp, layout = self.mdp, layout_of(self.mdp)
+        total = np.zeros(layout.padded)
+        by_action = np.zeros((mdp.n_actions, layout.padded)) if steps else NONE
+        moving = layout.pad(np.asarray(mdp.allowed.any(axis=1)))
+        begin = layout.pad(np.atleast_2d(source))
+        worst = forward(*layout.dynamics, self.policy, moving, begin, mdp.discount, total, by_action)
+        if not worst <= ROW_TOLERANCE:
+            raise ValueError(
+                "the policy is not one for this MDP: in every state that is reached its probabilities must be >= 0 and "
+                "sum to 1 (to 0 where an episode ends), and states that cannot avoid a dead end must not be reached"
+            )
+        return Visits(total[: mdp.n_states], by_action[:, : mdp.n_states].T if steps else None)

@@ -11,11 +11,9 @@ So the unidentified directions are the null space of G = Σ_{s,a} A_f A_fᵀ, a 
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.linalg import splu
 
 from messirl._types import Flags, Floats, Ints
-from messirl.planning.chain import chain_matrix, collected, feature_table, gram
+from messirl.planning.chain import chain_matrix, collected, factorised, feature_table, gram
 from messirl.planning.structure import Structure, reachable, structure_of
 from messirl.problem.mdp import MDP
 
@@ -43,7 +41,7 @@ def unidentified(mdp: MDP, start: Floats | None, goals: Ints | None, *, noncausa
                 break
         return _null(total, scale)
     if mdp.horizon is not None:
-        return _null(*_gram_finite(mdp, start, noncausal=noncausal))
+        return _null(*_gram_finite(mdp, mdp.horizon, start, noncausal=noncausal))
     return _null(*_gram_endless(mdp, structure_of(mdp), start, noncausal=noncausal))
 
 
@@ -78,13 +76,12 @@ def _gram_endless(mdp: MDP, structure: Structure, start: Floats | None, *, nonca
     here = collected(features, average)
     if not mdp.state_action:
         here[structure.ends] += features[structure.ends, 0]
-    here = splu(sp.csc_array(sp.eye_array(mdp.n_states) - mdp.discount * chain_matrix(mdp, average))).solve(here)
+    here = factorised(chain_matrix(mdp, average), mdp.discount).solve(here)
     live = structure.live if start is None else structure.live & reachable(mdp, start)[:, None]
     return _spread(mdp, features, here, here, live, noncausal=noncausal), np.abs(here).max(axis=0)
 
 
-def _gram_finite(mdp: MDP, start: Floats | None, *, noncausal: bool) -> Gram:
-    assert mdp.horizon is not None
+def _gram_finite(mdp: MDP, horizon: int, start: Floats | None, *, noncausal: bool) -> Gram:
     features = feature_table(mdp)
     stuck = ~mdp.allowed.any(axis=1) & ~mdp.terminal
     live = mdp.allowed & ~((mdp.transitions @ stuck.astype(float)) > 0).reshape(mdp.allowed.shape)
@@ -93,7 +90,7 @@ def _gram_finite(mdp: MDP, start: Floats | None, *, noncausal: bool) -> Gram:
     ahead = end
     at = live if start is None else live & reachable(mdp, start)[:, None]
     total = np.zeros((mdp.n_features, mdp.n_features))
-    for step in range(1, min(mdp.horizon - 1, MAX_STEPS) + 1):
+    for step in range(1, min(horizon - 1, MAX_STEPS) + 1):
         here = gained + mdp.discount * (chain @ ahead)
         here[mdp.terminal] = end[mdp.terminal]
         total += _spread(mdp, features, ahead, here, at, noncausal=noncausal)

@@ -14,7 +14,8 @@ from typing import Any
 import numpy.typing as npt
 
 from messirl._types import Floats
-from messirl.planning.arguments import checked_reward, start_of, stored_policy
+from messirl.planning.arguments import checked_policy, checked_reward, start_of
+from messirl.planning.layout import layout_of
 from messirl.planning.models import model_for
 from messirl.planning.solution import Visits
 from messirl.problem.mdp import MDP
@@ -49,4 +50,5 @@ def visits(
     mdp: MDP, policy: npt.ArrayLike, goal: int | None = None, *, start: Any = None, steps: bool = True
 ) -> Visits:
     """Expected discounted visits of states and, if asked for, of (state, action) pairs; 0 where it cannot get to."""
-    return model_for(mdp, goal=goal).follow(stored_policy(mdp, policy), start_of(mdp, start), steps=steps)
+    stored = layout_of(mdp).action_major(checked_policy(mdp, policy))
+    return model_for(mdp, goal=goal).follow(stored, start_of(mdp, start), steps=steps)

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from messirl._checks import is_whole
 from messirl._types import Floats, Ints
-from messirl.planning.arguments import check_goal, start_of
+from messirl.planning.arguments import check_goal, checked_policy, start_of
 from messirl.planning.structure import ends_of
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
@@ -38,10 +38,7 @@ def sample(
         raise ValueError(f"n={n!r}: how many trajectories, a whole number")
     if length is not None and (not is_whole(length) or length < 1):
         raise ValueError(f"length={length!r}: how many states at most, a whole number from 1 on, or None")
-    table = np.asarray(policy, dtype=np.float64)
-    if table.shape != mdp.policy_shape:
-        raise ValueError(f"policy has shape {table.shape}, not {mdp.policy_shape}")
-    ends = ends_of(mdp, goal)
+    table, ends = checked_policy(mdp, policy), ends_of(mdp, goal)
     limit = min((states for states in (length, mdp.horizon) if states is not None), default=None)
     if limit is None and not ends.any():
         raise ValueError("nothing ends these trajectories: give length=, the number of states of each")

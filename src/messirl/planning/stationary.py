@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from messirl._types import Flags, Floats, Ints
-from messirl.planning.arguments import check_rows
+from messirl.planning.arguments import check_allowed
 from messirl.planning.chain import EPS, Chain
 from messirl.planning.kernels import hard_sweep, soft_sweep
 from messirl.planning.layout import Layout, layout_of
@@ -140,7 +140,12 @@ class StationaryModel:
         mdp, ends = self.mdp, ends_of(self.mdp, self.goal)
         rows = policy[:, : mdp.n_states]
         moving = ~ends & (rows.sum(axis=0) > 0)
-        check_rows(mdp, rows, ends, moving)
+        low, sums = rows.min(axis=0), rows.sum(axis=0)
+        wrong = ~(low >= 0.0) | ~np.isfinite(sums) | (moving & (np.abs(sums - 1.0) > 1e-6))
+        if wrong.any():
+            s = int(np.argmax(wrong))
+            raise ValueError(f"policy[{s}] is {rows[:, s]}: probabilities must be >= 0 and sum to 1")
+        check_allowed(mdp, rows.T, ends)
         policy = policy * layout_of(mdp).pad(moving)
         chain = Chain(mdp).follow(policy)
         result = _with_steps(mdp, policy, chain.visits(start), steps=steps)
@@ -150,7 +155,8 @@ class StationaryModel:
         if idle.any():  # a state that has no value has no policy either; any other that is met must
             idle &= self.structure.alive & chain.reach(start)
         if idle.any():
-            raise ValueError(f"state {int(np.argmax(idle))} is reached, but policy[{int(np.argmax(idle))}] is all zero")
+            s = int(np.argmax(idle))
+            raise ValueError(f"state {s} is reached, but policy[{s}] is all zero")
         return result
 
     def visits(self, chain: Chain, source: Floats) -> Floats:

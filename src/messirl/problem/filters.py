@@ -21,8 +21,8 @@ import numpy as np
 from messirl._types import Array, Flags, Ints
 from messirl._words import did_you_mean
 from messirl.problem.errors import InputError
-from messirl.problem.values import most_frequent
 
+SHOWN = 8  # values of a column that an error lists
 DEEPEST = 50  # parentheses within parentheses
 LONGEST = 10_000  # characters
 TOKEN = re.compile(r"""\s*(?:([()])|(==|!=|<=|>=|=|<|>)|('(?:[^']|'')*'|"(?:[^"]|"")*")|([^\s()=!<>'"]+))""")
@@ -53,6 +53,18 @@ def matching(meta: Mapping[str, Array], expression: str, called: str = "") -> In
         there = "; ".join(f"{name!r} holds {most_frequent(np.asarray(meta[name]))}" for name in named)
         raise ValueError(f"{called or 'the filter'} {expression!r} takes no trajectory: {there}")
     return np.flatnonzero(mask)
+
+
+def most_frequent(column: Array) -> str:
+    """The most frequent values and how often each occurs, or the range of many numbers."""
+    if column.size == 0:
+        return "nothing"
+    values, often = np.unique(column.astype(str), return_counts=True)
+    if values.size > SHOWN and column.dtype.kind in "if":
+        return f"{np.nanmin(column):g} to {np.nanmax(column):g}, {values.size} different values"
+    order = np.argsort(-often, kind="stable")[:SHOWN]
+    more = f" and {values.size - SHOWN} more" if values.size > SHOWN else ""
+    return ", ".join(f"{values[i]} ({often[i]})" for i in order) + more
 
 
 def _parsed(meta: Mapping[str, Array], expression: str) -> tuple[Flags, list[str]]:

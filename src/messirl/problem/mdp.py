@@ -20,6 +20,7 @@ from messirl._types import Flags, Floats
 
 T = TypeVar("T")
 
+NAMES = ("state_names", "action_names", "feature_names")
 SUM_TOLERANCE = 1e-6  # probabilities that come from float32 tables sum to one this closely
 LARGEST_VALUE = 1e100  # of a feature; its square, summed over many steps, must be a number too
 
@@ -191,6 +192,11 @@ class MDP:
         one = (self.n_states, self.n_actions)
         return one if self.horizon is None else (self.horizon - 1, *one)
 
+    @property
+    def first_step(self) -> int | None:
+        """The step that a policy of the beginning is of: 0, or None without a horizon."""
+        return None if self.horizon is None else 0
+
     def at(self, step: Any, states: Any) -> tuple[Any, ...]:
         """The index of a policy's rows in `states` at `step`, which counts only with a horizon."""
         return (states,) if self.horizon is None else (step, states)
@@ -201,16 +207,8 @@ class MDP:
 
     def replace(self, **changes: Any) -> MDP:
         """The same MDP with some of its arguments changed."""
-        keep: dict[str, Any] = {
-            "start": self.start,
-            "discount": self.discount,
-            "horizon": self.horizon,
-            "terminal": self.terminal,
-            "allowed": self._given_allowed,
-            "state_names": self.state_names,
-            "action_names": self.action_names,
-            "feature_names": self.feature_names,
-        }
+        keep = {name: getattr(self, name) for name in ("start", "discount", "horizon", "terminal", *NAMES)}
+        keep["allowed"] = self._given_allowed
         known = {"transitions", "features", *keep}
         for name in changes:
             if name not in known:

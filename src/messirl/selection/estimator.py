@@ -168,8 +168,9 @@ class MESSICV(MaximumEntropy):
         self.likeness_: Likeness | None = None
         screen = None
         if careful and unlabelled is not None:
-            self.likeness_ = self._likeness(mdp, expert, unlabelled, groups)
-            screen = Alike(mdp, unlabelled, self.cv, self.random_state, self._bound)
+            asked: dict[str, Any] = {"cv": self.cv, "random_state": self.random_state, "theta_max": self._bound}
+            self.likeness_ = likeness(mdp, expert, unlabelled, groups=groups, **asked)
+            screen = Alike(mdp, unlabelled, asked)
 
         scales = SCALES if self.aim == "imitation" else (1.0,)
         options |= {"screen": screen, "progress": self.progress, "executor": executor}
@@ -185,13 +186,6 @@ class MESSICV(MaximumEntropy):
             if name.endswith("_"):
                 setattr(self, name, value)
         return self
-
-    def _likeness(
-        self, mdp: MDP, expert: Trajectories, unlabelled: Trajectories, groups: npt.ArrayLike | None
-    ) -> Likeness:
-        return likeness(
-            mdp, expert, unlabelled, cv=self.cv, groups=groups, random_state=self.random_state, theta_max=self._bound
-        )
 
     def _estimator(
         self, chosen: Candidate, reference: Any, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None

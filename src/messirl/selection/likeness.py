@@ -84,14 +84,11 @@ class Alike:
 
     mdp: MDP
     unlabelled: Trajectories
-    cv: int
-    random_state: Any
-    theta_max: float
+    options: dict[str, Any]
 
     def __call__(self, expert: Trajectories) -> Flags:
-        options: dict[str, Any] = {"cv": self.cv, "random_state": self.random_state, "theta_max": self.theta_max}
         try:
-            return likeness(self.mdp, expert, self.unlabelled, **options).alike
+            return likeness(self.mdp, expert, self.unlabelled, **self.options).alike
         except NothingHeldOut:
             return np.zeros(len(self.unlabelled), dtype=bool)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import count, groupby
 from typing import Any
 
 import numpy as np
@@ -132,33 +132,21 @@ def cross_validate(
     """Every candidate on every split.
 
     screen : which unlabelled trajectories look like the expert's, by the training part of a split; for Screened
+    progress : called with (done, all) after each fit, or with an executor after each split
     executor : what the splits are handed to (see execution.run); None: this process
 
     With few trajectories the optimum is far too sure of itself: θ runs to its bound, and what held-out log-likelihood
     punishes is its size. What a reward is wanted for is which moves it prefers. So each candidate is scored at the
     multiple of its θ, one for all splits, that predicts the held-out moves best (scales=(1.0,): as it is).
     """
-    tests: list[list[Trajectories]] = []  # of splits that follow each other and have one training part
-    trains: list[Trajectories] = []
-    for train, test in pairs:
-        if int((test.lengths - 1).sum()) == 0:
-            raise ValueError("a held-out trajectory makes no step: there is nothing to score; drop such trajectories")
-        if trains and train == trains[-1]:  # without one of two like trajectories the rest is the same
-            tests[-1].append(test)
-        else:
-            trains.append(train)
-            tests.append([test])
-    todo = _Fits(mdp, tuple(every), unlabelled, tuple(scales), screen, options)
-    total, told = len(pairs) * len(every), itertools.count(1)
-    if executor is None and progress is not None:  # every fit is told
-        todo = replace(todo, each=lambda: progress(next(told), total))
-    found = run(todo, list(zip(trains, tests, strict=True)), executor)
-    parts = []
-    for part in found:
-        parts.append(part)
-        if executor is not None and progress is not None:
-            progress(sum(one.shape[1] for one in parts) * len(every), total)
-    table = np.concatenate(parts, axis=1)
+    if any(int((test.lengths - 1).sum()) == 0 for _, test in pairs):
+        raise ValueError("a held-out trajectory makes no step: there is nothing to score; drop such trajectories")
+    # Without one of two like trajectories the rest is the same: it is fitted once.
+    tasks = [(train, [test for _, test in same]) for train, same in groupby(pairs, key=lambda pair: pair[0])]
+    told = count(1)
+    each = None if executor is not None else lambda: progress and progress(next(told), len(pairs) * len(every))
+    work = _Fits(mdp, tuple(every), unlabelled, tuple(scales), screen, options, each)
+    table = np.concatenate(list(run(work, tasks, executor, None if each else progress)), axis=1)
     best = table.mean(axis=1).argmax(axis=1)
     plain = table[:, :, int(np.argmin(np.abs(np.asarray(scales) - 1.0)))]
     scores = table[np.arange(len(every)), :, best]
@@ -176,7 +164,7 @@ class _Fits:
     scales: tuple[float, ...]
     screen: Screen | None
     options: dict[str, Any]
-    each: Callable[[], object] | None = None
+    each: Callable[[], object] | None  # called after each fit
 
     def __call__(self, split: tuple[Trajectories, list[Trajectories]]) -> Floats:
         train, tests = split

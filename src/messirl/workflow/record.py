@@ -127,11 +127,10 @@ class FitRecord(Record):
     @property
     def policy(self) -> Floats | None:
         """π (S, A) of the first step, or towards the goal shown; None where there is no choice at all."""
-        horizon = self.model.mdp_.horizon
-        if horizon == 1:
+        mdp = self.model.mdp_
+        if mdp.horizon == 1:
             return None
-        every = np.arange(self.model.mdp_.n_states)
-        return self.model.predict_proba(every, step=None if horizon is None else 0, goal=self.towards)
+        return self.model.predict_proba(np.arange(mdp.n_states), step=mdp.first_step, goal=self.towards)
 
     @property
     def by_size(self) -> Ints:

@@ -62,12 +62,12 @@ def read_trajectories(source: Any, problem: Problem | MDP | None = None) -> tupl
         actions = _known(table, "action", mdp.n_actions, own.action_ids, mdp.action_names)
     steps = read_steps(faults, table, states, actions)
     assert steps is not None, "what is wrong was raised"
-    trajectories = Trajectories(steps.states, steps.offsets, steps.actions)
+    trajectories = Trajectories(steps.states, steps.order.offsets, steps.actions)
     if mdp is not None:
         _check_fit(faults, mdp, trajectories, table, steps, (states, actions))
     for note in (*table.notes, *faults.notes):
         warnings.warn(note, UserWarning, stacklevel=2)
-    return trajectories, _array(steps.ids)
+    return trajectories, _array(steps.order.ids)
 
 
 def _known(table: Table, noun: str, n: int, ids: Array | None, names: tuple[str, ...] | None) -> Ids:
@@ -119,11 +119,11 @@ def read_tracks(faults: Faults, tables: dict[str, Table], states: Ids | None, ac
     meta: dict[str, Array] = {}
     goals: Ints | None = None
     if "trajectory_meta" in tables:
-        ids = None if steps is None else steps.ids
+        ids = None if steps is None else steps.order.ids
         meta, goals = read_meta(faults, tables["trajectory_meta"], ids, states)
     if faults.found or steps is None:
         return None
-    return Tracks(Trajectories(steps.states, steps.offsets, steps.actions, goals), steps, meta)
+    return Tracks(Trajectories(steps.states, steps.order.offsets, steps.actions, goals), steps, meta)
 
 
 def assembled(
@@ -135,7 +135,7 @@ def assembled(
     notes: tuple[str, ...],
 ) -> Problem:
     """A problem of its MDP and of what else the tables say."""
-    called = _array(tracks.steps.ids)
+    called = _array(tracks.steps.order.ids)
     plain = called.dtype.kind == "i" and np.array_equal(called, np.arange(called.size))
     return Problem(
         mdp,
@@ -276,8 +276,8 @@ def _located(
         return table.error(what, fault.remedy)
     i, step = fault.trajectory, fault.step
     entry = int(trajectories.offsets[i + 1] - 1 if step is None else trajectories.offsets[i] + step)
-    place = fault.place(steps.ids.show(i), None if step is None else step + steps.first)
-    return table.error(f"{place}{what}", fault.remedy, int(steps.rows[entry]))
+    place = fault.place(steps.order.ids.show(i), None if step is None else step + steps.order.first)
+    return table.error(f"{place}{what}", fault.remedy, int(steps.order.rows[entry]))
 
 
 def _array(ids: Ids) -> Array:

@@ -56,19 +56,11 @@ class Edges:
 
 @dataclass(eq=False)
 class Steps:
-    """The table of trajectories: where each begins, its states, its actions, and what it is called.
+    """The table of trajectories, in its order: states, actions, and further columns, one entry per state."""
 
-    rows : the row of the table that each entry of `states` comes from
-    first : what the table calls the first step of a trajectory, 0 or 1
-    columns : further columns, one entry per entry of `states`
-    """
-
-    ids: Ids
+    order: Order
     states: Ints
-    offsets: Ints
     actions: Ints | None
-    rows: Ints
-    first: int
     columns: dict[str, Array]
 
 
@@ -239,7 +231,7 @@ def read_steps(faults: Faults, table: Table, states: Ids | None, actions: Ids | 
     if "action" in table.cells and actions is not None:
         taken = _actions(faults, table, actions, found)
     columns = {key: values[found.rows] for key, values in kept.items()}
-    return Steps(found.ids, visited[found.rows], found.offsets, taken, found.rows, found.first, columns)
+    return Steps(found, visited[found.rows], taken, columns)
 
 
 def _actions(faults: Faults, table: Table, actions: Ids, order: Order) -> Ints:

@@ -17,12 +17,13 @@ from messirl.dynamics import EstimatedMDP, estimate_mdp
 from messirl.io.folder.build import all_notes, assembled, labels_of, read_tracks
 from messirl.io.folder.content import read_states
 from messirl.io.folder.reader import find_table, load_tables, read_problem, settled
-from messirl.io.folder.settings import NAMES, SETTINGS, Settings, read_settings
+from messirl.io.folder.settings import SETTINGS, Settings, read_settings
 from messirl.io.folder.swap import current
 from messirl.io.tables.faults import Faults
 from messirl.io.tables.ids import ANY, Ids
 from messirl.io.tables.table import Table
 from messirl.problem.errors import InputError
+from messirl.problem.mdp import NAMES
 from messirl.problem.problem import Problem
 from messirl.problem.trajectories import Trajectories
 

@@ -10,9 +10,9 @@ from typing import Any
 from messirl._checks import is_number, is_whole
 from messirl._words import meant
 from messirl.problem.errors import InputError
+from messirl.problem.mdp import NAMES
 
 SETTINGS = "problem.json"
-NAMES = ("state_names", "action_names", "feature_names")
 KNOWN = ("discount", "horizon", "n_actions", *NAMES)
 SYNONYMS = {"gamma": "discount", "γ": "discount", "discount_factor": "discount"}
 LARGEST = 50_000_000  # states times actions: what fits a computer

@@ -222,7 +222,7 @@ class _Part:
         self.transitions = sp.csr_array(among + staying)
         self.n_states, self.n_actions = len(here), mdp.n_actions
         self.allowed, self.terminal = mdp.allowed[here], mdp.terminal[here]
-        self.horizon = None
+        self.first_step = None
 
 
 def _places(record: FitRecord) -> Floats | None:

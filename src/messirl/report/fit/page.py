@@ -133,7 +133,7 @@ def _policy(record: FitRecord, folder: Path) -> list[Html]:
     which = ""
     if record.towards is not None:
         which = f" towards {short(record.state(record.towards))}"
-    elif record.model.mdp_.horizon is not None:
+    elif record.model.mdp_.first_step is not None:
         which = " at the first step"
     image = render("policy", partial(figures.policy_figure, record), folder)
     if image is not None:
