@@ -6,7 +6,7 @@ M-step:  η gradient steps on L with f* = Σ_ζ w_ζ f_ζ
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy.lib.recfunctions as rfn
 from scipy.special import softmax
 
 from messirl._checks import whole
-from messirl._defaults import EM_SOLVER, ENTROPY, MAX_ITER, STEP_SIZE, STEPS_PER_ROUND, THETA_MAX, TOL
+from messirl._defaults import EM_SOLVER, STEPS_PER_ROUND
 from messirl._types import Floats
 from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.objective import Objective
@@ -24,6 +24,7 @@ from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class EMMaxEnt(MaximumEntropy):
     """η-EM-MaxEnt (Eq. 9): MaxEnt-IRL on all trajectories, each weighted by how likely the current θ makes it.
 
@@ -65,25 +66,8 @@ class EMMaxEnt(MaximumEntropy):
 
     _arrays: ClassVar[tuple[str, ...]] = ("weights_",)
 
-    def __init__(
-        self,
-        *,
-        steps_per_round: int = STEPS_PER_ROUND,
-        theta_max: float | None = THETA_MAX,
-        entropy: str = ENTROPY,
-        solver: str = EM_SOLVER,
-        step_size: float = STEP_SIZE,
-        max_iter: int = MAX_ITER,
-        tol: float = TOL,
-        theta_init: Any = None,
-        random_state: Any = None,
-        callback: Any = None,
-        warm_start: bool = False,
-    ) -> None:
-        self.steps_per_round = steps_per_round
-        super().__init__(
-            theta_max, entropy, solver, step_size, max_iter, tol, theta_init, random_state, callback, warm_start
-        )
+    steps_per_round: int = STEPS_PER_ROUND
+    solver: str = EM_SOLVER
 
     def fit(self, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None = None) -> Self:
         """Fit to the expert's and the unlabelled trajectories together."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from messirl._checks import number
-from messirl._defaults import ENTROPY, MAX_ITER, RIDGE, SOLVER, STEP_SIZE, THETA_MAX, TOL
+from messirl._defaults import RIDGE
 from messirl._types import Floats
 from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.objective import Objective
@@ -17,6 +18,7 @@ from messirl.problem.trajectories import Trajectories
 from messirl.similarity.kernels import deviations
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MaxEntIRL(MaximumEntropy):
     """Maximum entropy inverse reinforcement learning (Eq. 4), with an L2 penalty where asked for.
 
@@ -52,27 +54,8 @@ class MaxEntIRL(MaximumEntropy):
            [0.09, 0.91]])
     """
 
-    def __init__(
-        self,
-        *,
-        ridge: float = RIDGE,
-        standardise: bool = False,
-        theta_max: float | None = THETA_MAX,
-        entropy: str = ENTROPY,
-        solver: str = SOLVER,
-        step_size: float = STEP_SIZE,
-        max_iter: int = MAX_ITER,
-        tol: float = TOL,
-        theta_init: Any = None,
-        random_state: Any = None,
-        callback: Any = None,
-        warm_start: bool = False,
-    ) -> None:
-        self.ridge = ridge
-        self.standardise = standardise
-        super().__init__(
-            theta_max, entropy, solver, step_size, max_iter, tol, theta_init, random_state, callback, warm_start
-        )
+    ridge: float = RIDGE
+    standardise: bool = False
 
     def fit(
         self,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from messirl._checks import is_whole, number
+from messirl._defaults import ENTROPY, MAX_ITER, SOLVER, STEP_SIZE, THETA_MAX, TOL
 from messirl._types import Floats, Ints
 from messirl.estimators.beginning import first_theta
 from messirl.estimators.policies import GoalPolicies
@@ -38,6 +40,7 @@ from messirl.problem.units import offsets
 SOLVERS = ("lbfgs", "paper")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MaximumEntropy(RewardEstimator):
     """The reward under which the policy of maximum entropy does what the experts did.
 
@@ -103,29 +106,16 @@ class MaximumEntropy(RewardEstimator):
     _facts: ClassVar[tuple[str, ...]] = ("objective_", "n_iter_", "converged_", "termination_", "gradient_norm_")
     _records: ClassVar[dict[str, Any]] = {"standing": Standing}
 
-    def __init__(
-        self,
-        theta_max: float | None,
-        entropy: str,
-        solver: str,
-        step_size: float,
-        max_iter: int,
-        tol: float,
-        theta_init: Any,
-        random_state: Any,
-        callback: Any,
-        warm_start: bool,
-    ) -> None:
-        self.theta_max = theta_max
-        self.entropy = entropy
-        self.solver = solver
-        self.step_size = step_size
-        self.max_iter = max_iter
-        self.tol = tol
-        self.theta_init = theta_init
-        self.random_state = random_state
-        self.callback = callback
-        self.warm_start = warm_start
+    theta_max: float | None = THETA_MAX
+    entropy: str = ENTROPY
+    solver: str = SOLVER
+    step_size: float = STEP_SIZE
+    max_iter: int = MAX_ITER
+    tol: float = TOL
+    theta_init: Any = None
+    random_state: Any = None
+    callback: Any = None
+    warm_start: bool = False
 
     def _check_arguments(self) -> None:
         check_entropy(self.entropy)

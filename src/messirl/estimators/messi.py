@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from messirl._checks import number
-from messirl._defaults import ENTROPY, LAMBDA0, MAX_ITER, SOLVER, STEP_SIZE, THETA_MAX, TOL
+from messirl._defaults import LAMBDA0
 from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.objective import Objective
 from messirl.problem.mdp import MDP
@@ -16,6 +17,7 @@ from messirl.problem.trajectories import Trajectories
 from messirl.similarity import DEFAULT, RBF, CompleteGraph, Exponential, Precomputed, Similarity, as_similarity
 
 
+@dataclass(eq=False, repr=False)
 class MESSI(MaximumEntropy):
     """Maximum entropy semi-supervised inverse reinforcement learning (Alg. 1, Eq. 6).
 
@@ -65,27 +67,8 @@ class MESSI(MaximumEntropy):
     _missed: ClassVar[tuple[str, ...]] = ("similarity",)
     _optional: ClassVar[tuple[str, ...]] = ("penalty_matrix_",)
 
-    def __init__(
-        self,
-        similarity: Any = DEFAULT,
-        *,
-        lambda0: float = LAMBDA0,
-        theta_max: float = THETA_MAX,
-        entropy: str = ENTROPY,
-        solver: str = SOLVER,
-        step_size: float = STEP_SIZE,
-        max_iter: int = MAX_ITER,
-        tol: float = TOL,
-        theta_init: Any = None,
-        random_state: Any = None,
-        callback: Any = None,
-        warm_start: bool = False,
-    ) -> None:
-        self.similarity = similarity
-        self.lambda0 = lambda0
-        super().__init__(
-            theta_max, entropy, solver, step_size, max_iter, tol, theta_init, random_state, callback, warm_start
-        )
+    similarity: Any = DEFAULT
+    lambda0: float = field(default=LAMBDA0, kw_only=True)
 
     @property
     def measure(self) -> Similarity:

@@ -117,7 +117,7 @@ class MESSICV(MaximumEntropy):
         random_state: Any = None,
         progress: Any = None,
     ) -> None:
-        super().__init__(theta_max, entropy, "lbfgs", 1.0, max_iter, tol, None, random_state, None, False)
+        super().__init__(theta_max=theta_max, entropy=entropy, max_iter=max_iter, tol=tol, random_state=random_state)
         self.progress = progress
         self.similarities = similarities
         self.lambdas = lambdas
