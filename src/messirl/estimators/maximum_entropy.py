@@ -240,18 +240,18 @@ class MaximumEntropy(RewardEstimator):
 
     def _set_policy(self) -> None:
         """The policy, and the values it comes from, so that scores need not solve again."""
-        self._solved_: tuple[Floats, Floats] | None = None
+        self._values_: Floats | None = None
         if self.goals_ is not None:
             self.policy_: Any = GoalPolicies(self.mdp_, self.reward_, self.goals_, self.start_)
             return
         found = where_met(self.mdp_, self.reward_, self.start_, entropy=self.entropy)
-        self.policy_, self._solved_ = np.ascontiguousarray(found.table), (np.array(self.reward_), found.values)
+        self.policy_, self._values_ = np.ascontiguousarray(found.table), found.values
+        self._valued_ = np.array(self.reward_)
 
     def _values(self) -> Floats | None:
         """Those that the policy came from, while `reward_` is what it was."""
-        if self._solved_ is None or not np.array_equal(self._solved_[0], self.reward_):
-            return None
-        return self._solved_[1]
+        known = self._values_ is not None and np.array_equal(self._valued_, self.reward_)
+        return self._values_ if known else None
 
     def _unidentified(self, mdp: MDP, expert: Trajectories) -> Floats:
         """A basis (k, d) of the directions of θ that nothing identifies; found once for an MDP and its starts."""
