@@ -37,6 +37,8 @@ def add(made: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from dataclasses import replace
+
     from messirl.cli.results import Results
     from messirl.report.fit.diagnosis import write_diagnosis_report
     from messirl.workflow.diagnose import DiagnoseSettings, diagnose
@@ -45,7 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     options, problem = vars(arguments), problem_in(arguments.folder)
     out = Results(arguments.out, ("diagnosis.json", "diagnosis.csv", "diagnosis.html"), draws=True)
     split, settings = filled(Split, options), filled(DiagnoseSettings, options)
-    record = out.record(diagnose, problem, split, settings, options=options)
+    record = diagnose(problem, split, settings, out.watcher, folder=str(arguments.folder))
+    record = replace(record, title=arguments.folder.resolve().name, command=arguments.command)
     summary = record.summary()
     out.write_summary("diagnosis.json", summary)
     _write_table(record.rows(), arguments.out / "diagnosis.csv")

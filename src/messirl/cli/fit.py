@@ -54,6 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _fit(arguments: argparse.Namespace) -> int:
+    from dataclasses import replace
     from functools import partial
 
     from messirl.cli.results import Results
@@ -73,7 +74,8 @@ def _fit(arguments: argparse.Namespace) -> int:
     files = ("fit.json", "model.npz", *page)
     out = Results(arguments.out, files, arguments.report, lambda model: save_model(model, place, problem))
     split, settings = filled(Split, options), filled(FitSettings, options)
-    record = out.record(fit, problem, split, settings, options=options, estimate=estimate)
+    record = fit(problem, split, settings, out.watcher, folder=str(arguments.folder), estimate=estimate)
+    record = replace(record, title=arguments.folder.resolve().name, command=arguments.command)
     summary, written = record.summary(), {"model": place}
     out.write_summary("fit.json", summary)
     if arguments.report:
@@ -84,6 +86,8 @@ def _fit(arguments: argparse.Namespace) -> int:
 
 
 def _fit_recordings(arguments: argparse.Namespace) -> int:
+    from dataclasses import replace
+
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -96,9 +100,9 @@ def _fit_recordings(arguments: argparse.Namespace) -> int:
     options, place = vars(arguments), arguments.out / "policy.parquet"
     out = Results(arguments.out, ("fit.json", "policy.parquet"))
     split, settings = filled(Split, options), filled(RecordingSettings, options)
-    recordings, facts = read_recordings(str(arguments.folder))
-    record = out.record(fit_recordings, recordings, facts, split, settings, options=options)
-    summary = record.summary()
+    source = str(arguments.folder)
+    record = fit_recordings(*read_recordings(source), split, settings, out.watcher, folder=source)
+    summary = replace(record, command=arguments.command).summary()
     with beside(place) as part:
         pq.write_table(pa.table(record.policy), part)
     return out.finish("fit.json", summary, text_of(summary, None, {"policy": place}), json=arguments.json)

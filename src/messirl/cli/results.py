@@ -11,7 +11,7 @@ import hashlib
 import json
 import zipfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -64,14 +64,10 @@ class Results:
             "away"
         )
 
-    def record(self, work: Any, *given: Any, options: dict[str, Any], **more: Any) -> Any:
-        """What a workflow finds, watched in the terminal; the folder is made when the work begins.
-
-        options : those of the command, of which the record has the folder that was read and the command itself
-        """
-        watcher = Watcher(say, note, Progress, self.begin, self.keep)
-        record = work(*given, watcher, folder=str(options["folder"]), **more)
-        return replace(record, title=options["folder"].resolve().name, command=options["command"])
+    @property
+    def watcher(self) -> Watcher:
+        """The terminal, as a workflow tells it what it does; the folder is made when the work begins."""
+        return Watcher(say, note, Progress, self.begin, self.keep)
 
     def finish(self, name: str, summary: dict[str, Any], text: str, *, json: bool) -> int:
         """Write the summary, name what earlier commands left, and print the text, or the summary as JSON."""

@@ -53,6 +53,8 @@ def add(made: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from dataclasses import replace
+
     from messirl.cli.results import Results
     from messirl.io.folder.labels import save_model
     from messirl.report.fit.selection_figures import gains_figure
@@ -64,8 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
     files = ("select.json", "model.npz")
     out = Results(arguments.out, files, True, lambda model: save_model(model, place, problem))
     split, settings = filled(Split, options), filled(SelectSettings, options)
-    record = out.record(select, problem, split, settings, options=options)
-    summary = record.summary()
+    record = select(problem, split, settings, out.watcher, folder=str(arguments.folder))
+    summary = replace(record, command=arguments.command).summary()
     if summary["chosen"] is None:
         text = _stability_text(arguments.out, summary)
     else:

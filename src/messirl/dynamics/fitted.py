@@ -49,19 +49,81 @@ FEW = 2.0  # effective trajectories below which importance weights say nothing
 
 
 class FittedMESSI(Saved):
-    """MESSI, or with lambda0=0 maximum entropy IRL, on recordings with vectors as states and numbers as actions.
+    """MESSI on recordings with vectors as states and numbers as actions, where nothing is known of the dynamics.
 
-    features : function from states (n, k) to their features (n, d)
-    regressor : scikit-learn regressor of what follows an action, one fit an action; None: ExtraTreesRegressor with 30
-        trees grown until their leaves are pure. It sees states in units of their spread.
-    similarity, lambda0, theta_max : as of MESSI
-    discount : γ in (0, 1)
-    n_actions : A; None: the highest action recorded, plus 1
-    counts : "model" for f_θ under the fitted dynamics, "importance" for re-weighted recordings
-    classifier : of the behaviour, for counts="importance"; None: ExtraTreesClassifier with 10 samples a leaf
-    max_iter, tol : of the optimiser, as of MESSI
-    max_backups, backup_tol : of each fixed point, where the regressor does not average
-    random_state : seed of the default regressor and classifier
+    Soft value iteration is fitted to the recorded transitions; with lambda0=0 it is maximum entropy IRL.
+
+    Parameters
+    ----------
+    features : callable
+        Function from states (n, k) to their features (n, d).
+    regressor : scikit-learn regressor, optional
+        Of what follows an action, one fit per action; it sees states in units of their spread. None:
+        ExtraTreesRegressor with 30 trees grown until their leaves are pure.
+    similarity : RBF, Exponential, CompleteGraph, Precomputed or callable
+        Similarity of recordings by their feature counts.
+    lambda0 : float
+        λ0, the strength of the penalty.
+    theta_max : float
+        θ_max, the bound on every weight; it also divides λ0.
+    discount : float
+        γ, above 0 and below 1.
+    n_actions : int, optional
+        The number of actions. None: the highest action recorded, plus 1.
+    counts : {"model", "importance"}
+        Expected counts under the fitted dynamics, or of re-weighted recordings.
+    classifier : scikit-learn classifier, optional
+        Of the recorded behaviour, for counts="importance". None: ExtraTreesClassifier with 10 samples per leaf.
+    max_iter : int
+        Iterations at most.
+    tol : float
+        How far a weight may be from its optimum, relative to its size or its unit.
+    max_backups, backup_tol : int, float
+        Backups at most, and the change at which they end, where the regressor does not average.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None
+        Of the default regressor and classifier.
+    callback : callable, optional
+        Called with a dict after every iteration; returning True stops the search.
+
+    Attributes
+    ----------
+    theta_ : array (d,)
+        One weight per feature.
+    objective_ : float
+        The concave objective J at `theta_`.
+    feature_counts_, expert_counts_ : arrays (d,)
+        Expected feature counts of the policy, and those of the experts.
+    converged_, termination_ : bool, str
+        Whether no weight would move by more than `tol`, and why the search ended.
+    n_iter_, gradient_norm_ : int, float
+        Iterations done, and the largest entry of the projected gradient.
+    history_ : record array
+        Iteration, objective, theta_norm, gradient_norm and evaluations of every iteration.
+    sample_values_ : array
+        The value of every distinct state recorded.
+    n_features_in_, n_actions_ : int
+        Coordinates of a state, and actions.
+    effective_sample_size_ : float
+        With counts="importance", how many recordings the weights amount to.
+
+    References
+    ----------
+    Audiffren, Valko, Lazaric, Ghavamzadeh: Maximum Entropy Semi-Supervised Inverse Reinforcement Learning, IJCAI 2015,
+    the footnote on unknown dynamics; Ernst, Geurts, Wehenkel: Tree-Based Batch Mode Reinforcement Learning, JMLR 2005.
+
+    Examples
+    --------
+    Walks on a line from 0 to 1; the experts go right.
+
+    >>> import numpy as np
+    >>> from messirl.dynamics import FittedMESSI
+    >>> from messirl.io import Recording
+    >>> steps = np.linspace(0.0, 1.0, 6)[:, None]
+    >>> right = Recording(steps, np.ones(5, dtype=int), terminated=True)
+    >>> left = Recording(steps[::-1], np.zeros(5, dtype=int), terminated=True)
+    >>> model = FittedMESSI(lambda s: np.column_stack([s, np.ones(len(s))]), discount=0.9, lambda0=1.0)
+    >>> model.fit([right, right], [left, right]).predict_proba([[0.4]]).round(1)
+    array([[0., 1.]])
     """
 
     _arrays: ClassVar[tuple[str, ...]] = ("theta_", "feature_counts_", "expert_counts_", "history_", "sample_values_")

@@ -8,7 +8,7 @@ can be, for the exact optimum of the same objective: where the two differ, the c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from messirl.experiments import checks
-from messirl.experiments.checks import DomainCurves, Finding
+from messirl.experiments.checks import Finding
 from messirl.experiments.curves import Curves, Interval
 from messirl.experiments.settings import SETTINGS
 
@@ -27,77 +27,108 @@ REGULARISATION = "section 4, Regularization"
 EM = "section 4, Comparison to η-EM-MaxEnt"
 FINAL = "final performance, paired"
 BEST_MOMENT = "best moment against the end, split runs"
-SOLVERS = ("paper", "exact")
+STEPS, OPTIMUM = "paper", "exact"
+MIXTURES = (("mu1", "μ1"), ("mu2", "μ2"))
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One sentence of the paper that can be true or false, where it stands, and the test that decides it."""
+    """One sentence of the paper that can be true or false.
+
+    where : it stands
+    test : that decides it, in words, and `check`, which does it
+    figure, methods : whose curves `check` is given
+    solvers : it can be asked of
+    optional : methods whose curves are given too where the table has them
+    """
 
     id: str
     text: str
     where: str
     test: str
     check: Callable[..., Finding | None]
+    figure: str
+    methods: tuple[str, ...]
+    solvers: tuple[str, ...] = (STEPS, OPTIMUM)
+    optional: tuple[str, ...] = ()
+
+
+def _final(name: str, text: str, check: Callable[..., Finding | None], *methods: str, where: str = RESULTS) -> Claim:
+    return Claim(name, text, where, FINAL, check, "iterations", methods)
+
+
+def _steps(name: str, text: str, where: str, test: str, check: Any, *methods: str, figure: str = "iterations") -> Claim:
+    """A claim about fixed steps: the optimum has no iterations."""
+    return Claim(name, text, where, test, check, figure, methods, (STEPS,))
 
 
 CLAIMS = (
-    Claim("max-beats-maxent", "MESSIMAX improves on MaxEnt-IRL.", RESULTS, FINAL, checks.better("MESSIMAX", "MaxEnt")),
+    _final("max-beats-maxent", "MESSIMAX improves on MaxEnt-IRL.", checks.better, "MESSIMAX", "MaxEnt"),
     *(
-        Claim(
+        _final(
             f"{mu}-beats-maxent",
             f"MESSI on {symbol} still performs better than MaxEnt-IRL.",
-            RESULTS,
-            FINAL,
-            checks.better(f"MESSI-{mu}", "MaxEnt"),
+            checks.better,
+            f"MESSI-{mu}",
+            "MaxEnt",
         )
-        for mu, symbol in (("mu1", "μ1"), ("mu2", "μ2"))
+        for mu, symbol in MIXTURES
     ),
-    Claim(
-        "mu3-below-maxent",
-        "MESSI on μ3 performs worse than MaxEnt-IRL.",
-        RESULTS,
-        FINAL,
-        checks.better("MaxEnt", "MESSI-mu3"),
-    ),
+    _final("mu3-below-maxent", "MESSI on μ3 performs worse than MaxEnt-IRL.", checks.better, "MaxEnt", "MESSI-mu3"),
     *(
-        Claim(
+        _final(
             f"max-above-{mu}",
             f"MESSIMAX is an upper bound: at least as good as MESSI on {symbol}.",
-            RESULTS,
-            FINAL,
-            checks.at_least("MESSIMAX", f"MESSI-{mu}"),
+            checks.at_least,
+            "MESSIMAX",
+            f"MESSI-{mu}",
         )
-        for mu, symbol in (("mu1", "μ1"), ("mu2", "μ2"))
+        for mu, symbol in MIXTURES
     ),
-    Claim("harm-is-limited", "The unfavourable case has only a limited effect.", "section 3.1", FINAL, checks.limited),
-    Claim(
+    _final(
+        "harm-is-limited",
+        "The unfavourable case has only a limited effect.",
+        checks.limited,
+        "MESSI-mu3",
+        "MESSIMAX",
+        "MaxEnt",
+        where="section 3.1",
+    ),
+    _steps(
         "benefit-soon",
         "MESSIMAX's benefit becomes apparent after a few dozen iterations.",
         ITERATIONS,
         "paired at iteration 36",
         checks.soon,
+        "MESSIMAX",
+        "MaxEnt",
     ),
-    Claim(
+    _steps(
         "theta-grows",
         "The reward tends to increase with the number of iterations.",
         ITERATIONS,
         "‖θ‖∞ of MaxEnt, paired",
         checks.grows,
+        "MaxEnt",
     ),
-    Claim(
+    _steps(
         "theta-saturates",
         "θ reaches θ_max, and then more iterations bring no improvement.",
         ITERATIONS,
         "share of runs; performance after",
         checks.saturates,
+        "MaxEnt",
+        "MESSIMAX",
+        "MESSI-mu1",
+        "MESSI-mu2",
     ),
-    Claim(
+    _steps(
         "maxent-degrades",
         "MaxEnt-IRL may overfit: its performance degrades.",
         ITERATIONS,
         BEST_MOMENT,
-        checks.peak("iterations", "MaxEnt"),
+        checks.peak,
+        "MaxEnt",
     ),
     *(
         Claim(
@@ -105,13 +136,15 @@ CLAIMS = (
             f"More unlabelled trajectories {effect}.",
             "section 4, Number of unsupervised trajectories",
             "slope over log u, by run",
-            checks.slope(method, sign),
+            check,
+            "unlabelled",
+            (method,),
         )
-        for method, sign, effect in (
-            ("MESSIMAX", 1.0, "help MESSIMAX"),
-            ("MESSI-mu1", 1.0, "help on μ1"),
-            ("MESSI-mu2", 1.0, "help on μ2"),
-            ("MESSI-mu3", -1.0, "hurt on μ3"),
+        for method, check, effect in (
+            ("MESSIMAX", checks.rises, "help MESSIMAX"),
+            ("MESSI-mu1", checks.rises, "help on μ1"),
+            ("MESSI-mu2", checks.rises, "help on μ2"),
+            ("MESSI-mu3", checks.falls, "hurt on μ3"),
         )
     ),
     *(
@@ -120,17 +153,30 @@ CLAIMS = (
             f"MESSI on {symbol} is better than MaxEnt-IRL from ν = 0.15 on.",
             PROPORTION,
             "paired at every ν ≥ 0.15",
-            checks.enough(f"MESSI-{mu}"),
+            checks.enough,
+            "nu",
+            (f"MESSI-{mu}", "MaxEnt"),
         )
-        for mu, symbol in (("mu1", "μ1"), ("mu2", "μ2"))
+        for mu, symbol in MIXTURES
     ),
-    Claim("nu-one", "With ν = 1 MESSI and MESSIMAX are the same.", PROPORTION, "equality", checks.same_at_one),
+    Claim(
+        "nu-one",
+        "With ν = 1 MESSI and MESSIMAX are the same.",
+        PROPORTION,
+        "equality",
+        checks.same_at_one,
+        "nu",
+        ("MESSIMAX", "MESSI-mu1"),
+        optional=("MESSI-mu2",),
+    ),
     Claim(
         "lambda-small",
         "With λ too small MESSI is no better than MaxEnt-IRL.",
         REGULARISATION,
         "equivalence within a tenth of the best gain",
         checks.small_lambda,
+        "lambda",
+        ("MESSI-mu1", "MaxEnt"),
     ),
     *(
         Claim(
@@ -138,53 +184,61 @@ CLAIMS = (
             f"With λ too large {label} gets worse.",
             REGULARISATION,
             "best λ0 against the largest, split runs",
-            checks.large_lambda(method),
+            checks.large_lambda,
+            "lambda",
+            (method,),
         )
         for method, label in (("MESSIMAX", "MESSIMAX"), ("MESSI-mu1", "MESSI on μ1"))
     ),
     *(
-        claim
-        for mu, symbol, suffix in (("mu1", "μ1", ""), ("mu2", "μ2", "-mu2"))
-        for claim in (
-            *(
-                Claim(
-                    f"em-{eta}-worse-{mu}",
-                    f"{eta}-EM-MaxEnt on {symbol} is worse than MESSI in all but a few iterations.",
-                    EM,
-                    "paired at every iteration",
-                    checks.em_worse(f"EM-{eta}{suffix}", f"MESSI-{mu}"),
-                )
-                for eta in (1, 5, 10, 20, 50)
+        _steps(
+            f"em-{eta}-{word}-{mu}",
+            f"{eta}-EM-MaxEnt on {symbol} {text}",
+            EM,
+            test,
+            check,
+            f"EM-{eta}" + ("" if mu == "mu1" else f"-{mu}"),
+            *((f"MESSI-{mu}",) if check is checks.em_worse else ()),
+            figure="em",
+        )
+        for mu, symbol in MIXTURES
+        for word, text, test, check, etas in (
+            (
+                "worse",
+                "is worse than MESSI in all but a few iterations.",
+                "paired at every iteration",
+                checks.em_worse,
+                (1, 5, 10, 20, 50),
             ),
-            *(
-                Claim(
-                    f"em-{eta}-peaks-{mu}",
-                    f"{eta}-EM-MaxEnt on {symbol} ends below its best moment, which cannot be known.",
-                    EM,
-                    BEST_MOMENT,
-                    checks.peak("em", f"EM-{eta}{suffix}"),
-                )
-                for eta in (1, 10, 50)
+            (
+                "peaks",
+                "ends below its best moment, which cannot be known.",
+                BEST_MOMENT,
+                checks.peak,
+                (1, 10, 50),
             ),
         )
+        for eta in etas
     ),
     *(
-        Claim(
+        _steps(
             f"monotone-{method.lower()}",
             f"{label} improves monotonically: it can be stopped at any time.",
             EM,
             BEST_MOMENT,
-            checks.monotone(method),
+            checks.monotone,
+            method,
         )
         for method, label in (("MESSIMAX", "MESSIMAX"), ("MESSI-mu1", "MESSI on μ1"), ("MESSI-mu2", "MESSI on μ2"))
     ),
     *(
-        Claim(
+        _final(
             f"sceptic-{method.lower()}",
             f"MESSI on μ1 is better than {label} of the same strength.",
-            "not in the paper",
-            FINAL,
-            checks.better("MESSI-mu1", method),
+            checks.better,
+            "MESSI-mu1",
+            method,
+            where="not in the paper",
         )
         for method, label in (
             ("Ridge", "plain L2"),
@@ -200,31 +254,30 @@ IN_THE_PIT = Claim(  # the one claim over two domains
     "App. B.2",
     "gain of MESSI(μ1) as a share of MaxEnt's loss, pit less the other domain, unpaired",
     checks.larger_share,
+    "iterations",
+    ("MESSI-mu1", "MaxEnt"),
 )
 
 
 def decide(table: pa.Table) -> list[dict[str, Any]]:
     """Every claim, for every domain and solver that the table can decide it for, as plain data."""
     curves = Curves(table)
-    cases: list[tuple[Claim, str, str, tuple[DomainCurves, ...]]] = [
-        (claim, domain, solver, (DomainCurves(curves, domain, solver),))
-        for claim in CLAIMS
-        for domain in curves.domains
-        if domain in SETTINGS
-        for solver in SOLVERS
-    ]
-    cases += [
-        (
-            IN_THE_PIT,
-            f"pit against {other}",
-            solver,
-            (DomainCurves(curves, "pit", solver), DomainCurves(curves, other, solver)),
-        )
-        for solver in SOLVERS
-        for other in ("highway", "gridworld")
-    ]
-    found = ((claim, domain, solver, claim.check(*seen)) for claim, domain, solver, seen in cases)
-    return [_row(claim, domain, solver, finding) for claim, domain, solver, finding in found if finding is not None]
+    known = [domain for domain in curves.domains if domain in SETTINGS]
+    cases = [(claim, [domain], solver) for claim in CLAIMS for domain in known for solver in claim.solvers]
+    cases += [(IN_THE_PIT, ["pit", other], s) for s in IN_THE_PIT.solvers for other in ("highway", "gridworld")]
+    return [row for case in cases for row in _rows(curves, *case)]
+
+
+def _rows(curves: Curves, claim: Claim, domains: Sequence[str], solver: str) -> list[dict[str, Any]]:
+    """What is found of a claim, as one row; none where the table cannot decide it."""
+    suffix = "/exact" if solver == OPTIMUM else ""
+    keys = [(domain, claim.figure, method + suffix) for domain in domains for method in claim.methods]
+    if not all(key in curves for key in keys):
+        return []
+    more = [(domain, claim.figure, method + suffix) for domain in domains for method in claim.optional]
+    keys += [key for key in more if key in curves]
+    found = claim.check(*(curves[key] for key in keys))
+    return [] if found is None else [_row(claim, " against ".join(domains), solver, found)]
 
 
 def _row(claim: Claim, domain: str, solver: str, found: Finding) -> dict[str, Any]:

@@ -32,16 +32,72 @@ AIMS = ("imitation", "prediction")
 
 
 class MESSICV(MaximumEntropy):
-    """MESSI with λ0 and the similarity chosen by cross-validation; what is chosen may be a baseline, or λ0 = 0.
+    """MESSI with λ0 and the similarity chosen by held-out expert trajectories; the choice may be a baseline, or λ0 = 0.
 
-    similarities : the ones to choose from; None: RBF on standardised counts with the median width
-    lambdas : the λ0 to choose from; zero is always among them
-    aim : "imitation": what loses nothing against λ0 = 0, by `choose`; candidates are scored at the scale of θ that
-        suits them. "prediction": the best held-out log-probability as it is, by `choose_best` (one-standard-error rule)
-    cv : folds; up to 2·cv expert trajectories are held out one by one
-    baselines : whether L2, standardised L2, the complete graph and pooling are candidates too
-    validation_tol : of the fits on splits, which need not be as exact as the last one
-    progress : called with (done, all) after each fit on a split
+    Once fitted it is what it chose: `theta_`, `policy_`, `score` and all else are those of `best_estimator_`.
+
+    Parameters
+    ----------
+    similarities : sequence of similarities, optional
+        The ones to choose from. None: RBF with the median width, on counts in units of their spread.
+    lambdas : sequence of float
+        The λ0 to choose from; zero is always among them.
+    aim : {"imitation", "prediction"}
+        "imitation": what loses nothing against λ0 = 0, candidates being scored at the scale of θ that suits them.
+        "prediction": the best held-out log-probability as it is, by the one-standard-error rule.
+    cv : int
+        Folds; up to 2·cv expert trajectories are held out one by one.
+    baselines : bool
+        Whether L2, standardised L2, the complete graph and pooling are candidates too.
+    margin : float
+        Nats per step that count as nothing.
+    theta_max : float
+        Bound on every weight.
+    validation_tol : float
+        `tol` of the fits on splits, which need not be as exact as the last one.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None
+        For the splits.
+    progress : callable, optional
+        Called with (fits done, fits in all).
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The choice, fitted to all experts.
+    fitted_to_ : tuple
+        What it was fitted to: `best_estimator_.fit(mdp, *fitted_to_)`.
+    candidate_ : Candidate
+        The method, λ0 and similarity chosen.
+    choice_ : Choice
+        The candidate, its place in `validation_` and the reason.
+    reason_ : str
+        Why it was chosen, in a sentence.
+    validation_ : Validation
+        Held-out scores of every candidate on every split.
+    likeness_ : Likeness or None
+        How much the unlabelled trajectories look like the expert's.
+    verdict_ : str or None
+        Whether the unlabelled trajectories help.
+
+    References
+    ----------
+    The paper leaves λ0 to the user; docs/selection.md says how it is chosen here and what that is worth.
+
+    Examples
+    --------
+    Six places in a row; the experts prefer the right end, the others the left one.
+
+    >>> import numpy as np
+    >>> from messirl import MDP, MESSICV, sample, soft_policy
+    >>> right = np.minimum(np.arange(6) + 1, 5)
+    >>> left = np.maximum(np.arange(6) - 1, 0)
+    >>> moves = np.stack([np.eye(6)[left], np.eye(6)[right]], axis=1)
+    >>> mdp = MDP(moves, features=np.linspace(0, 1, 6)[:, None], discount=0.9, horizon=8)
+    >>> expert = sample(mdp, soft_policy(mdp, mdp.reward([2.0])), 20, start=np.ones(6), random_state=0)
+    >>> others = sample(mdp, soft_policy(mdp, mdp.reward([-2.0])), 20, start=np.ones(6), random_state=1)
+    >>> model = MESSICV(lambdas=[0.1, 1.0]).fit(mdp, expert[:6], others)
+    >>> model.verdict_, model.candidate_.method
+    ('hurt', 'MaxEnt')
     """
 
     def __init__(

@@ -27,7 +27,30 @@ ROUNDING = 1e-12  # of the largest count of a feature: counts that differ by les
 
 @dataclass(frozen=True)
 class RBF(Similarity):
-    """exp(−‖Δ‖²/2σ). sigma="median": the median of ‖Δ‖² over all pairs. standardise: counts in units of spread."""
+    """exp(−‖Δ‖²/2σ), Δ the difference of two trajectories' feature counts; σ and not σ², as the paper has it.
+
+    Parameters
+    ----------
+    sigma : float or "median"
+        The width; "median" is the median of ‖Δ‖² over all pairs.
+    standardise : bool
+        Whether counts are measured in units of their spread over the trajectories.
+
+    References
+    ----------
+    Audiffren, Valko, Lazaric, Ghavamzadeh: Maximum Entropy Semi-Supervised Inverse Reinforcement Learning, IJCAI 2015,
+    section 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from messirl.similarity import RBF
+    >>> counts = np.array([[0.0, 0.0], [1.0, 0.0], [3.0, 0.0]])
+    >>> RBF(sigma=5.0)(None, counts).round(2)
+    array([[1.  , 0.9 , 0.41],
+           [0.9 , 1.  , 0.67],
+           [0.41, 0.67, 1.  ]])
+    """
 
     sigma: float | str = SIGMA
     standardise: bool = False
@@ -43,7 +66,30 @@ DEFAULT = RBF(SIGMA, standardise=True)  # of whoever is given no other
 
 @dataclass(frozen=True)
 class Exponential(Similarity):
-    """exp(−‖Δ‖/scale)."""
+    """exp(−‖Δ‖/scale), Δ the difference of two trajectories' feature counts.
+
+    Parameters
+    ----------
+    scale : float
+        The distance at which the similarity is 1/e.
+    standardise : bool
+        Whether counts are measured in units of their spread over the trajectories.
+
+    References
+    ----------
+    Audiffren, Valko, Lazaric, Ghavamzadeh: Maximum Entropy Semi-Supervised Inverse Reinforcement Learning, IJCAI 2015,
+    section 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from messirl.similarity import Exponential
+    >>> counts = np.array([[0.0, 0.0], [1.0, 0.0], [3.0, 0.0]])
+    >>> Exponential(scale=2.0)(None, counts).round(2)
+    array([[1.  , 0.61, 0.22],
+           [0.61, 1.  , 0.37],
+           [0.22, 0.37, 1.  ]])
+    """
 
     scale: float = 1.0
     standardise: bool = False
@@ -56,7 +102,23 @@ class Exponential(Similarity):
 
 @dataclass(frozen=True)
 class CompleteGraph(Similarity):
-    """1 for every pair: what is left of the penalty when similarity says nothing."""
+    """1 for every pair of trajectories: what is left of the penalty when similarity says nothing.
+
+    References
+    ----------
+    Audiffren, Valko, Lazaric, Ghavamzadeh: Maximum Entropy Semi-Supervised Inverse Reinforcement Learning, IJCAI 2015,
+    section 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from messirl.similarity import CompleteGraph
+    >>> counts = np.array([[0.0, 0.0], [1.0, 0.0], [3.0, 0.0]])
+    >>> CompleteGraph()(None, counts).round(2)
+    array([[1., 1., 1.],
+           [1., 1., 1.],
+           [1., 1., 1.]])
+    """
 
     def on(self, trajectories: Any, counts: Floats) -> Block:
         every = np.arange(len(counts))

@@ -51,7 +51,28 @@ class Similarity:
 
 @dataclass(frozen=True, eq=False)
 class Precomputed(Similarity):
-    """A given matrix, dense or sparse: experts first, then the unlabelled trajectories."""
+    """A given matrix of similarities.
+
+    Parameters
+    ----------
+    matrix : array or scipy.sparse (n, n)
+        Finite, not negative, symmetric; experts first, then the unlabelled trajectories.
+
+    References
+    ----------
+    Audiffren, Valko, Lazaric, Ghavamzadeh: Maximum Entropy Semi-Supervised Inverse Reinforcement Learning, IJCAI 2015,
+    section 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from messirl.similarity import Precomputed
+    >>> counts = np.array([[0.0, 0.0], [1.0, 0.0], [3.0, 0.0]])
+    >>> Precomputed(np.eye(3))(None, counts).round(2)
+    array([[1., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 1.]])
+    """
 
     matrix: Any
 
