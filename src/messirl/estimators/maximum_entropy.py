@@ -236,6 +236,12 @@ class MaximumEntropy(RewardEstimator):
             return
         found = where_met(self.mdp_, self.reward_, self.start_, entropy=self.entropy)
         self.policy_, self._values_ = np.ascontiguousarray(found.table), found.values
+        self._valued_ = np.array(self.reward_)
+
+    def _values(self) -> Floats | None:
+        """Those that the policy came from, while `reward_` is what it was."""
+        known = self._values_ is not None and np.array_equal(self._valued_, self.reward_)
+        return self._values_ if known else None
 
     def _unidentified(self, mdp: MDP, expert: Trajectories) -> Floats:
         """A basis (k, d) of the directions of θ that nothing identifies; found once for an MDP and its starts."""
@@ -248,7 +254,7 @@ class MaximumEntropy(RewardEstimator):
     def _log_likelihood(self, trajectories: Trajectories) -> Floats:
         if self.entropy == "noncausal":
             return log_likelihood(self.mdp_, self.policy_, trajectories)
-        return reward_log_likelihood(self.mdp_, self.reward_, trajectories, self.start_, self._values_)
+        return reward_log_likelihood(self.mdp_, self.reward_, trajectories, self.start_, self._values())
 
     def _revive(self, parts: dict[str, Any]) -> None:
         super()._revive(parts)

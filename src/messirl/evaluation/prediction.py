@@ -59,5 +59,5 @@ def _policies(model: MaximumEntropy, trajectories: Trajectories) -> Iterator[tup
     if model.entropy == "noncausal":
         yield np.arange(len(trajectories)), model.policy_
         return
-    for which, log_policy in log_policies(model.mdp_, model.reward_, trajectories, model.start_, model._values_):
+    for which, log_policy in log_policies(model.mdp_, model.reward_, trajectories, model.start_, model._values()):
         yield which, np.exp(log_policy)
