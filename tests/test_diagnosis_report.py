@@ -12,8 +12,7 @@ from pages import Page
 from seeds import generator
 
 from messirl.diagnostics import Diagnosis, Direction
-from messirl.report.fit import diagnosis_figures as figures
-from messirl.report.fit import selection_figures
+from messirl.report.fit import diagnosis_figures as figures, selection_figures
 from messirl.report.fit.diagnosis import MEANING, write_diagnosis_report
 from messirl.report.kit.images import render
 from messirl.selection import Candidate, Choice, Likeness, Validation

@@ -48,7 +48,7 @@ def picture_of(text: str) -> dict[str, dict[str, int]]:
 
 PICTURE = picture_of((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
 FLOOR = {name.removesuffix(".py"): line for name, line in PICTURE[""].items()}
-FILES = sorted(HOUSE.rglob("*.py"))
+FILES = sorted([*HOUSE.rglob("*.py"), *HOUSE.rglob("*.pyi")])  # a stub says what its package imports later
 IDS = [str(path.relative_to(HOUSE)) for path in FILES]
 every_file = pytest.mark.parametrize("path", FILES, ids=IDS)
 
@@ -56,7 +56,7 @@ every_file = pytest.mark.parametrize("path", FILES, ids=IDS)
 def room_of(path: Path) -> str | None:
     """The room a file is in; None for the front door, messirl/__init__.py."""
     first = path.relative_to(HOUSE).parts[0]
-    room = first.removesuffix(".py")
+    room = first.removesuffix(".pyi").removesuffix(".py")
     return None if room in ("__init__", "__main__", "py") else room
 
 
@@ -133,7 +133,7 @@ def test_a_file_imports_only_from_rooms_above_its_own(path):
 def test_a_file_imports_only_from_parts_of_its_room_above_its_own(path):
     room, *rest = path.relative_to(HOUSE).parts
     order = {name.removesuffix(".py"): line for name, line in PICTURE.get(room, {}).items()}
-    if not order or rest == ["__init__.py"]:
+    if not order or rest in (["__init__.py"], ["__init__.pyi"]):
         return
     part = rest[0].removesuffix(".py")
     for name in imports_of(path):

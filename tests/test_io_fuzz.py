@@ -7,8 +7,7 @@ from random import Random
 
 import fuzz_readers
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from messirl.io import read_problem, write_problem
 

@@ -7,8 +7,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from problems import problem
 from seeds import generator
 from worlds import ROUNDING, maze, random_mdp

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from messirl.experiments import reproduce as whole
-from messirl.experiments import runner
+from messirl.experiments import reproduce as whole, runner
 from messirl.experiments.reproduce import Plan
 from messirl.experiments.runner import Task, configuration, do, run
 from messirl.experiments.settings import QUICK, SETTINGS, Setting

@@ -18,73 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    __version__: str
-    from messirl import plot
-    from messirl.diagnostics import diagnose
-    from messirl.estimators import MESSI, EMMaxEnt, IdentifiabilityWarning, MaxEntIRL
-    from messirl.evaluation import estimation_table, expected_flows, likelihood_ratio_test, next_state_accuracy
-    from messirl.io import read_problem
-    from messirl.loading import load
-    from messirl.planning import (
-        NoFiniteValue,
-        log_likelihood,
-        optimal_policy,
-        optimal_values,
-        sample,
-        soft_policy,
-        soft_values,
-        state_visitation,
-    )
-    from messirl.problem import MDP, Trajectories, feature_counts
-    from messirl.selection import MESSICV
-
-_NAMES = {
-    "messirl.diagnostics": ["diagnose"],
-    "messirl.estimators": ["EMMaxEnt", "IdentifiabilityWarning", "MESSI", "MaxEntIRL"],
-    "messirl.evaluation": ["estimation_table", "expected_flows", "likelihood_ratio_test", "next_state_accuracy"],
-    "messirl.io": ["read_problem"],
-    "messirl.loading": ["load"],
-    "messirl.planning": [
-        "NoFiniteValue",
-        "log_likelihood",
-        "optimal_policy",
-        "optimal_values",
-        "sample",
-        "soft_policy",
-        "soft_values",
-        "state_visitation",
-    ],
-    "messirl.plot": ["plot"],
-    "messirl.problem": ["MDP", "Trajectories", "feature_counts"],
-    "messirl.selection": ["MESSICV"],
-}
-__all__ = [
-    "MDP",
-    "MESSI",
-    "MESSICV",
-    "EMMaxEnt",
-    "IdentifiabilityWarning",
-    "MaxEntIRL",
-    "NoFiniteValue",
-    "Trajectories",
-    "diagnose",
-    "estimation_table",
-    "expected_flows",
-    "feature_counts",
-    "likelihood_ratio_test",
-    "load",
-    "log_likelihood",
-    "next_state_accuracy",
-    "optimal_policy",
-    "optimal_values",
-    "plot",
-    "read_problem",
-    "sample",
-    "soft_policy",
-    "soft_values",
-    "state_visitation",
-]
-_get, __dir__ = lazily(__name__, _NAMES)
+_get, __dir__, __all__ = lazily(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:

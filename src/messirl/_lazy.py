@@ -1,4 +1,8 @@
-"""Packages whose names are imported when first used, so that nothing is loaded that is not needed."""
+"""Packages whose names are imported when first used, so that nothing is loaded that is not needed.
+
+What is public, and in which module it is, stands once: in the stub `__init__.pyi` beside the package's `__init__.py`,
+as lines `from module import name as name`, which type checkers and editors read as well (Scientific Python's SPEC 1).
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,33 @@ import importlib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable
     from typing import Any
 
 
-def lazily(package: str, names: Mapping[str, Sequence[str]]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package: `names` has the public ones by the full name of their module.
+def lazily(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a package, given its `__name__` and `__file__`.
 
     A name that is itself a module has that module as its home.
     """
-    homes = {name: home for home, some in names.items() for name in some}
+    homes = _homes(file)
 
     def get(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        home = importlib.import_module(homes[name])
-        return home if homes[name] == f"{package}.{name}" else getattr(home, name)
+        if homes[name] == package:
+            return importlib.import_module(f"{package}.{name}")
+        return getattr(importlib.import_module(homes[name]), name)
 
-    return get, lambda: sorted(homes)
+    return get, lambda: sorted(homes), sorted(homes)
+
+
+def _homes(file: str) -> dict[str, str]:
+    with open(f"{file.removesuffix('c')}i", encoding="utf-8") as stub:
+        parts = stub.read().split("\nfrom ")[1:]
+    found: dict[str, str] = {}
+    for part in parts:
+        home, _, names = part.partition(" import ")
+        names = names[1:].partition(")")[0] if names.startswith("(") else names.partition("\n")[0]
+        found |= {name.split()[-1]: home for name in names.split(",") if name.strip()}
+    return found

@@ -6,8 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import Progress as Lines
-from rich.progress import ProgressColumn, Task
+from rich.progress import Progress as Lines, ProgressColumn, Task
 from rich.text import Text
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ import numpy as np
 
 from messirl._numbers import whole_per_cent
 from messirl._types import Ints
-from messirl.report.fit import diagnosis_figures as figures
-from messirl.report.fit import tables
+from messirl.report.fit import diagnosis_figures as figures, tables
 from messirl.report.kit.digits import fixed, rounded, score, share
 from messirl.report.kit.images import render
 from messirl.report.kit.markup import Html, join, row, table, tag

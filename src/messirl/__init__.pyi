@@ -1,0 +1,32 @@
+"""The public names and where they are; they are imported when first used."""
+
+from messirl import plot as plot
+from messirl.diagnostics import diagnose as diagnose
+from messirl.estimators import (
+    MESSI as MESSI,
+    EMMaxEnt as EMMaxEnt,
+    IdentifiabilityWarning as IdentifiabilityWarning,
+    MaxEntIRL as MaxEntIRL,
+)
+from messirl.evaluation import (
+    estimation_table as estimation_table,
+    expected_flows as expected_flows,
+    likelihood_ratio_test as likelihood_ratio_test,
+    next_state_accuracy as next_state_accuracy,
+)
+from messirl.io import read_problem as read_problem
+from messirl.loading import load as load
+from messirl.planning import (
+    NoFiniteValue as NoFiniteValue,
+    log_likelihood as log_likelihood,
+    optimal_policy as optimal_policy,
+    optimal_values as optimal_values,
+    sample as sample,
+    soft_policy as soft_policy,
+    soft_values as soft_values,
+    state_visitation as state_visitation,
+)
+from messirl.problem import MDP as MDP, Trajectories as Trajectories, feature_counts as feature_counts
+from messirl.selection import MESSICV as MESSICV
+
+__version__: str
