@@ -15,7 +15,7 @@ from messirl.dynamics.features import Squares
 from messirl.estimators.methods import baseline
 from messirl.evaluation.metrics import policy_kl, policy_value
 from messirl.evaluation.prediction import next_state_accuracy
-from messirl.experiments.checks import HOLDS, UNDECIDED, first_best, sign
+from messirl.experiments.checks import HOLDS, UNDECIDED, above_zero, first_best
 from messirl.experiments.curves import interval
 from messirl.io.recordings.discretise import KMeans
 from messirl.planning import Planner
@@ -175,8 +175,8 @@ def test_moves_as_likely_as_each_other_share_a_hit_however_large_the_rewards():
 
 def test_differences_of_a_rounding_decide_nothing():
     noise = 1e-16 * np.array([1.0, 2.0, 1.5, 1.2])
-    assert sign(noise).verdict == UNDECIDED
-    assert sign(1e-9 + noise).verdict == HOLDS
+    assert above_zero(noise).verdict == UNDECIDED
+    assert above_zero(1e-9 + noise).verdict == HOLDS
     assert interval(noise).high == 0.0
     assert first_best(np.array([0.1, 0.3, 0.1 + 0.2, 0.2])) == 1
 

@@ -35,7 +35,7 @@ def above_zero(values: Floats | Interval, note: str = "", *, touching: bool = Fa
     return Finding(HOLDS if holds and found.high >= 0 else FAILS if found.high < 0 else UNDECIDED, found, note)
 
 
-def _first_best(means: Floats) -> int:
+def first_best(means: Floats) -> int:
     """The place of the largest number, the first of equals."""
     return int(np.argmax(means >= means.max() - NOTHING))
 
@@ -144,7 +144,7 @@ def large_lambda(curve: Curve) -> Finding | None:
     halves = _halves(curve)
     if halves is None:
         return None
-    best = _first_best(halves[0])
+    best = first_best(halves[0])
     if best == len(curve.x) - 1:
         return Finding(FAILS, None, f"the largest λ0, {curve.x[-1]:g}, is the best (first half of the runs)")
     note = f"best λ0 = {curve.x[best]:g} (first half of the runs) less λ0 = {curve.x[-1]:g} (second half)"
@@ -184,7 +184,7 @@ def peak(curve: Curve) -> Finding | None:
     halves = _halves(curve)
     if halves is None:
         return None
-    best = _first_best(halves[0])
+    best = first_best(halves[0])
     note = f"best after {int(curve.x[best])} iterations (first half of the runs); fall until the end (second half)"
     return above_zero(halves[1][best] - halves[1][-1], note)
 
