@@ -180,25 +180,6 @@ def _digest(table: pa.Table) -> bytes:
     return hashlib.sha256(sink.getvalue()).hexdigest().encode()
 
 
-def read(path: Path) -> pa.Table:
-    """A results table, checked for the columns everything else relies on."""
-    try:
-        table = pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
-        raise StoreError(f"{path} cannot be read ({str(error).splitlines()[0]})") from error
-    missing = [name for name in SCHEMA.names if name not in table.column_names]
-    if missing:
-        raise StoreError(f"{path} is not a table of results: it has no column {', '.join(missing)}")
-    return table
-
-
-def select(table: pa.Table, **wanted: Any) -> pa.Table:
-    """The rows whose columns have these values."""
-    for name, value in wanted.items():
-        table = table.filter(pc.equal(table[name], value))
-    return table
-
-
 def origin(seed: int, config: str) -> Origin:
     """The origin of rows that are made now."""
     return Origin(messirl.__version__, commit(), seed, config)

@@ -166,9 +166,8 @@ def read_edges(faults: Faults, table: Table, states: Ids | None, given: Ids | No
     if states.n * actions.n > LARGEST:
         what = f"names {actions.n} actions for {states.n} states"
         faults.add(table.error(what, "number the actions of each state from 0 on"))
-    if len(faults.found) > before:
-        return Edges(actions, source, target, action, probability, features, names, kept)
-    _check_moves(faults, table, source * actions.n + action, target, states.n, probability if stochastic else None)
+    if len(faults.found) == before:
+        _check_moves(faults, table, source * actions.n + action, target, states.n, probability if stochastic else None)
     return Edges(actions, source, target, action, probability, features, names, kept)
 
 
