@@ -316,11 +316,7 @@ def _flags(what: str, value: npt.ArrayLike | None, shape: tuple[int, ...], *, de
 
 
 def _checked_dynamics(
-    matrix: sp.csr_array,
-    terminal: Flags,
-    allowed: Flags,
-    *,
-    explicit: bool,
+    matrix: sp.csr_array, terminal: Flags, allowed: Flags, *, explicit: bool
 ) -> tuple[sp.csr_array, Flags]:
     n_states, n_actions = allowed.shape
     row_of = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))

@@ -69,11 +69,8 @@ def check_place(place: Path, *, overwrite: bool) -> None:
         if entry.name in OURS and entry.is_dir():
             raise InputError(str(place), f"holds a folder named {entry.name}", "give another folder")
         if ours and not overwrite:
-            raise InputError(
-                str(place),
-                f"holds {entry.name} already",
-                "give another folder, or --force (overwrite=True in Python) to replace the problem in it",
-            )
+            remedy = "give another folder, or --force (overwrite=True in Python) to replace the problem in it"
+            raise InputError(str(place), f"holds {entry.name} already", remedy)
         if not ours and not overwrite and not entry.name.startswith("."):
             what = f"holds {entry.name}, which is no part of a problem"
             raise InputError(str(place), what, "give another folder, or move that away")

@@ -174,9 +174,8 @@ def _extended(features: Any, table: Outcomes) -> Any:
         return sp.vstack([features, sp.csr_array((extra, features.shape[1]))], format="csr")
     given: Array = np.asarray(features)
     if given.ndim not in (2, 3) or given.shape[:-1] not in ((n,), (n, m)):
-        raise InputError(
-            "features", f"of shape {given.shape}", f"give ({n}, d) or ({n}, {m}, d), without the added state"
-        )
+        remedy = f"give ({n}, d) or ({n}, {m}, d), without the added state"
+        raise InputError("features", f"of shape {given.shape}", remedy)
     return np.concatenate([given, np.zeros((1, *given.shape[1:]))])
 
 

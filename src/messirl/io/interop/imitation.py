@@ -82,9 +82,8 @@ def _from_table(table: Any, names: list[str]) -> list[Recording]:
     columns = {name: _plain(table[name]) for name in wanted}
     sizes = {len(column) for column in columns.values()}
     if len(sizes) > 1:
-        raise InputError(
-            "table", f"its columns have {', '.join(map(str, sorted(sizes)))} rows", "give one a demonstration"
-        )
+        what = f"its columns have {', '.join(map(str, sorted(sizes)))} rows"
+        raise InputError("table", what, "give one a demonstration")
     rewards = columns.get("rews", [None] * sizes.pop())
     return [_recording(i, *row) for i, row in enumerate(zip(*(columns[name] for name in NEEDED), rewards, strict=True))]
 

@@ -34,11 +34,8 @@ def from_minari(dataset: Any, *, end_state: int | None = None) -> Trajectories:
     first = {}
     for name, space in (("observations", data.observation_space), ("actions", data.action_space)):
         if not (hasattr(space, "n") and hasattr(space, "start")):
-            raise InputError(
-                _name(data),
-                f"its {name} are {space}, not Discrete",
-                "use episodes_from_minari and messirl.io.recordings.discretise",
-            )
+            remedy = "use episodes_from_minari and messirl.io.recordings.discretise"
+            raise InputError(_name(data), f"its {name} are {space}, not Discrete", remedy)
         first[name] = int(space.start)
     shifted = [
         Recording(one.observations - first["observations"], one.actions - first["actions"], one.terminated, id=one.id)
@@ -50,18 +47,11 @@ def from_minari(dataset: Any, *, end_state: int | None = None) -> Trajectories:
 def episodes_from_minari(dataset: Any, *, key: str | None = None) -> list[Recording]:
     """The episodes of a data set; `key` names the entry to take where observations are a Dict."""
     data = _loaded(dataset)
-    return [
-        episode(
-            f"{_name(data)}, episode {one.id}",
-            int(one.id),
-            _entry(_name(data), one.observations, key),
-            one.actions,
-            one.rewards,
-            one.terminations,
-            one.truncations,
-        )
-        for one in data.iterate_episodes()
-    ]
+    name, found = _name(data), []
+    for one in data.iterate_episodes():
+        seen, ends = _entry(name, one.observations, key), (one.terminations, one.truncations)
+        found.append(episode(f"{name}, episode {one.id}", int(one.id), seen, one.actions, one.rewards, *ends))
+    return found
 
 
 def episode(
@@ -109,13 +99,9 @@ def to_minari(
         recordings = check_recordings(episodes)
     if not recordings:
         raise InputError(dataset_id, "there are no episodes", "give at least one")
-    ids = [i if one.id is None else one.id for i, one in enumerate(recordings)]
-    if renumber:
-        ids = list(range(len(recordings)))
-    if ids != list(range(len(recordings))):
-        raise InputError(
-            dataset_id, "the ids of the episodes are not 0, 1, …", "Minari keeps no others; use renumber=True"
-        )
+    if not renumber and any(one.id not in (None, i) for i, one in enumerate(recordings)):
+        what = "the ids of the episodes are not 0, 1, …"
+        raise InputError(dataset_id, what, "Minari keeps no others; use renumber=True")
     buffers = [_buffer(minari, i, one) for i, one in enumerate(recordings)]
     spaces = {
         "observation_space": _space("observation", observation_space, [one.observations for one in recordings]),
