@@ -105,12 +105,9 @@ def pit(
         ax.imshow((0.75 * inside + 0.25 * right).reshape(side, side), origin="lower", cmap="Greys", vmin=0, vmax=1)
         ax.plot(*at[round_trip[:-1]].T, color="black", linewidth=2.5)
         ax.annotate("", xy=at[-1], xytext=at[-1 - side], arrowprops={"arrowstyle": "-|>", "color": "black", "lw": 2.5})
-        for y0, word, colour in (
-            (last, "left edge", "black"),
-            (-0.3, "right edge", "black"),
-            (last / 2, "pit", "white"),
-        ):
-            ax.text(last / 2, y0, word, ha="center", va="center", fontsize=10, color=colour)
+        words = ((last, "left edge", "black"), (-0.3, "right edge", "black"), (last / 2, "pit", "white"))
+        for height, word, colour in words:
+            ax.text(last / 2, height, word, ha="center", va="center", fontsize=10, color=colour)
         ax.set_xticks([])
         ax.set_yticks([])
 

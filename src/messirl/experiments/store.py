@@ -68,9 +68,8 @@ def commit() -> str:
     try:
         if not git("ls-files", "store.py"):
             return "unknown"
-        return git("rev-parse", "--short=12", "HEAD") + (
-            "+" if git("status", "--porcelain", "--", str(here.parent)) else ""
-        )
+        changed = "+" if git("status", "--porcelain", "--", str(here.parent)) else ""
+        return git("rev-parse", "--short=12", "HEAD") + changed
     except (OSError, subprocess.SubprocessError):
         return "unknown"
 

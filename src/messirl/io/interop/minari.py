@@ -14,12 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from messirl._types import Array
-from messirl.io.recordings.recording import (
-    Recording,
-    check_recordings,
-    recordings_from_trajectories,
-    trajectories_from_recordings,
-)
+from messirl.io.recordings.recording import Recording, as_recordings, trajectories_from_recordings
 from messirl.problem.errors import InputError
 from messirl.problem.trajectories import Trajectories
 
@@ -91,12 +86,9 @@ def to_minari(
     minari = _minari()
     if not re.fullmatch(r"[-\w/]+-v\d+", dataset_id):
         raise InputError(dataset_id, "it is no id of a data set", "give (namespace/)name-v0")
-    if isinstance(episodes, Trajectories):
-        recordings = recordings_from_trajectories(episodes, terminated=terminated)
-    elif np.any(terminated):
+    if np.any(terminated) and not isinstance(episodes, Trajectories):
         raise InputError("terminated", "given beside recordings", "recordings say themselves how they ended")
-    else:
-        recordings = check_recordings(episodes)
+    recordings = as_recordings(episodes, terminated)
     if not recordings:
         raise InputError(dataset_id, "there are no episodes", "give at least one")
     if not renumber and any(one.id not in (None, i) for i, one in enumerate(recordings)):

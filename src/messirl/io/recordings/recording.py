@@ -72,6 +72,13 @@ def check_recordings(recordings: Iterable[Recording]) -> list[Recording]:
     return found
 
 
+def as_recordings(episodes: Trajectories | Iterable[Recording], terminated: npt.ArrayLike) -> list[Recording]:
+    """Recordings as they are, or trajectories as recordings."""
+    if isinstance(episodes, Trajectories):
+        return recordings_from_trajectories(episodes, terminated=terminated)
+    return check_recordings(episodes)
+
+
 def trajectories_from_recordings(recordings: Iterable[Recording], *, end_state: int | None = None) -> Trajectories:
     """Recordings of a discrete space as trajectories.
 
