@@ -135,9 +135,10 @@ def _cut(where: str, arrays: Mapping[str, Array]) -> list[Recording]:
     ids = arrays.get("ids", np.arange(n)).tolist()
     if len(ids) != n:
         raise InputError(where, f"{len(ids)} ids for {n} recordings", "give one each")
-    stops = np.cumsum(lengths).tolist()
+    stops = np.cumsum(lengths)
     found = []
-    for i, (lo, hi, ended, cut, name) in enumerate(zip([0, *stops[:-1]], stops, *endings, ids, strict=True)):
+    spans = (stops - lengths).tolist(), stops.tolist()
+    for i, (lo, hi, ended, cut, name) in enumerate(zip(*spans, *endings, ids, strict=True)):
         steps = slice(lo - i, hi - i - 1)
         rewards = arrays["rewards"][steps] if "rewards" in arrays else None
         found.append(Recording(observations[lo:hi], actions[steps], ended, cut, rewards, name))
