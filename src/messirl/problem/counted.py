@@ -63,6 +63,8 @@ def counted_mdp(
         raise TypeError(
             f"trajectories must be Trajectories, not {type(trajectories).__name__}: use Trajectories.from_lists(...)"
         )
+    if "allowed" in others:
+        raise TypeError("allowed is no option here: the moves say which actions may be taken")
     if unseen not in UNSEEN:
         raise ValueError(f"unseen={unseen!r}: choose 'terminal', 'self' or 'error'")
     alpha = number("prior", prior, least=0.0)
