@@ -1,4 +1,8 @@
-"""An MDP's dynamics laid out for the kernels: blocks of states, slots of successors (see kernels.py)."""
+"""What the kernels take: an MDP's dynamics in blocks of states and slots of successors (see kernels.py), and a reward.
+
+A reward is split into the terms they add: r(s) after the sum over actions, r(s, a) inside it. A state reward counts
+every visited state, the last included: V_last = r. A state-action reward counts every step taken: V_last = 0.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from messirl._types import Floats, Ints
+from messirl._types import Flags, Floats, Ints
 from messirl.planning.kernels import B
 from messirl.problem.mdp import MDP
 
+NONE: Floats = np.zeros((0, 0))
 GATHER_COST = 2.0  # a gathered value costs about as much as two products
 
 
@@ -105,3 +110,31 @@ def _build(transitions: sp.csr_array, n_states: int, n_actions: int) -> Layout:
     prob = np.zeros((int(off[-1]) * (n_actions if shared else 1), B))
     prob[number * n_actions + action if shared else number, lane] = transitions.data
     return Layout(shared, off, idx, prob, n_actions, n_states)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """state (S padded,), action (A, S padded) or empty, end (S,): the value of ending in a state."""
+
+    state: Floats
+    action: Floats
+    end: Floats
+
+
+def usable_actions(mdp: MDP) -> Flags:
+    """Allowed actions, and all of those of terminal states, where none is taken anyway: often simply all."""
+    return mdp.memo("usable", lambda: mdp.allowed | mdp.terminal[:, None])
+
+
+def terms_of(layout: Layout, reward: Floats, usable: Flags) -> Terms:
+    """The kernels' terms; actions that are not `usable` (S, A) get −inf."""
+    all_usable = bool(usable.all())
+    if reward.ndim == 1:
+        action = NONE
+        if not all_usable:
+            action = np.zeros((layout.n_actions, layout.padded))
+            action[:, : layout.n_states][~usable.T] = -np.inf
+        return Terms(layout.pad(reward), action, reward)
+    action = np.zeros((layout.n_actions, layout.padded))
+    action[:, : layout.n_states] = reward.T if all_usable else np.where(usable, reward, -np.inf).T
+    return Terms(np.zeros(layout.padded), action, np.zeros(layout.n_states))
