@@ -188,7 +188,7 @@ def test_visits_of_many_goals_sum_those_of_each(discount, deterministic, size, s
         each = np.linalg.solve(np.eye(S) - discount * dense_chain(mdp, table).T, row)
         states, steps = states + each, steps + each[:, None] * table
         value += row @ soft_values(mdp, reward, goal=goal)
-    got = model.solve(reward).visits(source)
+    got = model.solve(reward).expectation(source).visits
     assert_allclose(got.states, states, **EXACT)
     assert_allclose(got.steps, steps, **EXACT)
     expected = model.solve(reward).expectation(sp.csr_array(source))

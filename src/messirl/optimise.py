@@ -39,15 +39,8 @@ UNSETTLED = "the objective hardly rises any more, but some weights are not settl
 EDGE = "the search runs along the edge beyond which the model has no finite value, and some weights are not settled"
 ROUNDING = "no step increases the objective any more: rounding is reached"
 ASKED = "the callback asked to stop"
-HISTORY = np.dtype(
-    [
-        ("iteration", int),
-        ("objective", float),
-        ("theta_norm", float),
-        ("gradient_norm", float),
-        ("evaluations", int),
-    ]
-)
+COLUMNS = {"iteration": int, "objective": float, "theta_norm": float, "gradient_norm": float, "evaluations": int}
+HISTORY = np.dtype(list(COLUMNS.items()))
 
 Function = Callable[[Floats], Any]  # θ → anything with a `value` and a `gradient`
 Callback = Callable[[dict[str, Any]], object]
@@ -168,7 +161,7 @@ class _Climb:
         self.rows.append((self.iteration, value, size, norm, self.evaluations))
         self.stopped = False
         if self.callback is not None:
-            state = dict(zip(HISTORY.names or (), self.rows[-1], strict=True))
+            state = dict(zip(COLUMNS, self.rows[-1], strict=True))
             answer = self.callback({**state, "theta": theta.copy(), "point": point})
             self.stopped = isinstance(answer, bool | np.bool_) and bool(answer)
 

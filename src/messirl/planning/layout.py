@@ -50,14 +50,9 @@ class Layout:
         """A policy (…, S, A) as the kernels store it, (…, A, S padded); no copy if it came from them."""
         base = policy.base
         shape = (*policy.shape[:-2], self.n_actions, self.padded)
-        if (
-            isinstance(base, np.ndarray)
-            and base.shape == shape
-            and base.dtype == np.float64
-            and base.flags.c_contiguous
-        ):
+        if isinstance(base, np.ndarray) and base.shape == shape and base.flags.c_contiguous:
             view = self.state_major(base)
-            if view.ctypes.data == policy.ctypes.data and view.strides == policy.strides and view.shape == policy.shape:
+            if view.__array_interface__ == policy.__array_interface__:  # the same place, type, shape and strides
                 return base
         out = np.zeros(shape)
         out[..., : self.n_states] = np.swapaxes(policy, -1, -2)
