@@ -56,9 +56,10 @@ def _results(futures: Sequence[Any]) -> Iterator[Any]:
     try:
         for future in futures:
             yield future.result()
-    finally:  # of work that failed, or that nobody waits for, the rest is not begun
+    except Exception:  # of work that failed the rest is not begun; of work that was interrupted, see `processes`
         for future in futures:
             future.cancel()
+        raise
 
 
 # ------------------------------------------------------------ processes of this machine
