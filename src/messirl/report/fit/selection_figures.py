@@ -8,7 +8,7 @@ import numpy as np
 
 from messirl._types import Floats
 from messirl.estimators.methods import METHODS
-from messirl.report.fit.figures import BLUE, INK, panel
+from messirl.report.fit.figures import BLUE, INK, panels
 from messirl.report.kit.names import short
 from messirl.report.kit.style import LOOKS, WIDTH, Look
 from messirl.selection import Validation
@@ -40,7 +40,7 @@ def gains_figure(record: SelectionRecord) -> Figure | None:
     if not paths:
         return None
     low, high = _gain_limits(gain, spread)
-    figure, ax = panel(WIDTH * 0.9, 3.1)
+    figure, ax = panels(WIDTH * 0.9, 3.1)
     ax.axhline(0.0, color=INK, linewidth=0.9)
     for place, (label, look, rows) in enumerate(paths):
         x = np.array([found.candidates[i].lambda0 for i in rows]) * 10 ** (APART * (place - (len(paths) - 1) / 2))

@@ -83,8 +83,9 @@ def statistics_table(statistics: dict[str, float]) -> Html:
 
 
 def words_table(words: dict[str, str]) -> Html:
-    """Settings; what is not text yet is written as Python writes it."""
-    return table([], [row(named(name), named(str(value), 120)) for name, value in words.items()], "settings")
+    """Settings, if there are any; what is not text yet is written as Python writes it."""
+    rows = [row(named(name), named(str(value), 120)) for name, value in words.items()]
+    return table([], rows, "settings") if rows else Html("")
 
 
 def _choice(record: FitRecord, s: int, a: int, probability: float) -> Html:

@@ -50,19 +50,16 @@ PANELS = (
 
 def paper_figure(curves: Curves, domain: str) -> Figure | None:
     """Performance against iterations, u, ν, λ0: the paper's methods above, the sceptic's baselines below."""
-    return _four_panels(curves, domain, MAIN, ANCHORS, "performance")
+    return _four_panels(curves, domain, "performance")
 
 
 def gain_figure(curves: Curves, domain: str) -> Figure | None:
     """The same as gains over MaxEnt-IRL, paired by run: what the claims are decided on."""
-    main = tuple(m for m in MAIN if m != BASE)
-    return _four_panels(curves, domain, main, tuple(m for m in ANCHORS if m != BASE), "gain over MaxEnt-IRL")
+    return _four_panels(curves, domain, "gain over MaxEnt-IRL", gains=True)
 
 
-def _four_panels(
-    curves: Curves, domain: str, main: tuple[str, ...], anchors: tuple[str, ...], what: str
-) -> Figure | None:
-    gains = BASE not in main
+def _four_panels(curves: Curves, domain: str, what: str, *, gains: bool = False) -> Figure | None:
+    main, anchors = ([m for m in some if not (gains and m == BASE)] for some in (MAIN, ANCHORS))
     axes = [axis for axis in PANELS if _plain(curves, domain, axis.figure)]
     if gains:
         axes = [axis for axis in axes if (domain, axis.figure, BASE) in curves]
@@ -110,14 +107,10 @@ def em_figure(curves: Curves, domain: str) -> Figure | None:
 
 def exact_figure(curves: Curves, domain: str) -> Figure | None:
     """The paper's fixed steps above, the optimum of the same objectives below, on the same axes."""
-    columns = []
-    for axis in PANELS[1:]:
-        columns.append((axis, "the paper's methods", _solved(curves, domain, axis.figure, MAIN)))
+    columns = [(axis, "the paper's methods", _solved(curves, domain, axis.figure, MAIN)) for axis in PANELS[1:]]
     sceptics = _solved(curves, domain, "lambda", tuple(m for m in LOOKS if m not in MAIN))
     if sceptics:
-        columns.append(
-            (PANELS[-1], "other baselines", _solved(curves, domain, "lambda", ANCHORS) + sceptics),
-        )
+        columns.append((PANELS[-1], "other baselines", _solved(curves, domain, "lambda", ANCHORS) + sceptics))
     columns = [column for column in columns if column[2]]
     if not columns:
         return None
