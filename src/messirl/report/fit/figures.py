@@ -48,7 +48,7 @@ def weights_figure(record: FitRecord) -> Figure:
     if known.any():
         ax.errorbar(theta[known], place[known], xerr=half[known], fmt="none", ecolor=INK, elinewidth=0.9, capsize=1.8)
     ax.axvline(0.0, color=INK, linewidth=0.6)
-    name_bars(ax, [short(record.feature(int(j)), 36) for j in order])
+    name_bars(ax, [short(record.called("feature", int(j)), 36) for j in order])
     ax.set_xlabel("weight θ: what one unit of the feature adds to the reward")
     return figure
 

@@ -123,7 +123,7 @@ def _maps(record: FitRecord, folder: Path) -> list[Html]:
 def _policy(record: FitRecord, folder: Path) -> list[Html]:
     which = ""
     if record.towards is not None:
-        which = f" towards {short(record.state(record.towards))}"
+        which = f" towards {short(record.called('state', record.towards))}"
     elif record.model.mdp_.first_step is not None:
         which = " at the first step"
     caption = (

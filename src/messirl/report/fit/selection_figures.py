@@ -46,18 +46,7 @@ def gains_figure(record: SelectionRecord) -> Figure | None:
         x = np.array([found.candidates[i].lambda0 for i in rows]) * 10 ** (APART * (place - (len(paths) - 1) / 2))
         y, error = gain[rows], spread[rows]
         inside = y >= low
-        ax.errorbar(
-            x[inside],
-            y[inside],
-            yerr=error[inside],
-            color=look.colour,
-            marker=look.marker,
-            linestyle=look.dashes,
-            linewidth=look.width,
-            elinewidth=0.6,
-            label=label,
-            zorder=3,
-        )
+        ax.errorbar(x[inside], y[inside], yerr=error[inside], elinewidth=0.6, label=label, zorder=3, **look.line)
         ax.plot(x[~inside], np.full((~inside).sum(), low), linestyle="none", marker="v", color=look.colour, zorder=4)
         if choice.index in rows:
             _mark(ax, float(x[rows.index(choice.index)]), float(gain[choice.index]))

@@ -29,6 +29,11 @@ class Look:
     dashes: Any = "-"
     width: float = 1.4
 
+    @property
+    def line(self) -> dict[str, Any]:
+        """What matplotlib calls it."""
+        return {"color": self.colour, "linestyle": self.dashes, "linewidth": self.width, "marker": self.marker}
+
 
 LOOKS = {
     "MaxEnt": Look(METHODS["MaxEnt"].label, "#000000", "x", (0, (5, 1.5))),

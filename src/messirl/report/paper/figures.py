@@ -14,7 +14,7 @@ import numpy as np
 from messirl.domains import DOMAINS
 from messirl.experiments.curves import Curve, Curves
 from messirl.experiments.settings import SETTINGS, Setting
-from messirl.report.kit.style import ANCHORS, EXACT, LOOKS, MAIN, WIDTH, Look, domain_name, eta_of, in_order, look
+from messirl.report.kit.style import ANCHORS, EXACT, LOOKS, MAIN, WIDTH, domain_name, eta_of, in_order, look
 from messirl.report.paper.panels import Line, draw, gain, line, scale_x, y_range
 
 if TYPE_CHECKING:
@@ -197,13 +197,10 @@ def _lines(
 def _legend(figure: Any, methods: Sequence[str], where: str, etas: tuple[int, ...] = ()) -> None:
     from matplotlib.lines import Line2D
 
-    looks: list[Look] = [look(m, etas) for m in methods]
-    handles = [
-        Line2D([], [], color=o.colour, linestyle=o.dashes, linewidth=o.width, marker=o.marker, label=o.label)
-        for o in looks
-    ]
+    looks = [look(m, etas) for m in methods]
+    handles = [Line2D([], [], label=one.label, **one.line) for one in looks]
     # About 15 letters an inch, and 9 more for each line before its label.
-    letters = sum(len(o.label) + 9 for o in looks)
+    letters = sum(len(one.label) + 9 for one in looks)
     rows = int(np.ceil(letters / (15.6 * figure.get_figwidth())))
     figure.legend(handles=handles, loc=where, ncols=int(np.ceil(len(handles) / rows)))
 

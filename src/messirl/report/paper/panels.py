@@ -103,16 +103,7 @@ def draw(ax: Axes, lines: Sequence[Line], shown: YRange | None, every_iteration:
         n = len(one.x)
         # Marks of different lines stand at different iterations, so that none covers another.
         marks: Any = (order * max(n // 40, 1), max(n // MARKS, 1)) if every_iteration else 1
-        ax.plot(
-            one.x,
-            one.mean,
-            color=look.colour,
-            linestyle=look.dashes,
-            linewidth=look.width,
-            marker=look.marker,
-            markevery=marks,
-            zorder=3 + look.width,
-        )
+        ax.plot(one.x, one.mean, markevery=marks, zorder=3 + look.width, **look.line)
     if shown is not None:
         _scale_y(ax, shown)
 
