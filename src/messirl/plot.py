@@ -79,11 +79,7 @@ def policy(
     step = model.mdp_.first_step if step is None else step
     table = model.predict_proba(np.arange(len(at)), step=step, goal=goal)
     mean_next = (model.mdp_.transitions @ at).reshape(*table.shape, 2)
-    move = np.einsum(
-        "sa,sad->sd",
-        table,
-        mean_next - np.where(table.sum(axis=1) > 0, 1.0, 0.0)[:, None, None] * at[:, None],
-    )
+    move = np.einsum("sa,sad->sd", table, mean_next - at[:, None])
     ax = reward(model, at, ax, size=size, tiles=tiles)
     length = np.linalg.norm(move, axis=1)
     shown = length > 1e-9
@@ -106,15 +102,7 @@ def policy(
         look |= {"units": "xy", "width": 0.11 * spacing, "linewidth": 0.5, "headlength": 3.5, "headaxislength": 3.2}
     if even and on_dots:  # away from the dot, along the lines to others
         look |= {"width": 0.08 * spacing, "pivot": "tail", "color": "black", "edgecolor": "white"}
-    ax.quiver(
-        *at[shown].T,
-        *unit.T,
-        angles="xy",
-        scale_units="xy",
-        scale=1.3 / spacing,
-        zorder=5,
-        **look,
-    )
+    ax.quiver(*at[shown].T, *unit.T, angles="xy", scale_units="xy", scale=1.3 / spacing, zorder=5, **look)
     return ax
 
 
@@ -148,6 +136,8 @@ def states(
     tiles : False draws dots even on a grid; None and True draw tiles where the coordinates allow it
     Numbers that are not finite, and on a logarithmic scale those that are not positive, are grey.
     """
+    from matplotlib.colors import ListedColormap
+
     v = np.asarray(values, dtype=np.float64)
     if v.ndim != 1:
         raise ValueError(f"values have shape {v.shape}: give one number a state")
@@ -163,7 +153,7 @@ def states(
         drawn = ax.pcolormesh(*table, shading="nearest", **colours)
         grey = _tiles(at, np.where(known, np.nan, 0.0))
         if grey is not None and not known.all():
-            ax.pcolormesh(*grey, shading="nearest", cmap=_one_colour(GREY))
+            ax.pcolormesh(*grey, shading="nearest", cmap=ListedColormap([GREY]))
     else:
         drawn = ax.scatter(at[known, 0], at[known, 1], c=v[known], **dots, **colours)
         if not known.all():
@@ -220,9 +210,8 @@ def _coordinates(n: int, xy: npt.ArrayLike) -> Floats:
 
 
 def _spacing(at: Floats) -> float:
-    gaps = [np.diff(np.unique(at[:, k])) for k in (0, 1)]
-    sizes = np.concatenate(gaps)
-    return float(np.median(sizes)) if sizes.size else 1.0
+    gaps = np.concatenate([np.diff(np.unique(column)) for column in at.T])
+    return float(np.median(gaps)) if gaps.size else 1.0
 
 
 def _apart(at: Floats) -> float:
@@ -257,12 +246,6 @@ def _colours(known: Floats, diverging: bool, logarithmic: bool) -> dict[str, Any
     if known.size == 0:
         return {"cmap": SEQUENTIAL, "norm": Normalize(0.0, 1.0)}
     return {"cmap": SEQUENTIAL}
-
-
-def _one_colour(colour: str) -> Any:
-    from matplotlib.colors import ListedColormap
-
-    return ListedColormap([colour])
 
 
 def _tiles(at: Floats, values: Floats) -> tuple[Floats, Floats, Floats] | None:

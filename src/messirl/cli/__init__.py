@@ -108,7 +108,8 @@ def _front_door(words: Sequence[str]) -> int:
         description="Learn what an expert wants from few expert trajectories and many of unknown quality.",
         epilog="messirl COMMAND --help explains a command.",
     )
-    parser.add_argument("--version", action="version", version=_version() if "--version" in words else "")
+    version = f"messirl {importlib.import_module('messirl').__version__}" if "--version" in words else ""
+    parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND ...")
     for name, text in COMMANDS.items():
         commands.add_parser(name, help=text)
@@ -147,9 +148,3 @@ def _explain_place(error: OSError) -> str:
     if isinstance(error, NotADirectoryError | FileExistsError):
         return f"{where}: a file stands where a folder is needed: give another place"
     return f"{where}: {error.strerror or error}: check the place and the disk; nothing that was finished is lost"
-
-
-def _version() -> str:
-    from messirl import __version__
-
-    return f"messirl {__version__}"

@@ -9,20 +9,23 @@ from rich.console import Console
 from rich.progress import Progress as Lines, ProgressColumn, Task
 from rich.text import Text
 
+from messirl.cli.streams import knows_all_letters
+
 if TYPE_CHECKING:
     from messirl.cli.progress import Progress
 
 WIDEST, NARROWEST = 40, 6  # signs of the bar
 
 
-class Bar:
+class Bar(ProgressColumn):
     """Redrawn ten times a second, so that the clock runs while the work does not report."""
 
     def __init__(self, progress: Progress) -> None:
+        super().__init__()
         self.progress = progress
         self.ended: bool | None = None  # True: finished; False: stopped
         self.console = Console(stderr=True, highlight=False)
-        self._lines = Lines(_Line(self), console=self.console, redirect_stdout=False)
+        self._lines = Lines(self, console=self.console, redirect_stdout=False)
 
     def start(self) -> None:
         """Show the line."""
@@ -35,23 +38,19 @@ class Bar:
         self._lines.refresh()
         self._lines.stop()
 
-    def line(self) -> Text:
-        """Title, bar and words; a narrow terminal has fewer of them."""
+    def render(self, task: Task) -> Text:
+        """Title, bar and words, which rich asks for whenever it draws; a narrow terminal has fewer of them."""
         title, words, width = self.progress.title, self._words(), self.console.width - 1
         room = width - len(title) - 4
         text = next((some for some in words if len(some) + NARROWEST <= room), words[-1])
         size = min(room - len(text), WIDEST)
         if size < NARROWEST:
             return Text(f"{title}  {text}", no_wrap=True, overflow="ellipsis")
-        full = round(size * self._share())
-        plain = (self.console.encoding or "").lower() not in ("utf-8", "utf8")
-        done, rest = ("#", "-") if plain else ("━", "━")
+        full = size if self.ended else round(size * self.progress.done / max(self.progress.total, 1))
+        done, rest = ("━", "━") if knows_all_letters(self.console) else ("#", "-")
         style = "bar.finished" if self.ended else "bar.complete"
         parts: Any = (f"{title}  ", (done * full, style), (rest * (size - full), "bar.back"), f"  {text}")
         return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
-
-    def _share(self) -> float:
-        return 1.0 if self.ended else self.progress.done / max(self.progress.total, 1)
 
     def _words(self) -> list[str]:
         """From long to short."""
@@ -68,17 +67,6 @@ class Bar:
             return [f"{count}{so_far} elapsed"]
         most = "at most " if progress.at_most else ""
         return [f"{count}{so_far} elapsed, {most}{clock(left)} left", f"{count}{most}{clock(left)} left"]
-
-
-class _Line(ProgressColumn):
-    """rich asks for it whenever it draws."""
-
-    def __init__(self, bar: Bar) -> None:
-        super().__init__()
-        self.bar = bar
-
-    def render(self, task: Task) -> Text:
-        return self.bar.line()
 
 
 def clock(seconds: float) -> str:

@@ -27,7 +27,7 @@ class Parser(argparse.ArgumentParser):
     """A parser whose errors are one sentence."""
 
     def __init__(self, **arguments: Any) -> None:
-        super().__init__(formatter_class=_formatter, **arguments)
+        super().__init__(formatter_class=_Formatter, **arguments)
 
     def format_help(self) -> str:
         """The usage names what must be given; the options are explained below it."""
@@ -50,18 +50,16 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {text}{'' if text.endswith('?') else ';'} see {self.prog} --help\n")
 
 
-def _formatter(prog: str) -> argparse.HelpFormatter:
-    """As wide as the terminal, without argparse's own way of asking, which imports compression libraries."""
-    told = os.environ.get("COLUMNS", "")
-    try:
-        width = int(told) if told.isascii() and told.isdigit() and int(told) > 0 else os.get_terminal_size().columns
-    except OSError:
-        width = 100
-    return _Formatter(prog, width=min(width, 120) - 2)
-
-
 class _Formatter(argparse.HelpFormatter):
-    """Values have short names by their kind: N, X, PATH."""
+    """As wide as the terminal; values have short names by their kind: N, X, PATH."""
+
+    def __init__(self, prog: str) -> None:
+        told = os.environ.get("COLUMNS", "")  # argparse's own way of asking imports compression libraries
+        try:
+            width = int(told) if told.isascii() and told.isdigit() and int(told) > 0 else os.get_terminal_size().columns
+        except OSError:
+            width = 100
+        super().__init__(prog, width=min(width, 120) - 2)
 
     def _get_default_metavar_for_optional(self, action: argparse.Action) -> str:
         kinds = {count: "N", seed: "N", positive: "X", not_negative: "X", path: "PATH"}

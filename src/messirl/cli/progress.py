@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from types import TracebackType
 from typing import Any, Self
 
 EVERY = 15.0  # seconds between plain lines
@@ -39,9 +38,7 @@ class Progress:
             self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._bar is not None:
             self._bar.end(finished=kind is None)
         elif kind is None and self.first is not None:
@@ -58,13 +55,8 @@ class Progress:
             self.said = now
             left = self.left()
             times = "" if begin else f", {span(now - self.began)} elapsed"
-            times += "" if left is None else f", {self.about} {span(left)} left"
+            times += "" if left is None else f", {'at most' if self.at_most else 'about'} {span(left)} left"
             self._write(f"{done} of {total}{times}")
-
-    @property
-    def about(self) -> str:
-        """How the time left is meant."""
-        return "at most" if self.at_most else "about"
 
     def left(self) -> float | None:
         """Seconds to the end at the pace so far; None where there is none yet, or nothing is left."""

@@ -48,21 +48,16 @@ class Results:
             raise ValueError(
                 f"{figures} is no folder, but figures are to be written there: give another folder with --out"
             )
-        if self.draws and not ours and not _is_model(self.folder / "model.npz"):
-            for other in sorted([*figures.glob("*.png"), *figures.glob("*.svg")]):
-                raise self._foreign(f"figures/{other.name}")
-        if self.folder.is_dir() and not ours:
-            for name in self.writes:
-                if (self.folder / name).exists() and not _is_model(self.folder / name):
-                    raise self._foreign(name)
+        drawn = _pictures(self.folder) if self.draws and not _is_model(self.folder / "model.npz") else []
+        places = [*drawn, *(self.folder / name for name in self.writes)]
+        foreign = [] if ours else [place for place in places if place.exists() and not _is_model(place)]
+        if foreign:
+            raise ValueError(
+                f"{self.folder} holds {foreign[0].relative_to(self.folder).as_posix()}, which is no result of messirl: "
+                "give another folder with --out, or move it away"
+            )
         self.folder.mkdir(parents=True, exist_ok=True)
         self.before = _there(self.folder)
-
-    def _foreign(self, name: str) -> ValueError:
-        return ValueError(
-            f"{self.folder} holds {name}, which is no result of messirl: give another folder with --out, or move it "
-            "away"
-        )
 
     @property
     def watcher(self) -> Watcher:
@@ -72,27 +67,20 @@ class Results:
     def finish(self, name: str, summary: dict[str, Any], text: str, *, json: bool) -> int:
         """Write the summary, name what earlier commands left, and print the text, or the summary as JSON."""
         self.write_summary(name, summary)
-        self.remark()
+        left = [file for file, state in _there(self.folder).items() if self.before.get(file) == state]
+        if left:
+            more = f" and {len(left) - SHOWN} more" if len(left) > SHOWN else ""
+            verb = "is" if len(left) == 1 else "are"
+            note(f"{', '.join(left[:SHOWN])}{more} in {self.folder} {verb} of an earlier command, not of this one")
         print(as_json(summary) if json else text)
         return 0
 
     def write_summary(self, name: str, summary: dict[str, Any]) -> None:
         """Write the summary with the files that this command wrote so far."""
-        summary["files"] = {file: _checksum(self.folder / file) for file in self.written() if file != name}
+        written = [file for file, state in _there(self.folder).items() if self.before.get(file) != state]
+        summary["files"] = {file: _checksum(self.folder / file) for file in written if file != name}
         with beside(self.folder / name) as part:
             part.write_text(as_json(summary) + "\n", encoding="utf-8")
-
-    def written(self) -> list[str]:
-        """What this command wrote."""
-        return [name for name, state in _there(self.folder).items() if self.before.get(name) != state]
-
-    def remark(self) -> None:
-        """Name what earlier commands left in the folder."""
-        left = [name for name, state in _there(self.folder).items() if self.before.get(name) == state]
-        if left:
-            more = f" and {len(left) - SHOWN} more" if len(left) > SHOWN else ""
-            verb = "is" if len(left) == 1 else "are"
-            note(f"{', '.join(left[:SHOWN])}{more} in {self.folder} {verb} of an earlier command, not of this one")
 
 
 def out_of_date(folder: Path) -> list[str]:
@@ -108,10 +96,13 @@ def out_of_date(folder: Path) -> list[str]:
 
 def _there(folder: Path) -> dict[str, tuple[int, int]]:
     """The files of ours in a folder, each with what changes when it is written."""
-    places = [folder / name for name in (*SUMMARIES, *OTHERS)]
-    places += sorted([*folder.glob("figures/*.png"), *folder.glob("figures/*.svg")])
+    places = [*(folder / name for name in (*SUMMARIES, *OTHERS)), *_pictures(folder)]
     stats = {place: place.stat() for place in places if place.is_file()}
     return {place.relative_to(folder).as_posix(): (at.st_ino, at.st_mtime_ns) for place, at in stats.items()}
+
+
+def _pictures(folder: Path) -> list[Path]:
+    return sorted([*folder.glob("figures/*.png"), *folder.glob("figures/*.svg")])
 
 
 def _checksum(place: Path) -> str:

@@ -6,16 +6,7 @@ import argparse
 
 from messirl._defaults import AIM, CV, THETA_MAX
 from messirl._numbers import nats, significant
-from messirl.cli.common import (
-    Parser,
-    add_with_default,
-    count,
-    filled,
-    not_negative,
-    path,
-    positive,
-    problem_in,
-)
+from messirl.cli.common import Parser, add_with_default, count, filled, not_negative, path, positive, problem_in
 from messirl.cli.options import add_data
 
 TYPE_CHECKING = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from messirl._numbers import significant
-from messirl.cli.common import Parser, as_json, model_file, note, one_line, path
+from messirl.cli.common import Parser, as_json, model_file, note, noted, one_line, path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,8 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             found["notes"] = problem.notes
         else:
-            for text in problem.notes:
-                note(text)
+            noted(problem)
         if arguments.picture is not None:
             from messirl.report.visits import draw_visits
 
@@ -93,7 +92,6 @@ def _problem(problem: Any) -> dict[str, Any]:
 
 
 def _model(model: Any) -> dict[str, Any]:
-    parameters = {k: str(v) for k, v in model.get_params(deep=False).items()}
     names = [str(n) for n in (model.mdp_.feature_names or range(model.mdp_.n_features))]
     return {
         "method": type(model).__name__,
@@ -101,7 +99,7 @@ def _model(model: Any) -> dict[str, Any]:
         "iterations": int(model.n_iter_),
         "objective": model.objective_,
         "theta": dict(zip(names, model.theta_.tolist(), strict=True)),
-        "settings": parameters,
+        "settings": {k: str(v) for k, v in model.get_params(deep=False).items()},
         "problem": _mdp(model.mdp_),
     }
 

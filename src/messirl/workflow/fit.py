@@ -80,14 +80,9 @@ def fit(
 
 
 def _score(model: MaximumEntropy, parts: Parts) -> Score:
-    method = method_of(model)
-    return Score(
-        method.label,
-        method.fitted_to,
-        model.score(parts.expert),
-        None if parts.test is None else model.score(parts.test),
-        "" if model.converged_ else f"did not converge: {model.termination_}",
-    )
+    method, held_out = method_of(model), None if parts.test is None else model.score(parts.test)
+    note = "" if model.converged_ else f"did not converge: {model.termination_}"
+    return Score(method.label, method.fitted_to, model.score(parts.expert), held_out, note)
 
 
 def _baselines(settings: FitSettings, mdp: MDP, parts: Parts, model: Any, watcher: Watcher) -> list[Score]:
@@ -99,17 +94,11 @@ def _baselines(settings: FitSettings, mdp: MDP, parts: Parts, model: Any, watche
     if not (plain and parts.unlabelled is None):  # else there is nothing to compare with but chance
         watcher.say("fitting the baselines")
     others = [method for method in BASELINES if not (plain and method == method_of(model))]
-    rows = compare(MESSI(**shared), mdp, parts.expert, parts.unlabelled, parts.test, others)
-    return [
-        Score(
-            METHODS[row.name].label,
-            METHODS[row.name].fitted_to,
-            row.expert,
-            row.held_out,
-            "" if row.converged else "did not converge",
-        )
-        for row in rows
-    ]
+    scores = []
+    for row in compare(MESSI(**shared), mdp, parts.expert, parts.unlabelled, parts.test, others):
+        method, note = METHODS[row.name], "" if row.converged else "did not converge"
+        scores.append(Score(method.label, method.fitted_to, row.expert, row.held_out, note))
+    return scores
 
 
 def _is_plain(model: MaximumEntropy) -> bool:

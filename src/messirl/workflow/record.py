@@ -151,20 +151,10 @@ class FitRecord(Record):
             said.append(f"The fit did not converge: {self.model.termination_}.")
         return said
 
-    def feature(self, j: int) -> str:
-        """The name of a feature, or its number."""
-        names = self.model.mdp_.feature_names
-        return names[j] if names else f"feature {j}"
-
-    def state(self, s: int) -> str:
-        """The name of a state, or its number."""
-        names = self.model.mdp_.state_names
-        return names[s] if names else f"state {s}"
-
-    def action(self, a: int) -> str:
-        """The name of an action, or its number."""
-        names = self.model.mdp_.action_names
-        return names[a] if names else f"action {a}"
+    def called(self, kind: str, i: int) -> str:
+        """The name of a "feature", a "state" or an "action", or its number."""
+        names = getattr(self.model.mdp_, f"{kind}_names")
+        return str(names[i]) if names else f"{kind} {i}"
 
     def half_widths(self) -> Floats:
         """Half of the 95 % interval of every weight, (d,); NaN where none is known. Robust errors come first."""
@@ -173,7 +163,7 @@ class FitRecord(Record):
         known = {str(row.get("name")): row for row in rows}
         nameless = self.model.mdp_.feature_names is None and len(rows) == out.size
         for j in range(out.size):
-            row = rows[j] if nameless else known.get(self.feature(j))
+            row = rows[j] if nameless else known.get(self.called("feature", j))
             for key in ("robust_std_error", "std_error"):
                 value = None if row is None else row.get(key)
                 if value is not None and np.isfinite(value) and not np.isfinite(out[j]):

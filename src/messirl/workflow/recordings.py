@@ -104,18 +104,14 @@ def fit_recordings(
     watcher.begin()
     notes = watcher.fit(model, expert, unlabelled)
     chance = -float(np.log(model.n_actions_))
+    name = "FittedMESSI" if method == "messi" else "fitted MaxEnt-IRL"
+    note = "" if model.converged_ else f"did not converge: {model.termination_}"
     left = np.unique(np.concatenate([one.observations[:-1] for one in learnt]), axis=0)
     return RecordingsRecord(
         model,
         dict(zip(features.names, model.theta_.tolist(), strict=True)),
         [
-            Score(
-                "FittedMESSI" if method == "messi" else "fitted MaxEnt-IRL",
-                "",
-                model.score(expert),
-                None if test is None else model.score(test),
-                "" if model.converged_ else f"did not converge: {model.termination_}",
-            ),
+            Score(name, "", model.score(expert), None if test is None else model.score(test), note),
             Score("uniform policy", "", chance, None if test is None else chance),
         ],
         {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from messirl._defaults import AIM, CV, THETA_MAX
 from messirl.estimators import MESSI
@@ -66,26 +66,29 @@ def select(
             None, None, aim=settings.aim, reason=str(why), stability=rows, folder=folder, counts=parts.counts
         )
     model.set_params(progress=None)
-    record = SelectionRecord(
+    notes = watcher.noted(remarks(heard))
+    watcher.keep(model)
+    nested = intervals = None
+    with warnings.catch_warnings():  # what is to be said of the data was said above
+        warnings.simplefilter("ignore")
+        if settings.nested:
+            watcher.say("choosing anew for every outer split")
+            nested = nested_score(model, mdp, parts.expert, parts.unlabelled, groups)
+        if settings.bootstrap is not None:
+            intervals = _intervals(settings.bootstrap, settings.seed, model, mdp, watcher)
+    return SelectionRecord(
         model.validation_,
         model.choice_,
         model,
         settings.aim,
         model.score(parts.expert),
         None if parts.test is None else model.score(parts.test),
+        nested,
+        intervals,
         folder=folder,
         counts=parts.counts,
-        warnings=watcher.noted(remarks(heard)),
+        warnings=notes,
     )
-    watcher.keep(model)
-    with warnings.catch_warnings():  # what is to be said of the data was said above
-        warnings.simplefilter("ignore")
-        if settings.nested:
-            watcher.say("choosing anew for every outer split")
-            record = replace(record, nested=nested_score(model, mdp, parts.expert, parts.unlabelled, groups))
-        if settings.bootstrap is not None:
-            record = replace(record, intervals=_intervals(settings.bootstrap, settings.seed, model, mdp, watcher))
-    return record
 
 
 def _intervals(n: int, seed: int, model: MESSICV, mdp: MDP, watcher: Watcher) -> dict[str, list[float]]:

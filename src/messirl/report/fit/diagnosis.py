@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,14 +11,10 @@ from messirl._numbers import whole_per_cent
 from messirl._types import Ints
 from messirl.report.fit import diagnosis_figures as figures, tables
 from messirl.report.kit.digits import fixed, rounded, score, share
-from messirl.report.kit.images import render
 from messirl.report.kit.markup import Html, join, row, table, tag
 from messirl.report.kit.names import named
-from messirl.report.kit.page import figure, write_page, written_with
+from messirl.report.kit.page import drawn, opening, write_page, written_with
 from messirl.workflow.record import DiagnosisRecord
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SHOWN = 10  # rows of each table
 HEAVIEST = 4  # features of a direction
@@ -39,20 +33,14 @@ def write_diagnosis_report(record: DiagnosisRecord, out: Path) -> Path:
         "verdict": ("Do they help?", _verdict(record, folder)),
         "trajectories": ("Which ones", _trajectories(record, folder)),
         "directions": ("What the penalty decides", _directions(record, folder)),
-        "settings": (
-            "Settings",
-            [tables.words_table(record.settings), written_with()],
-        ),
+        "settings": ("Settings", [tables.words_table(record.settings), written_with()]),
         "rerun": ("How to run it again", [tag("pre", tag("code", record.command))]),
     }
-    return write_page(out / "diagnosis.html", record.title, "diagnosis", _lead(record), record.warnings, parts)
-
-
-def _lead(record: DiagnosisRecord) -> str:
-    return (
+    lead = (
         f"MESSI with λ0 = {record.lambda0:g} was fitted to {record.counts.get('expert', 0):,} expert and "
         f"{len(record.ids):,} unlabelled trajectories. Here is what the unlabelled ones did."
     )
+    return write_page(out / "diagnosis.html", record.title, "diagnosis", opening(lead, record.warnings), parts)
 
 
 def _verdict(record: DiagnosisRecord, folder: Path) -> list[Html]:
@@ -68,20 +56,18 @@ def _verdict(record: DiagnosisRecord, folder: Path) -> list[Html]:
     return [
         tag("p", tag("b", MEANING[found.verdict])),
         tag("ul", *(tag("li", f"{text[0].upper()}{text[1:]}.") for text in found.evidence)),
-        *_drawn("likeness", partial(figures.likeness_figure, record), folder, caption),
+        *drawn("likeness", partial(figures.likeness_figure, record), folder, caption, half=True),
     ]
 
 
 def _trajectories(record: DiagnosisRecord, folder: Path) -> list[Html]:
     """Rankings by likeness and by influence."""
     most, least = record.extremes(SHOWN)
-    out = _drawn(
-        "shares",
-        partial(figures.share_figure, record),
-        folder,
+    caption = (
         "Shares. Likeness against each trajectory’s share of the penalty. Those high up decide what the penalty does; "
-        "high up and left of zero decides much and is unlike the experts.",
+        "high up and left of zero decides much and is unlike the experts."
     )
+    out = drawn("shares", partial(figures.share_figure, record), folder, caption, half=True)
     out += [tag("h3", "Most like the expert’s"), _table(record, most)]
     out += [tag("h3", "Least like the expert’s"), _table(record, least)]
     influential = record.most_influential
@@ -92,7 +78,7 @@ def _trajectories(record: DiagnosisRecord, folder: Path) -> list[Html]:
             f"is fitted again; {measured}. Blue ones look like the expert’s."
         )
         out += [tag("h3", "Most influential"), _table(record, influential[:SHOWN])]
-        out += _drawn("influence", partial(figures.influence_figure, record), folder, caption)
+        out += drawn("influence", partial(figures.influence_figure, record), folder, caption, half=True)
     return out
 
 
@@ -113,35 +99,21 @@ def _directions(record: DiagnosisRecord, folder: Path) -> list[Html]:
     )
     return [
         tag("p", say),
-        *_drawn("directions", partial(figures.directions_figure, record), folder, caption, half=False),
+        *drawn("directions", partial(figures.directions_figure, record), folder, caption),
         table([row("taken away", "direction", head=True)], rows, "fit"),
     ]
 
 
-def _drawn(
-    name: str, make: Callable[[], Figure | None], folder: Path, caption: str, *, half: bool = True
-) -> list[Html]:
-    image = render(name, make, folder)
-    return [] if image is None else [figure(image, caption, half=half)]
-
-
 def _table(record: DiagnosisRecord, order: Ints) -> Html:
     found = record.diagnosis
+    head = row("trajectory", "likeness", "share", "similarity to the experts", "influence", head=True)
     rows = []
     for j in order:
         moved = None if found.influence is None or np.isnan(found.influence[j]) else float(found.influence[j])
-        rows.append(
-            row(
-                named(record.ids[j]),
-                score(float(found.likeness.unlabelled[j]), 3, signed=True),
-                share(float(found.share[j])),
-                score(float(found.similarity[j]), 3),
-                rounded(moved, 3),
-            )
-        )
-    return table(
-        [row("trajectory", "likeness", "share", "similarity to the experts", "influence", head=True)], rows, "fit"
-    )
+        likeness, alike = float(found.likeness.unlabelled[j]), score(float(found.similarity[j]), 3)
+        cells = (score(likeness, 3, signed=True), share(float(found.share[j])), alike, rounded(moved, 3))
+        rows.append(row(named(record.ids[j]), *cells))
+    return table([head], rows, "fit")
 
 
 def _made_of(parts: list[tuple[str, float]]) -> Html:

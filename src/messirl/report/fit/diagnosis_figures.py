@@ -8,7 +8,7 @@ import numpy as np
 
 from messirl._numbers import whole_per_cent
 from messirl._types import Floats, Ints
-from messirl.report.fit.figures import ADDS, BLUE, INK, MANY, PIXELS, TAKES, name_bars, panel
+from messirl.report.fit.figures import ADDS, BLUE, INK, MANY, TAKES, name_bars, panels
 from messirl.report.kit.names import short
 from messirl.report.kit.style import WIDTH
 from messirl.workflow.record import DiagnosisRecord
@@ -35,7 +35,7 @@ def likeness_figure(record: DiagnosisRecord) -> Figure | None:
     bins = width * np.arange(np.floor(low / width), np.ceil(high / width) + 1)  # zero is an edge, so no bar is mixed
     low, high = float(bins[0]), float(bins[-1])
     shown = np.clip(values, low, high)
-    figure, ax = panel(WIDTH * 0.8, 2.3)
+    figure, ax = panels(WIDTH * 0.8, 2.3)
     parts = [shown[values <= 0.0], shown[values > 0.0]]
     ax.hist(parts, bins=bins.tolist(), stacked=True, color=[UNLIKE, BLUE], edgecolor="white", linewidth=0.5)
     ax.axvline(0.0, color=INK, linewidth=0.9)
@@ -54,7 +54,7 @@ def share_figure(record: DiagnosisRecord) -> Figure | None:
         return None
     low, high = likeness_limits(record)
     x, y = np.clip(values, low, high), 100.0 * found.share
-    figure, ax = panel(WIDTH * 0.8, 2.6)
+    figure, ax = panels(WIDTH * 0.8, 2.6)
     ax.axvline(0.0, color=INK, linewidth=0.9)
     _experts(ax, record)
     ax.scatter(
@@ -94,7 +94,7 @@ def influence_figure(record: DiagnosisRecord) -> Figure | None:
     from matplotlib.patches import Patch
 
     alike = record.diagnosis.likeness.alike[order]
-    figure, ax = panel(WIDTH * 0.7, 0.6 + 0.16 * max(len(order), 3))
+    figure, ax = panels(WIDTH * 0.7, 0.6 + 0.16 * max(len(order), 3))
     ax.barh(np.arange(len(order)), record.diagnosis.influence[order], color=np.where(alike, BLUE, UNLIKE), height=0.68)
     name_bars(ax, [short(record.ids[j], 28) for j in order])
     kinds = [Patch(color=BLUE, label="looks like the expert’s"), Patch(color=UNLIKE, label="does not")]
@@ -108,14 +108,12 @@ def directions_figure(record: DiagnosisRecord) -> Figure | None:
     found = [d for d in record.diagnosis.directions if d.shrinkage > LEAST_SHRUNK][:DIRECTIONS]
     if not found:
         return None
-    from matplotlib.figure import Figure
-
     columns = min(len(found), 2)
     lines = -(-len(found) // columns)
     most = min(FEATURES, len(record.features))
-    figure = Figure(figsize=(WIDTH, lines * (0.5 + 0.15 * most) + 0.3), layout="constrained", dpi=PIXELS)
-    panels = figure.subplots(lines, columns, squeeze=False, sharex=True).ravel()
-    for ax, direction in zip(panels, found, strict=False):
+    figure, grid = panels(WIDTH, lines * (0.5 + 0.15 * most) + 0.3, lines, columns, squeeze=False, sharex=True)
+    every = grid.ravel()
+    for ax, direction in zip(every, found, strict=False):
         parts = direction.largest(record.features, most)
         weights = [weight for _, weight in parts]
         ax.barh(np.arange(most), weights, color=[ADDS if w >= 0 else TAKES for w in weights], height=0.68)
@@ -124,9 +122,9 @@ def directions_figure(record: DiagnosisRecord) -> Figure | None:
         ax.set_xlim(-1.05, 1.05)
         ax.set_xticks([-1.0, -0.5, 0.0, 0.5, 1.0])
         ax.set_title(f"{whole_per_cent(direction.shrinkage)} taken away", loc="left")
-    for ax in panels[len(found) :]:
+    for ax in every[len(found) :]:
         ax.set_visible(False)
-    for ax in panels[max(len(found) - columns, 0) : len(found)]:
+    for ax in every[max(len(found) - columns, 0) : len(found)]:
         ax.tick_params(labelbottom=True)
         ax.set_xlabel("weight in the direction")
     return figure

@@ -40,7 +40,7 @@ def weights_figure(record: FitRecord) -> Figure:
     """θ as bars, the largest on top, with 95 % intervals where they are known."""
     order = record.by_size[:MOST_FEATURES]
     theta, half = record.model.theta_[order], record.half_widths()[order]
-    figure, ax = panel(WIDTH * 0.8, 0.55 + 0.17 * max(len(order), 3))
+    figure, ax = panels(WIDTH * 0.8, 0.55 + 0.17 * max(len(order), 3))
     place = np.arange(len(order))
     colours = [ADDS if weight >= 0 else TAKES for weight in theta]
     ax.barh(place, theta, color=colours, height=0.66)
@@ -48,7 +48,7 @@ def weights_figure(record: FitRecord) -> Figure:
     if known.any():
         ax.errorbar(theta[known], place[known], xerr=half[known], fmt="none", ecolor=INK, elinewidth=0.9, capsize=1.8)
     ax.axvline(0.0, color=INK, linewidth=0.6)
-    name_bars(ax, [short(record.feature(int(j)), 36) for j in order])
+    name_bars(ax, [short(record.called("feature", int(j)), 36) for j in order])
     ax.set_xlabel("weight θ: what one unit of the feature adds to the reward")
     return figure
 
@@ -59,7 +59,7 @@ def scores_figure(scores: list[Score]) -> Figure | None:
     if np.isfinite(values).sum() < 2:
         return None
     low, high = score_limits(values)
-    figure, ax = panel(WIDTH * 0.8, 0.95 + 0.22 * len(scores))
+    figure, ax = panels(WIDTH * 0.8, 0.95 + 0.22 * len(scores))
     for place, (held_out, expert) in enumerate(values):
         colour = BLUE if place == 0 else INK
         _dot(ax, expert, place, low, markeredgecolor=colour, **EXPERT)
@@ -81,7 +81,7 @@ def scores_figure(scores: list[Score]) -> Figure | None:
 def far_below(scores: list[Score]) -> bool:
     """Whether a method is named at the left edge of the dot plot, because its dot would be far outside."""
     values = _values(scores)
-    return bool((values < score_limits(values)[0]).any())
+    return bool(np.isfinite(values).any() and (values < score_limits(values)[0]).any())
 
 
 def score_limits(values: Floats) -> tuple[float, float]:
@@ -100,15 +100,12 @@ def maps_figure(record: FitRecord) -> Figure | None:
     at = _places(record)
     if at is None:
         return None
-    from matplotlib.figure import Figure
-
     aspect = _aspect(at)
     beside = aspect <= 1.8
     width = (WIDTH / 2 if beside else WIDTH) - 0.8
     height = float(np.clip(width / aspect, 0.9, 5.0))
     size = (WIDTH, height + 0.5) if beside else (WIDTH, 2 * height + 0.7)
-    figure = Figure(figsize=size, layout="constrained", dpi=PIXELS)
-    left, right = figure.subplots(*((1, 2) if beside else (2, 1)))
+    figure, (left, right) = panels(*size, *((1, 2) if beside else (2, 1)))
     dot, shown = _dot_size(len(at), width * height), _Shown(record)
     tiles = tiled(shown.mdp_, at)
     if not tiles:
@@ -130,7 +127,7 @@ def policy_figure(record: FitRecord) -> Figure | None:
     aspect = _aspect(at)
     height = float(np.clip((WIDTH - 0.9) / aspect, 1.2, 5.2))
     width = float(np.clip(height * aspect, 2.5, WIDTH - 0.9))
-    figure, ax = panel(width + 0.9, height + 0.2)
+    figure, ax = panels(width + 0.9, height + 0.2)
     shown = _Shown(record)
     shown.table = policy[record.placed]
     tiles = tiled(shown.mdp_, at)
@@ -151,7 +148,7 @@ def policy_figure(record: FitRecord) -> Figure | None:
 
 def history_figure(record: FitRecord) -> Figure:
     """The objective and the projected gradient over the iterations."""
-    figure, ax = panel(WIDTH * 0.7, 2.1)
+    figure, ax = panels(WIDTH * 0.7, 2.1)
     plot.history(record.model, ax)
     other = figure.axes[-1]
     other.grid(False)
@@ -232,12 +229,12 @@ def _places(record: FitRecord) -> Floats | None:
     return np.asarray(record.xy, dtype=np.float64)[here]
 
 
-def panel(width: float, height: float) -> tuple[Figure, Axes]:
-    """A figure with one panel, so many inches wide and high."""
+def panels(width: float, height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
+    """A figure so many inches wide and high with one panel, or with an array of them."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained", dpi=PIXELS)
-    return figure, figure.subplots()
+    return figure, figure.subplots(rows, columns, **options)
 
 
 def name_bars(ax: Axes, names: list[str]) -> None:

@@ -9,11 +9,10 @@ import numpy as np
 
 from messirl import plot
 from messirl.report.fit import figures, tables
-from messirl.report.kit.digits import score
-from messirl.report.kit.images import render
+from messirl.report.kit.digits import many, score
 from messirl.report.kit.markup import Html, tag
 from messirl.report.kit.names import one_line, short
-from messirl.report.kit.page import figure, write_page, written_with
+from messirl.report.kit.page import drawn, opening, write_page, written_with
 from messirl.workflow.record import FitRecord, Score
 
 
@@ -27,10 +26,11 @@ def write_fit_report(record: FitRecord, out: Path) -> Path:
         "maps": ("Reward and visits on the map", _maps(record, folder)),
         "policy": ("Policy", _policy(record, folder)),
         "convergence": ("Convergence", _convergence(record, folder)),
-        "settings": ("Settings", _settings(record)),
-        "rerun": ("How to run it again", _rerun(record)),
+        "settings": ("Settings", [tables.words_table(record.settings), written_with("environment")]),
+        "rerun": ("How to run it again", [tag("pre", tag("code", record.command))] if record.command else []),
     }
-    return write_page(out / "report.html", record.title, record.method, lead(record), record.remarks, parts)
+    first = opening(lead(record), record.remarks)
+    return write_page(out / "report.html", record.title, record.method, first, parts)
 
 
 def lead(record: FitRecord) -> str:
@@ -40,11 +40,11 @@ def lead(record: FitRecord) -> str:
     data = f" to {' and '.join(kinds)} trajectories" if kinds else ""
     of = "steps" if mdp.state_action else "states"
     first = (
-        f"{record.method} was fitted{data}, in a problem of {_many(mdp.n_states, 'state')}, "
-        f"{_many(mdp.n_actions, 'action')} and {_many(mdp.n_features, 'feature')} of {of}."
+        f"{record.method} was fitted{data}, in a problem of {many(mdp.n_states, 'state')}, "
+        f"{many(mdp.n_actions, 'action')} and {many(mdp.n_features, 'feature')} of {of}."
     )
     end = "converged" if model.converged_ else "stopped before it converged,"
-    second = f"It {end} after {_many(model.n_iter_, 'iteration')}"
+    second = f"It {end} after {many(model.n_iter_, 'iteration')}"
     method, *baselines = record.scores or [Score("", "", None, None)]
     if method.held_out is not None and np.isfinite(method.held_out):
         tests = f"the {record.counts['test']:,} " if "test" in record.counts else ""
@@ -67,20 +67,18 @@ def _check(record: FitRecord) -> None:
 def _scores(record: FitRecord, folder: Path) -> list[Html]:
     out: list[Html] = []
     if record.scores:
-        image = render("scores", partial(figures.scores_figure, record.scores), folder)
-        if image is not None:
-            caption = (
-                f"Scores. {short(record.scores[0].name)} (blue) and the baselines: the mean log-probability of what "
-                "was done next, pooled over all steps."
+        caption = (
+            f"Scores. {short(record.scores[0].name)} (blue) and the baselines: the mean log-probability of what was "
+            "done next, pooled over all steps."
+        )
+        if all(score.held_out is None for score in record.scores):
+            caption += (
+                " These are the trajectories that the methods were fitted to: it says how closely each follows them, "
+                "not which is better. Hold some out for that, or let messirl select do it."
             )
-            if all(score.held_out is None for score in record.scores):
-                caption += (
-                    " These are the trajectories that the methods were fitted to: it says how closely each follows "
-                    "them, not which is better. Hold some out for that, or let messirl select do it."
-                )
-            if figures.far_below(record.scores):
-                caption += " Who is far below the others is named at the left edge; −∞ rules out what was seen."
-            out.append(figure(image, caption, half=True))
+        if figures.far_below(record.scores):
+            caption += " Who is far below the others is named at the left edge; −∞ rules out what was seen."
+        out += drawn("scores", partial(figures.scores_figure, record.scores), folder, caption, half=True)
         out.append(tables.scores_table(record.scores))
     if record.statistics:
         out += [tag("h3", "Statistics of the fit"), tables.statistics_table(record.statistics)]
@@ -88,8 +86,6 @@ def _scores(record: FitRecord, folder: Path) -> list[Html]:
 
 
 def _weights(record: FitRecord, folder: Path) -> list[Html]:
-    image = render("weights", partial(figures.weights_figure, record), folder)
-    assert image is not None  # there is always a feature
     d = record.model.theta_.size
     caption = ["Weights. Orange adds to the reward, purple takes from it."]
     if d > figures.MOST_FEATURES:
@@ -98,12 +94,12 @@ def _weights(record: FitRecord, folder: Path) -> list[Html]:
         caption.append("Lines are 95 % intervals, ±1.96 standard errors, robust ones where they are known.")
     if record.at_bound:
         caption.append(f"{record.at_bound:,} of {d:,} lie on the bound ±{record.model.theta_max:g}.")
-    return [figure(image, " ".join(caption), half=True), tables.estimates_table(record)]
+    picture = drawn("weights", partial(figures.weights_figure, record), folder, " ".join(caption), half=True)
+    return [*picture, tables.estimates_table(record)]
 
 
 def _maps(record: FitRecord, folder: Path) -> list[Html]:
-    image = render("maps", partial(figures.maps_figure, record), folder)
-    if image is None:
+    if not record.placed.size:
         return []
     caption = ["Maps. The reward of every state, and how often the fitted policy is expected to visit it."]
     mdp, visits = record.model.mdp_, record.model.visitation_
@@ -116,58 +112,39 @@ def _maps(record: FitRecord, folder: Path) -> list[Html]:
         caption.append(f"Never met, and grey: {unmet:,} of {mdp.n_states:,} states.")
     if undefined or not np.isfinite(visits).all():
         caption.append("States without a finite number are grey.")
-    return [figure(image, " ".join([*caption, *_map_notes(record)]))]
-
-
-def _map_notes(record: FitRecord) -> list[str]:
-    missing = record.model.mdp_.n_states - record.placed.size
-    out = [f"Without coordinates, and left out: {_many(missing, 'state')}."] if missing else []
-    lines = not plot.on_grid(np.asarray(record.xy)[record.placed])
-    if lines and record.model.mdp_.transitions.nnz > figures.MOST_MOVES:
-        out.append("There are too many moves to draw.")
-    return out
+    missing = mdp.n_states - record.placed.size
+    if missing:
+        caption.append(f"Without coordinates, and left out: {many(missing, 'state')}.")
+    if mdp.transitions.nnz > figures.MOST_MOVES and not plot.on_grid(np.asarray(record.xy)[record.placed]):
+        caption.append("There are too many moves to draw.")
+    return drawn("maps", partial(figures.maps_figure, record), folder, " ".join(caption))
 
 
 def _policy(record: FitRecord, folder: Path) -> list[Html]:
-    out: list[Html] = []
     which = ""
     if record.towards is not None:
-        which = f" towards {short(record.state(record.towards))}"
+        which = f" towards {short(record.called('state', record.towards))}"
     elif record.model.mdp_.first_step is not None:
         which = " at the first step"
-    image = render("policy", partial(figures.policy_figure, record), folder)
-    if image is not None:
-        caption = [
-            f"Policy{which}. Arrows point where the policy goes on average; the more its moves agree, the longer they "
-            "are. Colours are the reward."
-        ]
-        if record.towards is not None or 0 < record.model.mdp_.terminal.sum() <= figures.ARROWS:
-            caption.append("Squares are ends.")
-        if record.placed.size > figures.ARROWS**2:
-            caption.append("There is one arrow for each part of the map, out of the state there that is visited most.")
-        out.append(figure(image, " ".join(caption), half=True))
-    out.append(tag("p", f"The states visited most, and what the policy does there{which}:"))
-    return [*out, tables.policy_table(record)]
+    caption = (
+        f"Policy{which}. Arrows point where the policy goes on average; the more its moves agree, the longer they are. "
+        "Colours are the reward."
+    )
+    if record.towards is not None or 0 < record.model.mdp_.terminal.sum() <= figures.ARROWS:
+        caption += " Squares are ends."
+    if record.placed.size > figures.ARROWS**2:
+        caption += " There is one arrow for each part of the map, out of the state there that is visited most."
+    return [
+        *drawn("policy", partial(figures.policy_figure, record), folder, caption, half=True),
+        tag("p", f"The states visited most, and what the policy does there{which}:"),
+        tables.policy_table(record),
+    ]
 
 
 def _convergence(record: FitRecord, folder: Path) -> list[Html]:
-    image = render("convergence", partial(figures.history_figure, record), folder)
-    assert image is not None
     model = record.model
     caption = (
-        f"Convergence. The objective ends at {score(model.objective_)} after {_many(model.n_iter_, 'iteration')}: "
+        f"Convergence. The objective ends at {score(model.objective_)} after {many(model.n_iter_, 'iteration')}: "
         f"{model.termination_}."
     )
-    return [figure(image, caption, half=True)]
-
-
-def _settings(record: FitRecord) -> list[Html]:
-    return [tables.words_table(record.settings) if record.settings else Html(""), written_with("environment")]
-
-
-def _rerun(record: FitRecord) -> list[Html]:
-    return [tag("pre", tag("code", record.command))] if record.command else []
-
-
-def _many(n: int, what: str) -> str:
-    return f"{n:,} {what}{'s' if n != 1 else ''}"
+    return drawn("convergence", partial(figures.history_figure, record), folder, caption, half=True)

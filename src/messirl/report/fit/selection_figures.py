@@ -8,7 +8,7 @@ import numpy as np
 
 from messirl._types import Floats
 from messirl.estimators.methods import METHODS
-from messirl.report.fit.figures import BLUE, INK, panel
+from messirl.report.fit.figures import BLUE, INK, panels
 from messirl.report.kit.names import short
 from messirl.report.kit.style import LOOKS, WIDTH, Look
 from messirl.selection import Validation
@@ -40,24 +40,13 @@ def gains_figure(record: SelectionRecord) -> Figure | None:
     if not paths:
         return None
     low, high = _gain_limits(gain, spread)
-    figure, ax = panel(WIDTH * 0.9, 3.1)
+    figure, ax = panels(WIDTH * 0.9, 3.1)
     ax.axhline(0.0, color=INK, linewidth=0.9)
     for place, (label, look, rows) in enumerate(paths):
         x = np.array([found.candidates[i].lambda0 for i in rows]) * 10 ** (APART * (place - (len(paths) - 1) / 2))
         y, error = gain[rows], spread[rows]
         inside = y >= low
-        ax.errorbar(
-            x[inside],
-            y[inside],
-            yerr=error[inside],
-            color=look.colour,
-            marker=look.marker,
-            linestyle=look.dashes,
-            linewidth=look.width,
-            elinewidth=0.6,
-            label=label,
-            zorder=3,
-        )
+        ax.errorbar(x[inside], y[inside], yerr=error[inside], elinewidth=0.6, label=label, zorder=3, **look.line)
         ax.plot(x[~inside], np.full((~inside).sum(), low), linestyle="none", marker="v", color=look.colour, zorder=4)
         if choice.index in rows:
             _mark(ax, float(x[rows.index(choice.index)]), float(gain[choice.index]))

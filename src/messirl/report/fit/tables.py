@@ -39,7 +39,7 @@ def estimates_table(record: FitRecord) -> Html:
     """θ by size; with standard errors, t and p where they were estimated."""
     if record.estimates is None:
         shown = record.by_size[:MOST_ROWS]
-        rows = [row(named(record.feature(int(j))), rounded(float(record.model.theta_[j]))) for j in shown]
+        rows = [row(named(record.called("feature", int(j))), rounded(float(record.model.theta_[j]))) for j in shown]
         return join([table([row("feature", "weight θ", head=True)], rows, "fit"), _left_out(record.by_size.size)])
     columns = {
         "estimate": "estimate",
@@ -70,7 +70,7 @@ def policy_table(record: FitRecord) -> Html:
     for s in (int(s) for s in order if choosing[s] > 0):
         likely = ranked(policy[s])[:CHOICES]
         cells = [_choice(record, s, int(a), float(policy[s, a])) if policy[s, a] > 0 else "" for a in likely]
-        rows.append(row(named(record.state(s), 32), rounded(float(visits[s]), 3), *cells))
+        rows.append(row(named(record.called("state", s), 32), rounded(float(visits[s]), 3), *cells))
     if not rows:
         return tag("p", "No state is met in which there is a choice.")
     ranks = ("likeliest action", "second", "third")[: min(CHOICES, policy.shape[1])]
@@ -83,8 +83,9 @@ def statistics_table(statistics: dict[str, float]) -> Html:
 
 
 def words_table(words: dict[str, str]) -> Html:
-    """Settings; what is not text yet is written as Python writes it."""
-    return table([], [row(named(name), named(str(value), 120)) for name, value in words.items()], "settings")
+    """Settings, if there are any; what is not text yet is written as Python writes it."""
+    rows = [row(named(name), named(str(value), 120)) for name, value in words.items()]
+    return table([], rows, "settings") if rows else Html("")
 
 
 def _choice(record: FitRecord, s: int, a: int, probability: float) -> Html:
@@ -93,9 +94,9 @@ def _choice(record: FitRecord, s: int, a: int, probability: float) -> Html:
     r = s * mdp.n_actions + a
     to = mdp.transitions.indices[mdp.transitions.indptr[r] : mdp.transitions.indptr[r + 1]]
     likely = fixed(probability, 2) if probability >= 0.005 else "< 0.01"
-    parts = [tag("b", likely), " ", named(record.action(a), 24)]
+    parts = [tag("b", likely), " ", named(record.called("action", a), 24)]
     if to.size == 1:
-        parts += [" → ", named(record.state(int(to[0])), 24)]
+        parts += [" → ", named(record.called("state", int(to[0])), 24)]
     return join(parts)
 
 

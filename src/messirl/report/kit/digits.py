@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from messirl._numbers import nats, percentage
 from messirl.experiments.curves import Interval
@@ -69,3 +70,13 @@ def rounded(value: float | None, digits: int = 4) -> str:
     if not math.isfinite(value):
         return fixed(value, 0)
     return "0" if value == 0 else f"{value:#.{digits}g}".rstrip(".").replace("-", "−")
+
+
+def many(n: int, what: str) -> str:
+    """`1 state`, `2,000 states`."""
+    return f"{n:,} {what}{'s' if n != 1 else ''}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """`one, two and three`."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

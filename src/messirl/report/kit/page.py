@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from messirl.report.kit.images import Image, write_bytes
+from messirl.report.kit.images import render, write_bytes
 from messirl.report.kit.markup import Html, join, row, table, tag
 from messirl.report.kit.names import named, one_line, short
 from messirl.report.kit.versions import versions
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 CSS = """
 :root { --ink: #1b1b1b; --soft: #5b5b5b; --line: #d9d9d9; --pale: #f6f6f4; }
@@ -101,44 +105,35 @@ code { font-size: .92em; }
 """
 
 
-def document(title: str, body: Html) -> str:
-    """The whole file."""
-    head = join(
-        [
-            Html('<meta charset="utf-8">'),
-            Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-            tag("title", title),
-            Html(f"<style>{CSS}</style>"),
-        ],
-        "\n",
-    )
-    return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'
-
-
 def write_page(
-    place: Path,
-    title: str,
-    kind: str,
-    lead: str,
-    warnings: Iterable[str],
-    parts: Mapping[str, tuple[str, Sequence[Html]]],
+    place: Path, title: str, kind: str, lead: Iterable[Html], parts: Mapping[str, tuple[str, Sequence[Html]]]
 ) -> Path:
-    """Write a page about one thing: what it is, what to be warned of, and its parts, with links to them.
+    """Write a page about one thing: what is to be known first, links to the parts, and the parts.
 
-    title, kind : what people call it, and what is said of it; the window is called "title: kind"
+    title, kind : what people call it, and what is said of it if anything is; the window is called "title: kind"
     parts : anchor → heading and content; a part without content is left out
     """
     shown = {anchor: part for anchor, part in parts.items() if part[1]}
-    head = tag(
-        "header",
-        tag("h1", named(title, 80)),
-        tag("p", lead, class_="lead"),
-        *(tag("p", tag("b", "Warning. "), one_line(words), class_="warning") for words in warnings),
-        contents({anchor: heading for anchor, (heading, _) in shown.items()}),
-    )
-    body = join([head, *(section(anchor, heading, *content) for anchor, (heading, content) in shown.items())])
-    write_bytes(place, document(f"{short(title, 80)}: {kind}", body).encode(errors="replace"))
+    links = [tag("a", heading, href=f"#{anchor}") for anchor, (heading, _) in shown.items()]
+    body = tag("header", tag("h1", named(title, 80)), *lead, tag("nav", join(links, " ")))
+    for anchor, (heading, content) in shown.items():
+        part = tag("section", tag("h2", heading), "\n", join(content, "\n"), id=anchor)
+        body = join([body, part], "\n")
+    head = [
+        Html('<meta charset="utf-8">'),
+        Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+        tag("title", short(title, 80) + (f": {kind}" if kind else "")),
+        Html(f"<style>{CSS}</style>"),
+    ]
+    page = ["<!DOCTYPE html>", '<html lang="en">', "<head>", *head, "</head>", "<body>", body, "</body>", "</html>", ""]
+    write_bytes(place, "\n".join(page).encode(errors="replace"))
     return place
+
+
+def opening(lead: str, warnings: Iterable[str]) -> list[Html]:
+    """What a page says first, and what to be warned of."""
+    warned = [tag("p", tag("b", "Warning. "), one_line(words), class_="warning") for words in warnings]
+    return [tag("p", lead, class_="lead"), *warned]
 
 
 def written_with(class_: str | None = None) -> Html:
@@ -146,22 +141,13 @@ def written_with(class_: str | None = None) -> Html:
     return table([], [row("page written with", versions())], class_)
 
 
-def section(anchor: str, title: str, *content: Html) -> Html:
-    """A part of the page that the list at its top leads to."""
-    return join(["\n", tag("section", tag("h2", title), "\n", join(content, "\n"), id=anchor)])
-
-
-def contents(sections: dict[str, str]) -> Html:
-    """Links to the sections."""
-    return tag("nav", join([tag("a", title, href=f"#{anchor}") for anchor, title in sections.items()], " "))
-
-
-def figure(image: Image, caption: str, *, half: bool = False) -> Html:
-    """A picture with what to look at, and where its files are."""
-    files = f" Files: figures/{image.name}.svg, .png"
-    return tag(
-        "figure",
-        tag("div", tag("img", src=image.uri, alt=caption.split(". ")[0]), class_="wide"),
-        tag("figcaption", caption, tag("span", files, class_="files")),
-        class_="half" if half else None,
-    )
+def drawn(
+    name: str, make: Callable[[], Figure | None], folder: Path, caption: str, *, half: bool = False
+) -> list[Html]:
+    """The figure, drawn into the folder, with what to look at and where its files are; none where it shows nothing."""
+    image = render(name, make, folder)
+    if image is None:
+        return []
+    shown = tag("div", tag("img", src=image.uri, alt=caption.split(". ")[0]), class_="wide")
+    files = tag("span", f" Files: figures/{name}.svg, .png", class_="files")
+    return [tag("figure", shown, tag("figcaption", caption, files), class_="half" if half else None)]

@@ -16,12 +16,7 @@ EXACT = "/exact"
 MAIN = ("MaxEnt", "MESSIMAX", "MESSI-mu1", "MESSI-mu2", "MESSI-mu3")
 ANCHORS = ("MaxEnt", "MESSI-mu1")  # repeated beside the sceptic's baselines, for comparison
 AGAINST = " against "
-DOMAIN_NAMES = {
-    "highway": "Highway",
-    "gridworld": "Grid-world",
-    "pit": "Pit",
-    "highway-far": "Highway, far sight",
-}
+DOMAIN_NAMES = {"highway": "Highway", "gridworld": "Grid-world", "pit": "Pit", "highway-far": "Highway, far sight"}
 
 
 @dataclass(frozen=True)
@@ -33,6 +28,11 @@ class Look:
     marker: str
     dashes: Any = "-"
     width: float = 1.4
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """What matplotlib calls it."""
+        return {"color": self.colour, "linestyle": self.dashes, "linewidth": self.width, "marker": self.marker}
 
 
 LOOKS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from messirl.experiments.curves import Curves, interval
-from messirl.report.kit.digits import fixed
+from messirl.report.kit.digits import fixed, listed
 from messirl.report.kit.style import ANCHORS, MAIN, domain_name
 
 MEASURES = {
@@ -94,8 +94,7 @@ def _against(shown: list[str]) -> str:
         "nu": "the share ν of good ones among them",
         "lambda": "the strength λ0 of the penalty",
     }
-    words = [names[f] for f in shown]
-    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
+    return listed([names[f] for f in shown])
 
 
 def _begin(curves: Curves, domain: str, figure: str) -> str:

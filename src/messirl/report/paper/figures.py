@@ -14,7 +14,7 @@ import numpy as np
 from messirl.domains import DOMAINS
 from messirl.experiments.curves import Curve, Curves
 from messirl.experiments.settings import SETTINGS, Setting
-from messirl.report.kit.style import ANCHORS, EXACT, LOOKS, MAIN, WIDTH, Look, domain_name, eta_of, in_order, look
+from messirl.report.kit.style import ANCHORS, EXACT, LOOKS, MAIN, WIDTH, domain_name, eta_of, in_order, look
 from messirl.report.paper.panels import Line, draw, gain, line, scale_x, y_range
 
 if TYPE_CHECKING:
@@ -50,19 +50,16 @@ PANELS = (
 
 def paper_figure(curves: Curves, domain: str) -> Figure | None:
     """Performance against iterations, u, ν, λ0: the paper's methods above, the sceptic's baselines below."""
-    return _four_panels(curves, domain, MAIN, ANCHORS, "performance")
+    return _four_panels(curves, domain, "performance")
 
 
 def gain_figure(curves: Curves, domain: str) -> Figure | None:
     """The same as gains over MaxEnt-IRL, paired by run: what the claims are decided on."""
-    main = tuple(m for m in MAIN if m != BASE)
-    return _four_panels(curves, domain, main, tuple(m for m in ANCHORS if m != BASE), "gain over MaxEnt-IRL")
+    return _four_panels(curves, domain, "gain over MaxEnt-IRL", gains=True)
 
 
-def _four_panels(
-    curves: Curves, domain: str, main: tuple[str, ...], anchors: tuple[str, ...], what: str
-) -> Figure | None:
-    gains = BASE not in main
+def _four_panels(curves: Curves, domain: str, what: str, *, gains: bool = False) -> Figure | None:
+    main, anchors = ([m for m in some if not (gains and m == BASE)] for some in (MAIN, ANCHORS))
     axes = [axis for axis in PANELS if _plain(curves, domain, axis.figure)]
     if gains:
         axes = [axis for axis in axes if (domain, axis.figure, BASE) in curves]
@@ -110,14 +107,10 @@ def em_figure(curves: Curves, domain: str) -> Figure | None:
 
 def exact_figure(curves: Curves, domain: str) -> Figure | None:
     """The paper's fixed steps above, the optimum of the same objectives below, on the same axes."""
-    columns = []
-    for axis in PANELS[1:]:
-        columns.append((axis, "the paper's methods", _solved(curves, domain, axis.figure, MAIN)))
+    columns = [(axis, "the paper's methods", _solved(curves, domain, axis.figure, MAIN)) for axis in PANELS[1:]]
     sceptics = _solved(curves, domain, "lambda", tuple(m for m in LOOKS if m not in MAIN))
     if sceptics:
-        columns.append(
-            (PANELS[-1], "other baselines", _solved(curves, domain, "lambda", ANCHORS) + sceptics),
-        )
+        columns.append((PANELS[-1], "other baselines", _solved(curves, domain, "lambda", ANCHORS) + sceptics))
     columns = [column for column in columns if column[2]]
     if not columns:
         return None
@@ -204,13 +197,10 @@ def _lines(
 def _legend(figure: Any, methods: Sequence[str], where: str, etas: tuple[int, ...] = ()) -> None:
     from matplotlib.lines import Line2D
 
-    looks: list[Look] = [look(m, etas) for m in methods]
-    handles = [
-        Line2D([], [], color=o.colour, linestyle=o.dashes, linewidth=o.width, marker=o.marker, label=o.label)
-        for o in looks
-    ]
+    looks = [look(m, etas) for m in methods]
+    handles = [Line2D([], [], label=one.label, **one.line) for one in looks]
     # About 15 letters an inch, and 9 more for each line before its label.
-    letters = sum(len(o.label) + 9 for o in looks)
+    letters = sum(len(one.label) + 9 for one in looks)
     rows = int(np.ceil(letters / (15.6 * figure.get_figwidth())))
     figure.legend(handles=handles, loc=where, ncols=int(np.ceil(len(handles) / rows)))
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from messirl._types import Floats
 from messirl.experiments.curves import Curve, interval
+from messirl.report.kit.digits import plain
 from messirl.report.kit.style import Look
 
 if TYPE_CHECKING:
@@ -102,36 +103,24 @@ def draw(ax: Axes, lines: Sequence[Line], shown: YRange | None, every_iteration:
         n = len(one.x)
         # Marks of different lines stand at different iterations, so that none covers another.
         marks: Any = (order * max(n // 40, 1), max(n // MARKS, 1)) if every_iteration else 1
-        ax.plot(
-            one.x,
-            one.mean,
-            color=look.colour,
-            linestyle=look.dashes,
-            linewidth=look.width,
-            marker=look.marker,
-            markevery=marks,
-            zorder=3 + look.width,
-        )
+        ax.plot(one.x, one.mean, markevery=marks, zorder=3 + look.width, **look.line)
     if shown is not None:
         _scale_y(ax, shown)
 
 
 def scale_x(ax: Axes, points: Floats, logarithmic: bool) -> None:
     """Linear, or logarithmic above the smallest positive point with zero beside it."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
-
     positive = points[points > 0]
     if not logarithmic or positive.size < 2:
-        ax.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+        ax.xaxis.set_major_locator(_few_ticks())
         return
     least, most = float(positive.min()), float(points.max())
     ax.set_xscale("symlog", linthresh=least, linscale=0.45)
     decades = 10.0 ** np.arange(np.ceil(np.log10(least) - 1e-9), np.floor(np.log10(most) + 1e-9) + 1)
     zero = [0.0] if (points == 0).any() else []
-    ticks = [*zero, *(float(d) for d in decades)]
-    ax.xaxis.set_major_locator(FixedLocator(ticks))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ticks = [*zero, *decades]
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.set_xticks([], minor=True)
     side = 0.12 * least if zero else 0.0
     ax.set_xlim(-side if zero else least / 1.25, most * 1.25)
 
@@ -142,19 +131,22 @@ def _covers(one: Line, shown: YRange | None) -> bool:
 
 
 def _scale_y(ax: Axes, shown: YRange) -> None:
-    from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
-
     if not shown.logarithmic:
         ax.set_ylim(shown.low, shown.high)
-        ax.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+        ax.yaxis.set_major_locator(_few_ticks())
         return
     ax.set_yscale("function", functions=(_to_log, _from_log))
     ax.set_ylim(shown.low, shown.high)
     powers = range(int(np.floor(np.log10(-shown.high))), int(np.ceil(np.log10(-shown.low))) + 1)
-    ticks = [-d * 10.0**k for k in powers for d in (1, 2, 5)]
-    ax.yaxis.set_major_locator(FixedLocator([t for t in ticks if shown.low <= t <= shown.high]))
-    ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("-", "−")))
+    ticks = [-d * 10.0**k for k in powers for d in (1, 2, 5) if shown.low <= -d * 10.0**k <= shown.high]
+    ax.set_yticks(ticks, [plain(tick) for tick in ticks])
+    ax.set_yticks([], minor=True)
+
+
+def _few_ticks() -> Any:
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
 
 
 def _to_log(y: Any) -> Any:
