@@ -281,8 +281,8 @@ HUNG = """
 import sys, time
 if __name__ == "__main__":
     from messirl import cli
-    from messirl.experiments import runner
-    runner._end = lambda workers: time.sleep(60)
+    from messirl import execution
+    execution._end = lambda workers: time.sleep(60)
     sys.argv[1:] = ["reproduce", "--quick", "--jobs", "2", "--out", sys.argv[1]]
     sys.exit(cli.main())
 """
