@@ -21,9 +21,8 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 from messirl._types import Floats, Ints
-from messirl.dynamics.samples import Samples
+from messirl.dynamics.samples import Samples, Scale
 from messirl.problem.mdp import MDP
-from messirl.similarity.kernels import deviations
 
 TREES = (DecisionTreeRegressor, ExtraTreesRegressor, RandomForestRegressor)
 NODES = ("children_left", "children_right", "feature", "threshold")
@@ -33,24 +32,6 @@ MAX_ENTRIES = 50_000_000  # weights held at once
 def is_averager(regressor: Any) -> bool:
     """Whether it predicts averages of the targets, with weights that need not depend on them."""
     return isinstance(regressor, (*TREES, KNeighborsRegressor))
-
-
-@dataclass(frozen=True, eq=False)
-class Scale:
-    """States in units of their spread: distances then treat all coordinates alike."""
-
-    centre: Floats
-    unit: Floats
-
-    @classmethod
-    def of(cls, points: Floats) -> Scale:
-        """Centre and spread of points (n, k); a coordinate that never changes has the unit 1."""
-        spread = deviations(points)
-        return cls(points.mean(axis=0), np.where(spread > 0, spread, 1.0))
-
-    def __call__(self, points: Floats) -> Floats:
-        """Points (n, k) in these units."""
-        return np.asarray((points - self.centre) / self.unit)
 
 
 class AveragerModel:

@@ -76,9 +76,7 @@ class EMMaxEnt(MaximumEntropy):
         everyone, counts = self._read(mdp, expert, unlabelled)
 
         def weighted(weights: Floats) -> Objective:
-            return Objective.from_trajectories(
-                mdp, everyone, self.entropy, None, weights, counts=counts, tilted=self.solver != "paper"
-            )
+            return self._objective(mdp, everyone, counts, None, weights)
 
         theta_start = theta = self._theta_start(mdp, weighted(np.full(len(everyone), 1.0)))
         parts: list[np.recarray[Any, Any]] = []
