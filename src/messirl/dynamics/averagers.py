@@ -63,9 +63,9 @@ class AveragerModel:
         """The trees of each action, none of nearest neighbours, which are found again from the samples."""
         return [Forest.of(one.fitted) for one in self._averagers if isinstance(one, _Leaves)]
 
-    def mdp(self, samples: Samples, table: Floats, discount: float) -> MDP:
+    def mdp(self, table: Floats, discount: float) -> MDP:
         """The MDP over the recorded states, with features (N, d), that begins where the expert does."""
-        n, a = len(samples.points), samples.n_actions
+        samples, n, a = self.samples, len(self.samples.points), self.samples.n_actions
         blocks = sp.vstack([self.successors(samples.points, action) for action in range(a)], format="csr")
         order = np.arange(n * a).reshape(a, n).T.ravel()  # row s·A + a
         return MDP(blocks[order], table, start=samples.start, terminal=samples.terminal, discount=discount)
@@ -119,8 +119,7 @@ class _Leaves:
         self._means = sp.csr_array(sp.diags_array(1.0 / self._size) @ members.T)
 
     def _apply(self, at: Floats) -> Ints:
-        leaves = np.asarray(self.fitted.apply(at))
-        return leaves[:, None] if leaves.ndim == 1 else leaves
+        return np.asarray(self.fitted.apply(at)).reshape(len(at), -1)  # one column per tree
 
     def weights(self, at: Floats) -> sp.csr_array:
         leaves = self._apply(at)

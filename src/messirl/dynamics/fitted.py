@@ -170,7 +170,7 @@ class FittedMESSI(Saved):
         objective: Any
         if is_averager(regressor):
             self.model_: AveragerModel | RefittedModel = AveragerModel(regressor, samples)
-            self.mdp_ = self.model_.mdp(samples, table, self.discount)
+            self.mdp_ = self.model_.mdp(table, self.discount)
             objective = Objective(self.mdp_, Planner(self.mdp_, "causal", samples.start), target, quadratic)
         else:
             self.model_ = RefittedModel(regressor, samples, table, self.discount, self.max_backups, self.backup_tol)
