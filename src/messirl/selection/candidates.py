@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
-from functools import cached_property
 from itertools import groupby
 from typing import Any
 
@@ -129,8 +128,9 @@ class Bench:
 
     def path(self, every: Sequence[Candidate]) -> Iterator[tuple[Candidate, Floats]]:
         """θ of every candidate, each fit begun at the one before where it is of the same path."""
+        begin = self.begin()
         for _, path in groupby(every, key=lambda candidate: (candidate.method, candidate.similarity)):
-            theta = self.begin
+            theta = begin
             for candidate in path:
                 theta = self.fit(candidate, theta)
                 yield candidate, theta
@@ -144,7 +144,6 @@ class Bench:
         options: dict[str, Any] = {"bound": self.theta_max, "max_iter": self.max_iter, "tol": self.tol}
         return lbfgs(objective, theta, unit=objective.unit, scale=objective.scale, certain=False, **options).theta
 
-    @cached_property
     def begin(self) -> Floats:
         """Zero, or a θ at which values are finite."""
         return first_theta(self.mdp, self.alone, self.theta_max)
