@@ -11,8 +11,7 @@ from benchmarks.table import Row, seconds
 from benchmarks.timing import compare
 from messirl import MDP, soft_policy, soft_values, state_visitation
 from messirl.planning.kernels import soft_sweep
-from messirl.planning.layout import layout_of
-from messirl.planning.rewards import terms_of
+from messirl.planning.layout import layout_of, terms_of
 from messirl.planning.structure import structure_of
 
 RESIDUAL = 1e-8

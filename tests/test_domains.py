@@ -270,7 +270,7 @@ def test_without_slips_the_good_go_round_either_way_and_the_others_cross():
         for t in scene.pools[name]:
             assert t.states[-1] == cell(6, 6)
             assert inside[t.states].any()
-        assert changes_of_direction(scene.pools[name], 6).tolist() == [turns] * 40
+        assert changes_of_direction(scene.pools[name]).tolist() == [turns] * 40
 
 
 @pytest.mark.parametrize("source", ["star", "one", "two"])
@@ -311,10 +311,10 @@ def test_turns_are_counted_by_hand_and_standing_still_is_no_turn():
         ]
     )
     turns = [0, 1, 0, 3, 0, 1, 0]
-    assert changes_of_direction(made, 6).tolist() == turns
+    assert changes_of_direction(made).tolist() == turns
     wanted = [[np.exp(-abs(a - b)) for b in turns] for a in turns]
-    assert TurnSimilarity(6)(made, np.zeros((7, 3))) == pytest.approx(np.array(wanted))
-    assert TurnSimilarity(6, 2.0)(made, np.zeros((7, 3))) == pytest.approx(np.sqrt(wanted))
+    assert TurnSimilarity()(made, np.zeros((7, 3))) == pytest.approx(np.array(wanted))
+    assert TurnSimilarity(2.0)(made, np.zeros((7, 3))) == pytest.approx(np.sqrt(wanted))
 
 
 def test_pit_performance_is_minus_the_share_of_time_in_the_pit(scenes):
@@ -331,7 +331,7 @@ def test_pit_performance_is_minus_the_share_of_time_in_the_pit(scenes):
 def test_similarities_are_the_papers():
     assert highway(pool=1, length=3).scene(0).similarity == RBF(5.0)
     assert gridworld(pool=1, length=3).scene(0).similarity == Exponential(10.0)
-    assert pit(pool=1).scene(0).similarity == TurnSimilarity(6, 1.0)
+    assert pit(pool=1).scene(0).similarity == TurnSimilarity(1.0)
     other = RBF(2.0)
     assert all(make(similarity=other, pool=1).scene(0).similarity is other for make in DOMAINS.values())
 

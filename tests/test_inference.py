@@ -26,7 +26,7 @@ from messirl import (
 )
 from messirl.objective import Objective
 from messirl.planning.curvature import value_gradients
-from messirl.planning.expectation import start_values
+from messirl.planning.models import start_values
 from messirl.similarity import RBF
 from tests.roads import NAMES, TRUTH, network, trips
 

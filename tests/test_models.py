@@ -9,13 +9,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from messirl import MDP, soft_policy, soft_values, state_visitation
 from messirl.planning import model_for
-from messirl.planning.chain import Chain, chain_matrix, gram, reach
+from messirl.planning.chain import Chain, chain_matrix, gram
 from messirl.planning.finite import FiniteModel
 from messirl.planning.models import model_for_goals, where_met
 from messirl.planning.noncausal import NoncausalModel
 from messirl.planning.paths import PathModel
 from messirl.planning.stationary import StationaryModel
-from messirl.planning.structure import reachable
+from messirl.planning.structure import reach, reachable
 
 S, A = 9, 3
 EXACT = {"rtol": 1e-9, "atol": 1e-10}
@@ -188,7 +188,7 @@ def test_visits_of_many_goals_sum_those_of_each(discount, deterministic, size, s
         each = np.linalg.solve(np.eye(S) - discount * dense_chain(mdp, table).T, row)
         states, steps = states + each, steps + each[:, None] * table
         value += row @ soft_values(mdp, reward, goal=goal)
-    got = model.solve(reward).visits(source)
+    got = model.solve(reward).expectation(source).visits
     assert_allclose(got.states, states, **EXACT)
     assert_allclose(got.steps, steps, **EXACT)
     expected = model.solve(reward).expectation(sp.csr_array(source))

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import messirl
-from messirl.experiments.store import SCHEMA, Origin, Store, StoreError, commit, origin, read, select
+from messirl.experiments.store import SCHEMA, Origin, Store, StoreError, commit, origin
 
 MADE = Origin("1.0", "abcdef", 7, "0123456789ab")
 COLUMNS = [
@@ -311,24 +311,7 @@ def test_foreign_files_beside_the_parts_do_not_get_into_the_table(store):
     assert store.table(KEYS).num_rows == 12
 
 
-# ------------------------------------------------------------ reading, text, origin
-
-
-def test_reading_a_table_checks_its_columns(store, tmp_path):
-    store.write_table(store.table(KEYS), tmp_path / "results.parquet")
-    assert read(tmp_path / "results.parquet").equals(store.table(KEYS))
-    pq.write_table(pa.table({"domain": ["pit"]}), tmp_path / "other.parquet")
-    with pytest.raises(StoreError, match="no column figure"):
-        read(tmp_path / "other.parquet")
-    (tmp_path / "text.parquet").write_text("text")
-    for name in ("text.parquet", "none.parquet"):
-        with pytest.raises(StoreError, match=rf"{name} cannot be read"):
-            read(tmp_path / name)
-
-
-def test_selecting_keeps_the_rows_with_these_values(store):
-    found = select(store.table(KEYS), run=1, method="MaxEnt", x=2.0)
-    assert found["performance"].to_pylist() == [rows(1)[2]["performance"]]
+# ------------------------------------------------------------ text, origin
 
 
 def test_text_is_written_the_same_whatever_the_language_of_the_machine(tmp_path):

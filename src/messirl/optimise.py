@@ -39,15 +39,8 @@ UNSETTLED = "the objective hardly rises any more, but some weights are not settl
 EDGE = "the search runs along the edge beyond which the model has no finite value, and some weights are not settled"
 ROUNDING = "no step increases the objective any more: rounding is reached"
 ASKED = "the callback asked to stop"
-HISTORY = np.dtype(
-    [
-        ("iteration", int),
-        ("objective", float),
-        ("theta_norm", float),
-        ("gradient_norm", float),
-        ("evaluations", int),
-    ]
-)
+COLUMNS = {"iteration": int, "objective": float, "theta_norm": float, "gradient_norm": float, "evaluations": int}
+HISTORY = np.dtype(list(COLUMNS.items()))
 
 Function = Callable[[Floats], Any]  # θ → anything with a `value` and a `gradient`
 Callback = Callable[[dict[str, Any]], object]
@@ -66,37 +59,12 @@ class Result:
     converged: bool
     reason: str
     gradient_norm: float
-    stopped: bool  # by the callback
     move: Floats
 
-
-class _Log:
-    """History of a run; tells the callback of every iteration. A callback that returns True stops the run.
-
-    rising : whether the value cannot fall but by rounding; such a fall is recorded as none
-    """
-
-    def __init__(self, bound: float, callback: Callback | None, *, rising: bool) -> None:
-        self.bound, self.callback, self.rising = bound, callback, rising
-        self.rows: list[tuple[int, float, float, float, int]] = []
-
-    def __call__(self, iteration: int, theta: Floats, point: Any, evaluations: int) -> bool:
-        norm = projected_norm(theta, point.gradient, self.bound)
-        size = float(np.abs(theta).max(initial=0.0))
-        value = max(point.value, self.rows[-1][1]) if self.rising and self.rows else point.value
-        self.rows.append((iteration, value, size, norm, evaluations))
-        if self.callback is None:
-            return False
-        state = dict(zip(HISTORY.names or (), self.rows[-1], strict=True))
-        answer = self.callback({**state, "theta": theta.copy(), "point": point})
-        return isinstance(answer, bool | np.bool_) and bool(answer)
-
-    def result(
-        self, theta: Floats, point: Any, move: Floats, evaluations: int, *, reason: str, converged: bool, stopped: bool
-    ) -> Result:
-        self.rows[-1] = (*self.rows[-1][:-1], evaluations)  # those after the last step count too
-        history = np.array(self.rows, dtype=HISTORY).view(np.recarray)
-        return Result(theta, point, history, converged, reason, self.rows[-1][3], stopped, move)
+    @property
+    def stopped(self) -> bool:
+        """Whether by the callback."""
+        return self.reason == ASKED
 
 
 def projected_norm(theta: Floats, gradient: Floats, bound: float) -> float:
@@ -153,22 +121,59 @@ class Secants:
 
 
 class _Climb:
-    """A point on the way up, and the ways to go on from it. Directions and gradients are those of θ · scale."""
+    """A point on the way up, how it got there, and the ways to go on from it.
+
+    unit, scale : (d,) or None, as of `lbfgs`. Directions and gradients are those of θ · scale
+    callback : told of every iteration; where it returns True, the climb is `stopped`
+    rising : whether the value cannot fall but by rounding; such a fall is recorded as none
+    """
 
     def __init__(
-        self, function: Function, theta: Floats, bound: float, tol: float, unit: Floats, scale: Floats, log: _Log
+        self,
+        function: Function,
+        theta: Floats,
+        bound: float,
+        tol: float,
+        unit: Floats | None,
+        scale: Floats | None,
+        callback: Callback | None,
+        *,
+        rising: bool,
     ) -> None:
-        self.function, self.bound, self.tol, self.log = function, bound, tol, log
-        self.theta: Floats = np.clip(theta, -bound, bound)
-        self.unit, self.scale = unit, scale
-        self.secants = Secants(self.theta.size)
-        self.iteration, self.evaluations, self.edged = 0, 1, 0
-        self.point = _finite(function(self.theta), "at the start", "begin at a theta with more negative rewards")
-        self.stopped = log(0, self.theta, self.point, 1)
+        self.function, self.bound, self.tol, self.callback, self.rising = function, bound, tol, callback, rising
+        self.unit = np.ones_like(theta) if unit is None else unit
+        self.scale = self.unit if scale is None else scale
+        self.secants = Secants(theta.size)
+        self.evaluations = self.edged = 0
+        self.rows: list[tuple[int, float, float, float, int]] = []  # of the history
+        point = _finite(self.at(theta), "at the start", "begin at a theta with more negative rewards")
+        self._arrive(theta, point)
 
-    def _at(self, theta: Floats) -> Any:
+    def at(self, theta: Floats) -> Any:
         self.evaluations += 1
         return self.function(theta)
+
+    def _arrive(self, theta: Floats, point: Any) -> None:
+        self.theta, self.point, self.iteration = theta, point, len(self.rows)
+        norm = projected_norm(theta, point.gradient, self.bound)
+        size = float(np.abs(theta).max(initial=0.0))
+        value = max(point.value, self.rows[-1][1]) if self.rising and self.rows else point.value
+        self.rows.append((self.iteration, value, size, norm, self.evaluations))
+        self.stopped = False
+        if self.callback is not None:
+            state = dict(zip(COLUMNS, self.rows[-1], strict=True))
+            answer = self.callback({**state, "theta": theta.copy(), "point": point})
+            self.stopped = isinstance(answer, bool | np.bool_) and bool(answer)
+
+    def step_to(self, theta: Floats, point: Any) -> None:
+        """Go on from there, and learn the curvature on the way."""
+        self.secants.add((theta - self.theta) * self.scale, (self.point.gradient - point.gradient) / self.scale)
+        self._arrive(theta, point)
+
+    def result(self, move: Floats, reason: str, *, converged: bool = False) -> Result:
+        self.rows[-1] = (*self.rows[-1][:-1], self.evaluations)  # those after the last step count too
+        history = np.array(self.rows, dtype=HISTORY).view(np.recarray)
+        return Result(self.theta, self.point, history, converged, reason, self.rows[-1][3], move)
 
     @property
     def free(self) -> Flags:
@@ -219,16 +224,13 @@ class _Climb:
                     return False
                 step = first
                 continue
-            there = self._at(ahead)
+            there = self.at(ahead)
             rise = there.value - point.value
             lost = (lost or trial == 0) and max(promised, abs(rise)) <= noise
             slope = float(there.gradient @ moved)
             if slope >= -0.9 * promised if lost else rise >= max(ARMIJO * promised, 0.0):
-                self.secants.add(moved * self.scale, (point.gradient - there.gradient) / self.scale)
-                self.theta, self.point = ahead, there
-                self.iteration += 1
+                self.step_to(ahead, there)
                 self.edged = self.edged + 1 if beyond and step < 0.1 else 0
-                self.stopped = self.log(self.iteration, ahead, there, self.evaluations)
                 return True
             if not np.isfinite(there.value):
                 beyond = True
@@ -285,7 +287,7 @@ class _Climb:
         """H v: how fast the gradient falls along a direction; None where the function is not finite close by."""
         reach = _reach(way, PROBE * np.maximum(1.0, PROBE * size))  # large weights must move by more than rounding
         for length in (reach, -reach):
-            there = self._at(self.theta + length * way / self.scale)
+            there = self.at(self.theta + length * way / self.scale)
             if np.isfinite(there.value):
                 return np.where(free, (self.point.gradient - there.gradient) / self.scale, 0.0) / length
         return None
@@ -310,70 +312,50 @@ def lbfgs(
     scale : (d,) the search is in θ · scale, which should bend about alike in every direction; None is `unit`
     certain : whether that is made sure by Newton's method, or the secants are believed: for many rough fits
     """
-    log = _Log(bound, callback, rising=True)
-    unit = np.ones_like(theta) if unit is None else unit
-    climb = _Climb(function, theta, bound, tol, unit, unit if scale is None else scale, log)
+    climb = _Climb(function, np.clip(theta, -bound, bound), bound, tol, unit, scale, callback, rising=True)
     expected: list[float] = []  # the largest move, step by step, since the value hardly rises
     rounds = 0
-    converged = False
     while True:
         reason = f"max_iter={max_iter} iterations were done"
         gradient, direction = climb.lead(climb.secants.solve)
         move = climb.move(direction)
         if climb.stopped:
-            reason = ASKED
-            break
+            return climb.result(move, ASKED)
         slope, noise = float(np.abs(gradient).sum()), NOISE * (1.0 + abs(climb.point.value))
         if slope == 0.0 or (climb.secants.n == 0 and slope <= noise):  # a unit of every weight would change nothing
-            converged, reason = True, SETTLED
-            move = np.zeros_like(move)
-            break
+            return climb.result(np.zeros_like(move), SETTLED, converged=True)
         largest, gain = float(move.max()), float(gradient @ direction)
         known, near = climb.secants.n > 0, largest <= max(NEAR, tol)
         expected = [*expected, largest] if known and gain <= 1e-3 * tol * (1.0 + abs(climb.point.value)) else []
         stale = len(expected) >= 2 * STALE and min(expected[-STALE:]) > 0.5 * min(expected[:-STALE])
         if not (stale or (known and largest <= 0.5 * tol)):
             if climb.iteration >= max_iter:
-                break
+                return climb.result(move, reason)
             if climb.edged >= EDGED:
-                reason = EDGE
-                break
+                return climb.result(move, EDGE)
             if climb.up(direction, gradient, near=near):
                 continue
             reason = ROUNDING
         elif stale:
             reason = UNSETTLED
         if not certain and largest <= tol:
-            converged, reason = True, SETTLED
-        if converged or not (known and near):
-            break
+            return climb.result(move, SETTLED, converged=True)
+        if not (known and near):
+            return climb.result(move, reason)
         _, step = climb.lead(climb.newton)
         if not np.isfinite(step).all():
-            reason = EDGE
-            break
+            return climb.result(move, EDGE)
         move = climb.move(step)
         if move.max() <= 0.9 * tol:  # which is known to a tenth
-            converged, reason = True, SETTLED
-            break
+            return climb.result(move, SETTLED, converged=True)
         if climb.iteration >= max_iter:
-            break
+            return climb.result(move, reason)
         rounds += 1
         if rounds > ROUNDS:
-            reason = UNSETTLED
-            break
+            return climb.result(move, UNSETTLED)
         if not climb.along(step):
-            reason = ROUNDING
-            break
+            return climb.result(move, ROUNDING)
         expected = []
-    return log.result(
-        climb.theta,
-        climb.point,
-        move,
-        climb.evaluations,
-        reason=reason,
-        converged=converged,
-        stopped=climb.stopped,
-    )
 
 
 def paper(
@@ -391,31 +373,17 @@ def paper(
 
     `tol` and `unit` only say whether the weights would still move, judged by the curvature along the steps taken.
     """
-    log = _Log(bound, callback, rising=False)
-    theta = rescaled(theta, bound)
-    units = np.ones_like(theta) if unit is None else unit
-    secants = Secants(theta.size)
-    point = _finite(function(theta), "at the start", "begin at a theta with more negative rewards")
-    stopped = log(0, theta, point, 1)
-    done = 0
-    while done < max_iter and not stopped:
-        done += 1
-        ahead = rescaled(theta + step_size * point.gradient, bound)
-        there = _finite(
-            function(ahead),
-            f"after {done} steps of size {step_size:g}",
-            "take smaller steps, or use solver='lbfgs', which backs off",
-        )
-        secants.add((ahead - theta) * units, (point.gradient - there.gradient) / units)
-        theta, point = ahead, there
-        stopped = log(done, theta, point, done + 1)
-    free = (np.abs(theta) < bound) | (theta * point.gradient < 0)
-    expected = secants.solve(point.gradient / units, free)
-    ahead = np.clip(theta + expected / units, -bound, bound)
-    move = np.abs(ahead - theta) * units / np.maximum(1.0, np.abs(theta) * units)
-    converged = bool(move.max(initial=0.0) <= tol) and (secants.n > 0 or not point.gradient[free].any())
-    reason = ASKED if stopped else f"all {max_iter} fixed steps were taken"
-    return log.result(theta, point, move, done + 1, reason=reason, converged=converged, stopped=stopped)
+    climb = _Climb(function, rescaled(theta, bound), bound, tol, unit, None, callback, rising=False)
+    while climb.iteration < max_iter and not climb.stopped:
+        ahead = rescaled(climb.theta + step_size * climb.point.gradient, bound)
+        when = f"after {climb.iteration + 1} steps of size {step_size:g}"
+        there = _finite(climb.at(ahead), when, "take smaller steps, or use solver='lbfgs', which backs off")
+        climb.step_to(ahead, there)
+    gradient = climb.gradient(climb.free)
+    move = climb.move(climb.secants.solve(gradient, climb.free))
+    converged = bool(move.max(initial=0.0) <= tol) and (climb.secants.n > 0 or not gradient.any())
+    reason = ASKED if climb.stopped else f"all {max_iter} fixed steps were taken"
+    return climb.result(move, reason, converged=converged)
 
 
 def rescaled(theta: Floats, bound: float) -> Floats:

@@ -11,6 +11,7 @@ expected share of time in a collision or off the road.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -86,10 +87,7 @@ def highway(
 
         return Scene(mdp, expert, pools, random.random_sample(pool), alike, performance, thetas)
 
-    def draw(ax: Any) -> None:
-        _draw(ax, chance)
-
-    return Domain("highway", mdp, settings, scene, draw)
+    return Domain("highway", mdp, settings, scene, partial(_draw, chance=chance))
 
 
 def _traffic(place: Any, view: Any, n_rows: int, n_views: int, chance: Floats) -> sp.csr_array:

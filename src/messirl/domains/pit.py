@@ -28,16 +28,15 @@ UP, DOWN, LEFT, RIGHT = range(4)
 class TurnSimilarity:
     """exp(−|n_j − n_k| / scale), n the number of changes of direction; steps that stay in place have none."""
 
-    side: int
     scale: float = 1.0
 
     def __call__(self, trajectories: Trajectories, counts: Floats) -> Floats:
         """exp(−|difference in changes of direction| / scale), (n, n)."""
-        turns = changes_of_direction(trajectories, self.side)
+        turns = changes_of_direction(trajectories)
         return np.asarray(np.exp(-np.abs(turns[:, None] - turns[None, :]) / self.scale))
 
 
-def changes_of_direction(trajectories: Trajectories, side: int) -> Floats:
+def changes_of_direction(trajectories: Trajectories) -> Floats:
     """How often each trajectory turns, (n,)."""
     out = np.zeros(len(trajectories))
     for i, trajectory in enumerate(trajectories):
@@ -85,7 +84,7 @@ def pit(
     straight = _follow(np.where((x < side // 2) | (y == last), RIGHT, UP), terminal)
     round_trip = np.concatenate([np.arange(side), side * np.arange(2, side + 1) - 1])
     expert = Trajectories.from_lists([round_trip.tolist()], actions=[[RIGHT] * last + [UP] * last])
-    alike = TurnSimilarity(side, scale) if similarity is None else similarity
+    alike = TurnSimilarity(scale) if similarity is None else similarity
 
     def scene(seed: int) -> Scene:
         random = np.random.RandomState(seed)
@@ -106,12 +105,9 @@ def pit(
         ax.imshow((0.75 * inside + 0.25 * right).reshape(side, side), origin="lower", cmap="Greys", vmin=0, vmax=1)
         ax.plot(*at[round_trip[:-1]].T, color="black", linewidth=2.5)
         ax.annotate("", xy=at[-1], xytext=at[-1 - side], arrowprops={"arrowstyle": "-|>", "color": "black", "lw": 2.5})
-        for y0, word, colour in (
-            (last, "left edge", "black"),
-            (-0.3, "right edge", "black"),
-            (last / 2, "pit", "white"),
-        ):
-            ax.text(last / 2, y0, word, ha="center", va="center", fontsize=10, color=colour)
+        words = ((last, "left edge", "black"), (-0.3, "right edge", "black"), (last / 2, "pit", "white"))
+        for height, word, colour in words:
+            ax.text(last / 2, height, word, ha="center", va="center", fontsize=10, color=colour)
         ax.set_xticks([])
         ax.set_yticks([])
 

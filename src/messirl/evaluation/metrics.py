@@ -22,8 +22,8 @@ from scipy.special import rel_entr
 from messirl._types import Flags, Floats, Ints
 from messirl.planning import Visits, optimal_policy, optimal_values, visits
 from messirl.planning.arguments import checked_policy, checked_reward, start_of
-from messirl.planning.chain import chain_matrix, factorised, reach
-from messirl.planning.structure import structure_of
+from messirl.planning.chain import chain_matrix, factorised
+from messirl.planning.structure import reach, structure_of
 from messirl.problem.mdp import MDP
 
 CONSTANT = 1e-12  # spread, relative to the largest reward, below which a canonical reward is rounding

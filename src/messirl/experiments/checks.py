@@ -58,9 +58,8 @@ def at_least(a: Curve, b: Curve) -> Finding:
 
 def limited(bad: Curve, best: Curve, plain: Curve) -> Finding:
     """What is lost with bad trajectories is less than half of what is gained with the best."""
-    return above_zero(
-        0.5 * (best.last - plain.last) - (plain.last - bad.last), "half of MESSIMAX's gain less μ3's loss"
-    )
+    gain, loss = best.last - plain.last, plain.last - bad.last
+    return above_zero(0.5 * gain - loss, "half of MESSIMAX's gain less μ3's loss")
 
 
 def soon(a: Curve, b: Curve) -> Finding | None:

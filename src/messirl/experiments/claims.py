@@ -22,13 +22,14 @@ from messirl.experiments.settings import SETTINGS
 
 RESULTS = "section 4, Results"
 ITERATIONS = "section 4, Number of iterations"
+NUMBER = "section 4, Number of unsupervised trajectories"
 PROPORTION = "section 4, Proportion of good trajectories"
 REGULARISATION = "section 4, Regularization"
 EM = "section 4, Comparison to η-EM-MaxEnt"
 FINAL = "final performance, paired"
 BEST_MOMENT = "best moment against the end, split runs"
 STEPS, OPTIMUM = "paper", "exact"
-MIXTURES = (("mu1", "μ1"), ("mu2", "μ2"))
+MIXTURES = (("mu1", "MESSI-mu1", "MESSI on μ1"), ("mu2", "MESSI-mu2", "MESSI on μ2"))
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def _final(name: str, text: str, check: Callable[..., Finding | None], *methods:
     return Claim(name, text, where, FINAL, check, "iterations", methods)
 
 
-def _steps(name: str, text: str, where: str, test: str, check: Any, *methods: str, figure: str = "iterations") -> Claim:
+def _steps(where: str, name: str, text: str, test: str, check: Any, *methods: str, figure: str = "iterations") -> Claim:
     """A claim about fixed steps: the optimum has no iterations."""
     return Claim(name, text, where, test, check, figure, methods, (STEPS,))
 
@@ -65,25 +66,19 @@ def _steps(name: str, text: str, where: str, test: str, check: Any, *methods: st
 CLAIMS = (
     _final("max-beats-maxent", "MESSIMAX improves on MaxEnt-IRL.", checks.better, "MESSIMAX", "MaxEnt"),
     *(
-        _final(
-            f"{mu}-beats-maxent",
-            f"MESSI on {symbol} still performs better than MaxEnt-IRL.",
-            checks.better,
-            f"MESSI-{mu}",
-            "MaxEnt",
-        )
-        for mu, symbol in MIXTURES
+        _final(f"{mu}-beats-maxent", f"{label} still performs better than MaxEnt-IRL.", checks.better, method, "MaxEnt")
+        for mu, method, label in MIXTURES
     ),
     _final("mu3-below-maxent", "MESSI on μ3 performs worse than MaxEnt-IRL.", checks.better, "MaxEnt", "MESSI-mu3"),
     *(
         _final(
             f"max-above-{mu}",
-            f"MESSIMAX is an upper bound: at least as good as MESSI on {symbol}.",
+            f"MESSIMAX is an upper bound: at least as good as {label}.",
             checks.at_least,
             "MESSIMAX",
-            f"MESSI-{mu}",
+            method,
         )
-        for mu, symbol in MIXTURES
+        for mu, method, label in MIXTURES
     ),
     _final(
         "harm-is-limited",
@@ -95,26 +90,26 @@ CLAIMS = (
         where="section 3.1",
     ),
     _steps(
+        ITERATIONS,
         "benefit-soon",
         "MESSIMAX's benefit becomes apparent after a few dozen iterations.",
-        ITERATIONS,
         "paired at iteration 36",
         checks.soon,
         "MESSIMAX",
         "MaxEnt",
     ),
     _steps(
+        ITERATIONS,
         "theta-grows",
         "The reward tends to increase with the number of iterations.",
-        ITERATIONS,
         "‖θ‖∞ of MaxEnt, paired",
         checks.grows,
         "MaxEnt",
     ),
     _steps(
+        ITERATIONS,
         "theta-saturates",
         "θ reaches θ_max, and then more iterations bring no improvement.",
-        ITERATIONS,
         "share of runs; performance after",
         checks.saturates,
         "MaxEnt",
@@ -123,9 +118,9 @@ CLAIMS = (
         "MESSI-mu2",
     ),
     _steps(
+        ITERATIONS,
         "maxent-degrades",
         "MaxEnt-IRL may overfit: its performance degrades.",
-        ITERATIONS,
         BEST_MOMENT,
         checks.peak,
         "MaxEnt",
@@ -134,7 +129,7 @@ CLAIMS = (
         Claim(
             f"more-{method.lower()}",
             f"More unlabelled trajectories {effect}.",
-            "section 4, Number of unsupervised trajectories",
+            NUMBER,
             "slope over log u, by run",
             check,
             "unlabelled",
@@ -150,14 +145,14 @@ CLAIMS = (
     *(
         Claim(
             f"nu-suffices-{mu}",
-            f"MESSI on {symbol} is better than MaxEnt-IRL from ν = 0.15 on.",
+            f"{label} is better than MaxEnt-IRL from ν = 0.15 on.",
             PROPORTION,
             "paired at every ν ≥ 0.15",
             checks.enough,
             "nu",
-            (f"MESSI-{mu}", "MaxEnt"),
+            (method, "MaxEnt"),
         )
-        for mu, symbol in MIXTURES
+        for mu, method, label in MIXTURES
     ),
     Claim(
         "nu-one",
@@ -192,44 +187,39 @@ CLAIMS = (
     ),
     *(
         _steps(
+            EM,
             f"em-{eta}-{word}-{mu}",
             f"{eta}-EM-MaxEnt on {symbol} {text}",
-            EM,
             test,
             check,
-            f"EM-{eta}" + ("" if mu == "mu1" else f"-{mu}"),
-            *((f"MESSI-{mu}",) if check is checks.em_worse else ()),
+            f"EM-{eta}{suffix}",
+            *beside,
             figure="em",
         )
-        for mu, symbol in MIXTURES
-        for word, text, test, check, etas in (
+        for mu, symbol, suffix in (("mu1", "μ1", ""), ("mu2", "μ2", "-mu2"))
+        for word, text, test, check, beside, etas in (
             (
                 "worse",
                 "is worse than MESSI in all but a few iterations.",
                 "paired at every iteration",
                 checks.em_worse,
+                [f"MESSI-{mu}"],
                 (1, 5, 10, 20, 50),
             ),
-            (
-                "peaks",
-                "ends below its best moment, which cannot be known.",
-                BEST_MOMENT,
-                checks.peak,
-                (1, 10, 50),
-            ),
+            ("peaks", "ends below its best moment, which cannot be known.", BEST_MOMENT, checks.peak, [], (1, 10, 50)),
         )
         for eta in etas
     ),
     *(
         _steps(
+            EM,
             f"monotone-{method.lower()}",
             f"{label} improves monotonically: it can be stopped at any time.",
-            EM,
             BEST_MOMENT,
             checks.monotone,
             method,
         )
-        for method, label in (("MESSIMAX", "MESSIMAX"), ("MESSI-mu1", "MESSI on μ1"), ("MESSI-mu2", "MESSI on μ2"))
+        for method, label in (("MESSIMAX", "MESSIMAX"), *(names for _, *names in MIXTURES))
     ),
     *(
         _final(
@@ -265,28 +255,27 @@ def decide(table: pa.Table) -> list[dict[str, Any]]:
     known = [domain for domain in curves.domains if domain in SETTINGS]
     cases = [(claim, [domain], solver) for claim in CLAIMS for domain in known for solver in claim.solvers]
     cases += [(IN_THE_PIT, ["pit", other], s) for s in IN_THE_PIT.solvers for other in ("highway", "gridworld")]
-    return [row for case in cases for row in _rows(curves, *case)]
+    rows = (_row(curves, *case) for case in cases)
+    return [row for row in rows if row is not None]
 
 
-def _rows(curves: Curves, claim: Claim, domains: Sequence[str], solver: str) -> list[dict[str, Any]]:
-    """What is found of a claim, as one row; none where the table cannot decide it."""
+def _row(curves: Curves, claim: Claim, domains: Sequence[str], solver: str) -> dict[str, Any] | None:
+    """What is found of a claim; None where the table cannot decide it."""
     suffix = "/exact" if solver == OPTIMUM else ""
     keys = [(domain, claim.figure, method + suffix) for domain in domains for method in claim.methods]
     if not all(key in curves for key in keys):
-        return []
+        return None
     more = [(domain, claim.figure, method + suffix) for domain in domains for method in claim.optional]
     keys += [key for key in more if key in curves]
     found = claim.check(*(curves[key] for key in keys))
-    return [] if found is None else [_row(claim, " against ".join(domains), solver, found)]
-
-
-def _row(claim: Claim, domain: str, solver: str, found: Finding) -> dict[str, Any]:
+    if found is None:
+        return None
     return {
         "id": claim.id,
         "text": claim.text,
         "where": claim.where,
         "test": claim.test,
-        "domain": domain,
+        "domain": " against ".join(domains),
         "solver": solver,
         "verdict": found.verdict,
         "evidence": _finite(found.evidence),

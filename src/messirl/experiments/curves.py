@@ -53,7 +53,7 @@ class Curve:
         return np.asarray(self.performance[-1])
 
 
-class Curves:
+class Curves(dict[tuple[str, str, str], Curve]):
     """All curves of a results table, by domain, figure and method."""
 
     def __init__(self, table: pa.Table) -> None:
@@ -63,26 +63,20 @@ class Curves:
             )
             for name in ("domain", "figure", "method", "x", "run", "performance", "theta_norm")
         }
-        self._curves: dict[tuple[str, str, str], Curve] = {}
+        super().__init__()
         keys = np.stack([columns[name] for name in ("domain", "figure", "method")], axis=1)
         for key in {tuple(row) for row in keys.tolist()}:
             here = (keys == np.array(key)).all(axis=1)
-            self._curves[key] = _curve({name: column[here] for name, column in columns.items()})
-
-    def __contains__(self, key: tuple[str, str, str]) -> bool:
-        return key in self._curves
-
-    def __getitem__(self, key: tuple[str, str, str]) -> Curve:
-        return self._curves[key]
+            self[key] = _curve({name: column[here] for name, column in columns.items()})
 
     @property
     def domains(self) -> list[str]:
         """The domains in the table."""
-        return sorted({key[0] for key in self._curves})
+        return sorted({key[0] for key in self})
 
     def methods(self, domain: str, figure: str) -> list[str]:
         """The methods of one figure of one domain."""
-        return sorted(m for d, f, m in self._curves if d == domain and f == figure)
+        return sorted(m for d, f, m in self if d == domain and f == figure)
 
 
 def _curve(columns: dict[str, Any]) -> Curve:

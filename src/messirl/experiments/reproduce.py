@@ -54,17 +54,22 @@ class Plan:
 
 def reproduce(plan: Plan, progress: Callable[[int, int], None]) -> tuple[pa.Table, list[dict[str, Any]]]:
     """Run what is missing, then write results.parquet, summary.csv and claims.json. Returns table and claims."""
-    settings = QUICK if plan.quick else SETTINGS
-    store = Store(plan.out, origin(plan.seed, configuration(settings)))
-    store.open()
-    todo = plan.tasks()
-    run(store, todo, plan.jobs, progress)
-    table = store.table([task.key for task in todo])
+    table = _results(plan, plan.out, QUICK if plan.quick else SETTINGS, plan.tasks(), progress)
     claims = decide(table)
-    store.write_table(table, plan.out / "results.parquet")
-    store.write_text(plan.out / "summary.csv", summary(table))
-    store.write_text(plan.out / "claims.json", json.dumps(claims, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    Store.write_table(table, plan.out / "results.parquet")
+    Store.write_text(plan.out / "summary.csv", summary(table))
+    Store.write_text(plan.out / "claims.json", json.dumps(claims, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     return table, claims
+
+
+def _results(
+    plan: Plan, folder: Path, settings: dict[str, Setting], todo: list[Task], progress: Callable[[int, int], None]
+) -> pa.Table:
+    """The rows of all tasks; those that the folder lacks are done first."""
+    store = Store(folder, origin(plan.seed, configuration(settings)))
+    store.open()
+    run(store, todo, plan.jobs, progress)
+    return store.table([task.key for task in todo])
 
 
 def summary(table: pa.Table) -> str:
@@ -108,24 +113,20 @@ def run_sensitivity(plan: Plan, progress: Callable[[int, int], None]) -> list[di
     }
     if not variants:
         raise ValueError("nothing to vary: highway-far has the choices of highway")
-    store = Store(plan.out / "sensitivity", origin(plan.seed, configuration(variants)))
-    store.open()
     todo = [
         Task(name, variant, "iterations", run, plan.seed + run)
         for run in range(plan.runs)
         for name, variant in variants.items()
     ]
-    run(store, todo, plan.jobs, progress)
-    table = store.table([task.key for task in todo])
-    store.write_table(table, plan.out / "sensitivity.parquet")
+    table = _results(plan, plan.out / "sensitivity", variants, todo, progress)
+    Store.write_table(table, plan.out / "sensitivity.parquet")
     curves, rows = Curves(table), []
     for name in variants:
         domain, change = name.split(": ")
-        row: dict[str, Any] = {"domain": domain, "choice": change}
+        row = {"domain": domain, "choice": change}
         for a, b in PAIRS:
             gap = interval(curves[name, "iterations", a].last - curves[name, "iterations", b].last)
             row[f"{a} - {b}"] = f"{gap.mean:+.4f} [{gap.low:+.4f}, {gap.high:+.4f}]"
         rows.append(row)
-    table_text = _csv(list(rows[0]), [[str(v) for v in row.values()] for row in rows])
-    store.write_text(plan.out / "sensitivity.csv", table_text)
+    Store.write_text(plan.out / "sensitivity.csv", _csv(list(rows[0]), [list(row.values()) for row in rows]))
     return rows

@@ -68,9 +68,8 @@ def commit() -> str:
     try:
         if not git("ls-files", "store.py"):
             return "unknown"
-        return git("rev-parse", "--short=12", "HEAD") + (
-            "+" if git("status", "--porcelain", "--", str(here.parent)) else ""
-        )
+        changed = "+" if git("status", "--porcelain", "--", str(here.parent)) else ""
+        return git("rev-parse", "--short=12", "HEAD") + changed
     except (OSError, subprocess.SubprocessError):
         return "unknown"
 
@@ -178,25 +177,6 @@ def _digest(table: pa.Table) -> bytes:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table.combine_chunks())
     return hashlib.sha256(sink.getvalue()).hexdigest().encode()
-
-
-def read(path: Path) -> pa.Table:
-    """A results table, checked for the columns everything else relies on."""
-    try:
-        table = pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
-        raise StoreError(f"{path} cannot be read ({str(error).splitlines()[0]})") from error
-    missing = [name for name in SCHEMA.names if name not in table.column_names]
-    if missing:
-        raise StoreError(f"{path} is not a table of results: it has no column {', '.join(missing)}")
-    return table
-
-
-def select(table: pa.Table, **wanted: Any) -> pa.Table:
-    """The rows whose columns have these values."""
-    for name, value in wanted.items():
-        table = table.filter(pc.equal(table[name], value))
-    return table
 
 
 def origin(seed: int, config: str) -> Origin:

@@ -39,9 +39,8 @@ def read_recordings(source: str | PathLike[str]) -> tuple[list[Recording], dict[
     elif suffix in (".csv", ".parquet"):
         found, columns = recordings_with_columns(where)
     else:
-        raise InputError(
-            where, "is no file of recordings", "give .npz, .parquet, .csv or .hdf5, or minari:ID; see docs/dynamics.md"
-        )
+        remedy = "give .npz, .parquet, .csv or .hdf5, or minari:ID; see docs/dynamics.md"
+        raise InputError(where, "is no file of recordings", remedy)
     if not found:
         raise InputError(where, "holds no recording", "give at least one")
     width = found[0].observations.shape[1] if found[0].observations.ndim == 2 else 1
@@ -63,9 +62,8 @@ def _checked(source: str, one: Recording, width: int) -> Recording:
     where = f"{source}, recording {one.id}"
     actions = one.actions[:, 0] if one.actions.ndim == 2 and one.actions.shape[1] == 1 else one.actions
     if actions.ndim != 1 or actions.dtype.kind not in "iu":
-        raise InputError(
-            where, f"its actions are {actions.dtype} of shape {actions.shape}", "number them 0, 1, …, one a step"
-        )
+        what = f"its actions are {actions.dtype} of shape {actions.shape}"
+        raise InputError(where, what, "number them 0, 1, …, one a step")
     points = one.observations if one.observations.ndim == 2 else one.observations[:, None]
     if points.shape[1] != width:
         raise InputError(where, f"its observations have {points.shape[1]} numbers, others {width}", "give as many")

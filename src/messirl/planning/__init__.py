@@ -1,8 +1,7 @@
 """Soft and hard values, policies, expected visits, sampling and likelihood (paper, Eqs. 3 and 8)."""
 
-from messirl.planning.expectation import Planner, start_values
 from messirl.planning.likelihood import log_likelihood
-from messirl.planning.models import model_for
+from messirl.planning.models import Planner, model_for, start_values
 from messirl.planning.policies import (
     optimal_policy,
     optimal_values,

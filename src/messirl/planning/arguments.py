@@ -11,12 +11,10 @@ from messirl._checks import is_whole
 from messirl._types import Flags, Floats
 from messirl.problem.mdp import MDP
 
-ENTROPIES = ("causal", "noncausal")
-
 
 def check_entropy(entropy: str) -> None:
     """The two models that there are."""
-    if entropy not in ENTROPIES:
+    if entropy not in ("causal", "noncausal"):
         raise ValueError(f"entropy={entropy!r}: choose 'causal' or 'noncausal'")
 
 

@@ -1,23 +1,21 @@
 """The chain P_π(s, s') = Σ_a π(a|s) p(s'|s,a) that a policy makes of an MDP, and what follows from it.
 
-As a matrix; what it can get to; its linear systems, for values and for visits; and the Gram matrix of what its choices
+As a matrix; its linear systems, for values and for visits; and the Gram matrix of what its choices
 collect. `Chain` works on the kernels' own layout, the functions on policies (S, A).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import breadth_first_order
 from scipy.sparse.linalg import splu
 
 from messirl._types import Flags, Floats, Ints
 from messirl.planning.kernels import bicgstab, merge, reached
 from messirl.planning.layout import layout_of
-from messirl.planning.solution import NO_VALUE, NoFiniteValue
+from messirl.planning.solution import NoFiniteValue
 from messirl.problem.mdp import MDP
 
 MAX_KRYLOV = 2000
@@ -46,40 +44,7 @@ def factorised(chain: sp.csr_array, discount: float) -> Any:
     try:
         return splu(sp.csc_array(sp.eye_array(chain.shape[0]) - discount * chain))
     except RuntimeError as error:  # exactly singular
-        raise NoFiniteValue(NO_VALUE) from error
-
-
-@dataclass(frozen=True)
-class Arcs:
-    """State left, action and state entered of every move that has a probability, sorted by state and action."""
-
-    source: Ints
-    action: Ints
-    target: Ints
-
-    def rewards(self, reward: Floats) -> Floats:
-        """The reward (S,) or (S, A) of each."""
-        return reward[self.source] if reward.ndim == 1 else reward[self.source, self.action]
-
-    def where(self, kept: Flags) -> Arcs:
-        """Some of them."""
-        return Arcs(self.source[kept], self.action[kept], self.target[kept])
-
-
-def arcs_of(mdp: MDP) -> Arcs:
-    """All that an MDP has."""
-    rows = np.repeat(np.arange(mdp.transitions.shape[0]), np.diff(mdp.transitions.indptr))
-    return Arcs(rows // mdp.n_actions, rows % mdp.n_actions, mdp.transitions.indices.astype(np.int64))
-
-
-def reach(arcs: tuple[Ints, Ints], seeds: Flags) -> Flags:
-    """What can be got to from the seeds along arcs (from, to), (S,): a search from one more node that leads to them."""
-    n, first = seeds.size, np.flatnonzero(seeds)
-    ends = (np.concatenate([arcs[0], np.full(first.size, n)]), np.concatenate([arcs[1], first]))
-    graph = sp.csr_array(sp.coo_array((np.ones(ends[0].size), ends), shape=(n + 1, n + 1)))
-    seen = np.zeros(n + 1, dtype=bool)
-    seen[breadth_first_order(graph, n, return_predecessors=False)] = True
-    return seen[:-1]
+        raise NoFiniteValue from error
 
 
 def feature_table(mdp: MDP) -> Floats:

@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from messirl._types import Flags, Floats
 from messirl.planning.chain import chain_matrix, choices, collected, factorised, feature_table, gram
-from messirl.planning.expectation import start_values
-from messirl.planning.models import where_met
+from messirl.planning.models import start_values, where_met
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.problem.units import feature_spread

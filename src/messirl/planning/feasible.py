@@ -11,6 +11,8 @@ variables), then with one.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
@@ -50,35 +52,33 @@ def feasible_theta(mdp: MDP, bound: float, live: Flags) -> Floats | None:
     both = sp.csr_array(sp.hstack([features, moves - out]))[inside]
     weights = _least(both, cost[inside], mdp.n_states, box)
     if weights is None and np.isfinite(bound):  # the box is too small for that much: as much as it allows
-        weights = _most(both, cost[inside], mdp.n_states, box)
+        weights = _most(both, cost[inside], box)
     return None if weights is None else np.clip(weights / unit, -bound, bound)
 
 
 def _least(left: sp.csr_array, right: Floats, n_free: int, box: Floats) -> Floats | None:
     """w of least ‖w‖∞ with left [w, φ] ≤ right and |w_j| ≤ box_j."""
-    n, d = left.shape[0], box.size
+    d = box.size
     # Variables w, φ and m ≥ |w_j|.
-    stack = sp.hstack([left, sp.csr_array((n, 1))])
+    stack = sp.hstack([left, sp.csr_array((left.shape[0], 1))])
     caps = sp.hstack([sp.eye_array(d), sp.csr_array((d, n_free)), -np.ones((d, 1))])
     floors = sp.hstack([-sp.eye_array(d), sp.csr_array((d, n_free)), -np.ones((d, 1))])
-    matrix = sp.csr_array(sp.vstack([stack, caps, floors]))
     limits = np.concatenate([right, np.zeros(2 * d)])
-    objective = np.zeros(d + n_free + 1)
-    objective[-1] = 1.0
-    bounds = [*_sides(box), *[(None, None)] * n_free, (0.0, None)]
-    answer = linprog(objective, A_ub=matrix, b_ub=limits, bounds=bounds, method="highs")
-    return np.asarray(answer.x[:d]) if answer.status == 0 else None
+    x = _solved(sp.vstack([stack, caps, floors]), limits, box, 1.0, None)
+    return None if x is None else x[:d]
 
 
-def _most(left: sp.csr_array, right: Floats, n_free: int, box: Floats) -> Floats | None:
+def _most(left: sp.csr_array, right: Floats, box: Floats) -> Floats | None:
     """w in the box for which left [w, φ] ≤ m · right with the largest m."""
-    matrix = sp.csr_array(sp.hstack([left, sp.csr_array(-right[:, None])]))
-    objective = np.zeros(box.size + n_free + 1)
-    objective[-1] = -1.0
-    bounds = [*_sides(box), *[(None, None)] * n_free, (0.0, 1.0)]
-    answer = linprog(objective, A_ub=matrix, b_ub=np.zeros(len(right)), bounds=bounds, method="highs")
-    return np.asarray(answer.x[: box.size]) if answer.status == 0 and answer.x[-1] > 0 else None
+    x = _solved(sp.hstack([left, sp.csr_array(-right[:, None])]), np.zeros(len(right)), box, -1.0, 1.0)
+    return x[: box.size] if x is not None and x[-1] > 0 else None
 
 
-def _sides(box: Floats) -> list[tuple[float | None, float | None]]:
-    return [(-float(b), float(b)) if np.isfinite(b) else (None, None) for b in box]
+def _solved(matrix: Any, limits: Floats, box: Floats, cost: float, most: float | None) -> Floats | None:
+    """[w, φ, m] with matrix [w, φ, m] ≤ limits, w in the box and 0 ≤ m ≤ most, for which cost · m is least."""
+    n = matrix.shape[1]
+    sides = [(-float(b), float(b)) if np.isfinite(b) else (None, None) for b in box]
+    bounds = [*sides, *[(None, None)] * (n - box.size - 1), (0.0, most)]
+    objective = np.append(np.zeros(n - 1), cost)
+    answer = linprog(objective, A_ub=sp.csr_array(matrix), b_ub=limits, bounds=bounds, method="highs")
+    return np.asarray(answer.x) if answer.status == 0 else None

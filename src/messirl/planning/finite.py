@@ -8,13 +8,14 @@ A terminal state keeps V_t = r(s): it counts once, on entry.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from messirl._types import Flags, Floats, Ints
 from messirl.planning.arguments import check_allowed
 from messirl.planning.kernels import forward, hard_sweep, soft_backward
-from messirl.planning.layout import Layout, layout_of
-from messirl.planning.rewards import NONE, Terms, terms_of, usable_actions
+from messirl.planning.layout import NONE, Terms, layout_of, terms_of, usable_actions
 from messirl.planning.solution import Solution, Visits
 from messirl.planning.structure import lifespan
 from messirl.problem.mdp import MDP
@@ -31,39 +32,24 @@ class FiniteModel:
 
     def solve(self, reward: Floats) -> Solution:
         """Soft values and policies, from the last step to the first."""
-        mdp, layout = self.mdp, layout_of(self.mdp)
-        values = np.empty((self.horizon, layout.padded))
-        policy = np.empty((self.horizon - 1, mdp.n_actions, layout.padded))
-        terms = terms_of(layout, reward, usable_actions(mdp))
-        values[-1] = layout.pad(terms.end)
-        if lifespan(mdp) is None:
-            ends = np.flatnonzero(mdp.terminal)
-            model = (terms.state, terms.action, mdp.discount, ends, terms.end[ends])
-            soft_backward(*layout.dynamics, *model, values, policy)
-            return FiniteSolution(mdp, values[:, : mdp.n_states], policy)
-        for t in range(self.horizon - 2, -1, -1):
-            terms, fixed, kept = self._survivors(layout, reward, self.horizon - 1 - t)
-            model = (terms.state, terms.action, mdp.discount, fixed, kept)
-            soft_backward(*layout.dynamics, *model, values[t : t + 2], policy[t : t + 1])
+        values, policy = self._tables(reward)
+        for steps, terms, fixed, kept in self._stages(reward):
+            model = (terms.state, terms.action, self.mdp.discount, fixed, kept)
+            ahead = values[steps.start : steps.stop + 1]
+            soft_backward(*layout_of(self.mdp).dynamics, *model, ahead, policy[steps.start : steps.stop])
         return self._with_dead_ends(values, policy)
 
     def hard(self, reward: Floats) -> Solution:
         """Hard-max values and one-hot policies."""
         mdp, layout = self.mdp, layout_of(self.mdp)
-        values = np.empty((self.horizon, layout.padded))
-        policy = np.zeros((self.horizon - 1, mdp.n_actions, layout.padded))
+        values, policy = self._tables(reward)
         choice = np.empty(layout.padded, dtype=np.int64)
-        terms = terms_of(layout, reward, usable_actions(mdp))
-        fixed: Ints = np.flatnonzero(mdp.terminal)
-        kept = terms.end[fixed]
-        values[-1] = layout.pad(terms.end)
-        for t in range(self.horizon - 2, -1, -1):
-            if lifespan(mdp) is not None:
-                terms, fixed, kept = self._survivors(layout, reward, self.horizon - 1 - t)
-            hard_sweep(*layout.dynamics, terms.state, terms.action, mdp.discount, values[t + 1], values[t], choice)
-            values[t, fixed] = kept
-            policy[t, choice, np.arange(layout.padded)] = 1.0
-            policy[t, :, fixed] = 0.0
+        for steps, terms, fixed, kept in self._stages(reward):
+            for t in reversed(steps):
+                hard_sweep(*layout.dynamics, terms.state, terms.action, mdp.discount, values[t + 1], values[t], choice)
+                values[t, fixed] = kept
+                policy[t, choice, np.arange(layout.padded)] = 1.0
+                policy[t, :, fixed] = 0.0
         return self._with_dead_ends(values, policy)
 
     def follow(self, policy: Floats, start: Floats, *, steps: bool) -> Visits:
@@ -84,15 +70,29 @@ class FiniteModel:
             return np.ones((states.size, self.mdp.n_actions), dtype=bool)
         return np.asarray(spans[1][states] >= (self.horizon - 2 - step)[:, None])
 
-    def _survivors(self, layout: Layout, reward: Floats, left: int) -> tuple[Terms, Ints, Floats]:
-        """Terms and fixed states where `left` choices are still to be made and dead ends are to be avoided."""
-        spans, terminal = lifespan(self.mdp), self.mdp.terminal
-        assert spans is not None
+    def _tables(self, reward: Floats) -> tuple[Floats, Floats]:
+        """Values (H, S padded), of which the last are known, and policies (H − 1, A, S padded), all zero."""
+        mdp, layout = self.mdp, layout_of(self.mdp)
+        values = np.empty((self.horizon, layout.padded))
+        values[-1] = layout.pad(reward if reward.ndim == 1 else np.zeros(mdp.n_states))
+        return values, np.zeros((self.horizon - 1, mdp.n_actions, layout.padded))
+
+    def _stages(self, reward: Floats) -> Iterator[tuple[range, Terms, Ints, Floats]]:
+        """Steps with their terms, fixed states and the values of these, the last first.
+
+        All steps at once or, where dead ends are to be avoided, one by one.
+        """
+        mdp, layout, spans = self.mdp, layout_of(self.mdp), lifespan(self.mdp)
+        if spans is None:
+            terms, fixed = terms_of(layout, reward, usable_actions(mdp)), np.flatnonzero(mdp.terminal)
+            yield range(self.horizon - 1), terms, fixed, terms.end[fixed]
+            return
         life, row_life = spans
-        terms = terms_of(layout, reward, (row_life >= left - 1) | terminal[:, None])
-        lost = life < left
-        fixed: Ints = np.flatnonzero(terminal | lost)
-        return terms, fixed, np.where(lost, 0.0, terms.end)[fixed]
+        for left in range(1, self.horizon):  # choices still to be made
+            t, lost = self.horizon - 1 - left, life < left
+            terms = terms_of(layout, reward, (row_life >= left - 1) | mdp.terminal[:, None])
+            fixed = np.flatnonzero(mdp.terminal | lost)
+            yield range(t, t + 1), terms, fixed, np.where(lost, 0.0, terms.end)[fixed]
 
     def _with_dead_ends(self, values: Floats, policy: Floats) -> Solution:
         values, spans = values[:, : self.mdp.n_states], lifespan(self.mdp)

@@ -83,12 +83,11 @@ class GoalsSolution:
         self.model, self.reward = model, reward
         self._system = GoalSystem(model.mdp, reward, model.within) if model.shared else None
 
-    def visits(self, source: Any, *, steps: bool = True) -> Visits:
-        """Expected visits from a source (G, S), sparse or not and signed or not, one row per goal."""
-        return self.expectation(source, steps=steps).visits
-
     def expectation(self, starts: Any, *, steps: bool = True) -> Expectation:
-        """Σ starts · V over goals and states, and the visits from `starts` (G, S) summed over goals."""
+        """Σ starts · V over goals and states, and the visits from `starts` summed over goals.
+
+        starts : (G, S), one row per goal, sparse or not and signed or not
+        """
         mdp, system = self.model.mdp, self._system
         value, states, pairs = 0.0, np.zeros(mdp.n_states), np.zeros((mdp.n_states, mdp.n_actions))
         flows = np.zeros(0 if system is None else system.moves.source.size)

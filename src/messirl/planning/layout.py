@@ -1,4 +1,8 @@
-"""An MDP's dynamics laid out for the kernels: blocks of states, slots of successors (see kernels.py)."""
+"""What the kernels take: an MDP's dynamics in blocks of states and slots of successors (see kernels.py), and a reward.
+
+A reward is split into the terms they add: r(s) after the sum over actions, r(s, a) inside it. A state reward counts
+every visited state, the last included: V_last = r. A state-action reward counts every step taken: V_last = 0.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from messirl._types import Floats, Ints
+from messirl._types import Flags, Floats, Ints
 from messirl.planning.kernels import B
 from messirl.problem.mdp import MDP
 
+NONE: Floats = np.zeros((0, 0))
 GATHER_COST = 2.0  # a gathered value costs about as much as two products
 
 
@@ -45,14 +50,9 @@ class Layout:
         """A policy (…, S, A) as the kernels store it, (…, A, S padded); no copy if it came from them."""
         base = policy.base
         shape = (*policy.shape[:-2], self.n_actions, self.padded)
-        if (
-            isinstance(base, np.ndarray)
-            and base.shape == shape
-            and base.dtype == np.float64
-            and base.flags.c_contiguous
-        ):
+        if isinstance(base, np.ndarray) and base.shape == shape and base.flags.c_contiguous:
             view = self.state_major(base)
-            if view.ctypes.data == policy.ctypes.data and view.strides == policy.strides and view.shape == policy.shape:
+            if view.__array_interface__ == policy.__array_interface__:  # the same place, type, shape and strides
                 return base
         out = np.zeros(shape)
         out[..., : self.n_states] = np.swapaxes(policy, -1, -2)
@@ -105,3 +105,31 @@ def _build(transitions: sp.csr_array, n_states: int, n_actions: int) -> Layout:
     prob = np.zeros((int(off[-1]) * (n_actions if shared else 1), B))
     prob[number * n_actions + action if shared else number, lane] = transitions.data
     return Layout(shared, off, idx, prob, n_actions, n_states)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """state (S padded,), action (A, S padded) or empty, end (S,): the value of ending in a state."""
+
+    state: Floats
+    action: Floats
+    end: Floats
+
+
+def usable_actions(mdp: MDP) -> Flags:
+    """Allowed actions, and all of those of terminal states, where none is taken anyway: often simply all."""
+    return mdp.memo("usable", lambda: mdp.allowed | mdp.terminal[:, None])
+
+
+def terms_of(layout: Layout, reward: Floats, usable: Flags) -> Terms:
+    """The kernels' terms; actions that are not `usable` (S, A) get −inf."""
+    all_usable = bool(usable.all())
+    if reward.ndim == 1:
+        action = NONE
+        if not all_usable:
+            action = np.zeros((layout.n_actions, layout.padded))
+            action[:, : layout.n_states][~usable.T] = -np.inf
+        return Terms(layout.pad(reward), action, reward)
+    action = np.zeros((layout.n_actions, layout.padded))
+    action[:, : layout.n_states] = reward.T if all_usable else np.where(usable, reward, -np.inf).T
+    return Terms(np.zeros(layout.padded), action, np.zeros(layout.n_states))

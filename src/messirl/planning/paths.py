@@ -20,11 +20,10 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 from messirl._types import Floats
-from messirl.planning.chain import Arcs, arcs_of
 from messirl.planning.layout import layout_of
-from messirl.planning.solution import NO_VALUE, NoFiniteValue, Solution, Visits
+from messirl.planning.solution import NoFiniteValue, Solution, Visits
 from messirl.planning.stationary import StationaryModel
-from messirl.planning.structure import Structure
+from messirl.planning.structure import Arcs, Structure, arcs_of
 from messirl.problem.mdp import MDP
 
 
@@ -65,7 +64,7 @@ class PathSolution(Solution):
             self._lu = m_matrix_lu(sp.csc_array(sp.eye_array(self.inner.size) - between))
             self.lift[self.inner] = self._lu.solve(arriving)
         if not (np.isfinite(self.lift).all() and self.lift.min() > 1.0 - 1e-6):  # V ≥ W, or there is no V
-            raise NoFiniteValue(NO_VALUE)
+            raise NoFiniteValue
         super().__init__(mdp, np.asarray(potential + np.log(self.lift)))
 
     @cached_property
@@ -103,7 +102,7 @@ def _best_paths(moves: Arcs, gains: Floats, end: Floats) -> Floats:
         if not better.any():
             return best
         best[states[better]] = reach[better]
-    raise NoFiniteValue(NO_VALUE)
+    raise NoFiniteValue
 
 
 def m_matrix_lu(matrix: sp.csc_array) -> Any:
@@ -113,4 +112,4 @@ def m_matrix_lu(matrix: sp.csc_array) -> Any:
         try:
             return splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
         except (RuntimeError, Warning) as error:
-            raise NoFiniteValue(NO_VALUE) from error
+            raise NoFiniteValue from error

@@ -65,7 +65,11 @@ def sample(
             f"{int(going.sum())} of {n} trajectories had not ended after {MAX_LENGTH} states: give a length, or a "
             "policy that ends"
         )
-    return _ragged(states, actions, None if goal is None else np.full(n, goal), n)
+    grid = np.stack(states, axis=1)
+    taken = np.stack(actions, axis=1) if actions else np.zeros((n, 0), dtype=np.int64)
+    there = grid >= 0
+    offsets = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+    return Trajectories(grid[there], offsets, taken[taken >= 0], None if goal is None else np.full(n, goal))
 
 
 def random_source(random_state: Any) -> np.random.RandomState:
@@ -105,11 +109,3 @@ def _move(mdp: MDP, rows: Ints, u: Floats) -> Ints:
         )
     at = np.searchsorted(ladder, rows + u, side="right")
     return np.asarray(mdp.transitions.indices[np.clip(at, indptr[rows], indptr[rows + 1] - 1)], dtype=np.int64)
-
-
-def _ragged(states: list[Ints], actions: list[Ints], goals: Ints | None, n: int) -> Trajectories:
-    grid = np.stack(states, axis=1)
-    taken = np.stack(actions, axis=1) if actions else np.zeros((n, 0), dtype=np.int64)
-    there = grid >= 0
-    offsets = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
-    return Trajectories(grid[there], offsets, taken[taken >= 0], goals)

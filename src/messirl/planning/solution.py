@@ -25,6 +25,9 @@ NO_VALUE = (
 class NoFiniteValue(ValueError):
     """Endless trajectories are worth infinitely much under this reward."""
 
+    def __init__(self, message: str = NO_VALUE) -> None:
+        super().__init__(message)
+
 
 @dataclass(frozen=True)
 class Visits:

@@ -18,8 +18,7 @@ from messirl._types import Flags, Floats, Ints
 from messirl.planning.arguments import check_allowed
 from messirl.planning.chain import EPS, Chain
 from messirl.planning.kernels import hard_sweep, soft_sweep
-from messirl.planning.layout import Layout, layout_of
-from messirl.planning.rewards import Terms, terms_of
+from messirl.planning.layout import Layout, Terms, layout_of, terms_of
 from messirl.planning.solution import NO_VALUE, NoFiniteValue, Solution, Visits
 from messirl.planning.structure import Structure, ends_of, structure_of
 from messirl.problem.mdp import MDP

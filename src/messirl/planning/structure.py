@@ -10,12 +10,45 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.sparse.csgraph import breadth_first_order
 
 from messirl._types import Flags, Floats, Ints
-from messirl.planning.chain import arcs_of, reach
 from messirl.planning.kernels import FOREVER, lifetimes
 from messirl.problem.mdp import MDP
+
+
+@dataclass(frozen=True)
+class Arcs:
+    """State left, action and state entered of every move that has a probability, sorted by state and action."""
+
+    source: Ints
+    action: Ints
+    target: Ints
+
+    def rewards(self, reward: Floats) -> Floats:
+        """The reward (S,) or (S, A) of each."""
+        return reward[self.source] if reward.ndim == 1 else reward[self.source, self.action]
+
+    def where(self, kept: Flags) -> Arcs:
+        """Some of them."""
+        return Arcs(self.source[kept], self.action[kept], self.target[kept])
+
+
+def arcs_of(mdp: MDP) -> Arcs:
+    """All that an MDP has."""
+    rows = np.repeat(np.arange(mdp.transitions.shape[0]), np.diff(mdp.transitions.indptr))
+    return Arcs(rows // mdp.n_actions, rows % mdp.n_actions, mdp.transitions.indices.astype(np.int64))
+
+
+def reach(arcs: tuple[Ints, Ints], seeds: Flags) -> Flags:
+    """What can be got to from the seeds along arcs (from, to), (S,): a search from one more node that leads to them."""
+    n, first = seeds.size, np.flatnonzero(seeds)
+    ends = (np.concatenate([arcs[0], np.full(first.size, n)]), np.concatenate([arcs[1], first]))
+    graph = sp.csr_array(sp.coo_array((np.ones(ends[0].size), ends), shape=(n + 1, n + 1)))
+    seen = np.zeros(n + 1, dtype=bool)
+    seen[breadth_first_order(graph, n, return_predecessors=False)] = True
+    return seen[:-1]
 
 
 @dataclass(frozen=True)
@@ -86,11 +119,7 @@ def lifespan(mdp: MDP) -> tuple[Ints, Ints] | None:
     return mdp.memo("lifespan", build)
 
 
-def _parents(mdp: MDP) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+def _parents(mdp: MDP) -> tuple[Ints, Ints]:
     """For each state the rows s·A + a that can lead there, in compressed form."""
-
-    def build() -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        columns = mdp.transitions.tocsc()
-        return columns.indptr, columns.indices
-
-    return mdp.memo("parents", build)
+    columns = mdp.memo("parents", mdp.transitions.tocsc)
+    return columns.indptr, columns.indices

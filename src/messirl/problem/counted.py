@@ -8,7 +8,6 @@ without one, the next states seen from s under any action.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,19 +54,17 @@ def counted_mdp(
     graph: Any = None,
     deterministic: bool = True,
     unseen: str = "terminal",
-    discount: float,
-    horizon: int | None = None,
     terminal: npt.ArrayLike | None = None,
-    start: npt.ArrayLike | None = None,
-    state_names: Sequence[str] | None = None,
-    action_names: Sequence[str] | None = None,
-    feature_names: Sequence[str] | None = None,
+    discount: float,
+    **others: Any,
 ) -> CountedMDP:
     """The MDP and its counts; `dynamics.estimate_mdp` explains the arguments, and adds what the data leaves open."""
     if not isinstance(trajectories, Trajectories):
         raise TypeError(
             f"trajectories must be Trajectories, not {type(trajectories).__name__}: use Trajectories.from_lists(...)"
         )
+    if "allowed" in others:
+        raise TypeError("allowed is no option here: the moves say which actions may be taken")
     if unseen not in UNSEEN:
         raise ValueError(f"unseen={unseen!r}: choose 'terminal', 'self' or 'error'")
     alpha = number("prior", prior, least=0.0)
@@ -90,17 +87,8 @@ def counted_mdp(
     elif unseen == "self":
         alone = np.flatnonzero(stuck)
         posterior = sp.csr_array(posterior + tally(alone * moves.n_actions, alone, posterior.shape))
-    mdp = MDP(
-        normalised(posterior),
-        features,
-        start=start,
-        discount=discount,
-        horizon=horizon,
-        terminal=ends | stuck if unseen == "terminal" else ends,
-        state_names=state_names,
-        action_names=action_names,
-        feature_names=feature_names,
-    )
+    over = ends | stuck if unseen == "terminal" else ends
+    mdp = MDP(normalised(posterior), features, discount=discount, terminal=over, **others)
     return CountedMDP(mdp, counts, possible, posterior, alpha, ends, stuck)
 
 

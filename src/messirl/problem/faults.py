@@ -90,29 +90,17 @@ def start_faults(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
         yield Fault("start", i, 0, "it begins in state {0}, where start is 0", remedy, (first,))
 
 
-def _at(trajectories: Trajectories, wrong: Flags, say: Callable[[int, int, int], Fault]) -> Iterator[Fault]:
-    """A fault for every entry of `states` that is wrong; `say` gets the entry, its trajectory and its step."""
-    if wrong.any():
-        for entry in np.flatnonzero(wrong).tolist():
-            yield say(entry, *trajectories.locate(entry))
-
-
 def _out_of_range(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
-    states, actions = trajectories.states, trajectories.actions
-    known = f"is not one of 0 … {mdp.n_states - 1}"
-    yield from _at(
-        trajectories,
-        (states < 0) | (states >= mdp.n_states),
-        lambda e, i, t: Fault("state", i, t, f"state {states[e]} {known}", "correct it"),
-    )
-    if actions is not None:
-        outside = (actions < 0) | (actions >= mdp.n_actions)
-        if outside.any():
-            left = np.flatnonzero(trajectories.leaves)
-            for at in np.flatnonzero(outside).tolist():
-                i, t = trajectories.locate(int(left[at]))
-                text = f"action {actions[at]} is not one of 0 … {mdp.n_actions - 1}"
-                yield Fault("action", i, t, text, "correct it")
+    everywhere = np.ones(trajectories.states.size, dtype=bool)
+    for kind, values, n, holds in (
+        ("state", trajectories.states, mdp.n_states, everywhere),
+        ("action", trajectories.actions, mdp.n_actions, trajectories.leaves),
+    ):
+        if values is not None:
+            wrong = (values < 0) | (values >= n)
+            for value, entry in zip(values[wrong], np.flatnonzero(holds)[wrong], strict=True) if wrong.any() else ():
+                text = f"{kind} {value} is not one of 0 … {n - 1}"
+                yield Fault(kind, *trajectories.locate(entry), text, "correct it")
 
 
 def _goals(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
@@ -152,13 +140,10 @@ def _ends(mdp: MDP, trajectories: Trajectories, over: Flags) -> Iterator[Fault]:
             "make it terminal, or give it a move",
         ),
     ):
-
-        def say(e: int, i: int, t: int, kind: str = kind, text: str = text, remedy: str = remedy) -> Fault:
-            return Fault(kind, i, t, text, remedy, (int(states[e]),))
-
-        new = wrong & ~over
+        new = np.flatnonzero(wrong & ~over)
         over |= wrong
-        yield from _at(trajectories, new, say)
+        for entry in new.tolist():
+            yield Fault(kind, *trajectories.locate(entry), text, remedy, (int(states[entry]),))
 
 
 def _moves(mdp: MDP, trajectories: Trajectories, over: Flags) -> Iterator[Fault]:
@@ -175,17 +160,12 @@ def _moves(mdp: MDP, trajectories: Trajectories, over: Flags) -> Iterator[Fault]
         entry = int(left[at])
         i, t = trajectories.locate(entry)
         here, there = int(states[entry]), int(states[entry + 1])
-        text, remedy = "the move from state {0} to {1} has probability 0 in the MDP", "correct it, or add the move"
-        if actions is None:
-            yield Fault("move", i, t, text, remedy, (here, there))
-            continue
-        taken = int(actions[at])
-        text = "the move from state {0} to {1} by action {a} has probability 0 in the MDP"
-        if mdp.allowed[here, taken]:
-            yield Fault("move", i, t, text, remedy, (here, there), taken)
-        else:
-            text += ", which does not allow that action there"
-            yield Fault("not allowed", i, t, text, remedy, (here, there), taken)
+        taken = None if actions is None else int(actions[at])
+        by = "" if taken is None else " by action {a}"
+        kind, text = "move", f"the move from state {{0}} to {{1}}{by} has probability 0 in the MDP"
+        if taken is not None and not mdp.allowed[here, taken]:
+            kind, text = "not allowed", f"{text}, which does not allow that action there"
+        yield Fault(kind, i, t, text, "correct it, or add the move", (here, there), taken)
 
 
 def _lengths(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:

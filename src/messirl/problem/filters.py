@@ -190,10 +190,7 @@ class _Parser:
 
 
 def _null(column: Array) -> Flags:
-    if column.dtype.kind == "f":
-        return np.isnan(column)
-    if column.dtype.kind == "M":
-        return np.isnat(column)
+    """Which cells are empty: None, and what is unlike itself, a NaN or no time."""
     if column.dtype == object:
         return np.array([cell is None or cell != cell for cell in column], dtype=bool)
-    return np.zeros(column.size, dtype=bool)
+    return np.asarray(column != column)

@@ -133,7 +133,6 @@ class MDP:
         put(self, "state_names", _checked_names("state_names", state_names, n_states))
         put(self, "action_names", _checked_names("action_names", action_names, n_actions))
         put(self, "feature_names", _checked_names("feature_names", feature_names, n_features))
-        _check_sizes(table, self.feature_names)
         put(self, "n_states", n_states)
         put(self, "n_actions", n_actions)
         put(self, "n_features", n_features)
@@ -141,6 +140,7 @@ class MDP:
         put(self, "deterministic", bool(np.all(matrix.data == 1.0)))
         put(self, "_given_allowed", None if allowed is None else np.array(allowed))
         put(self, "_memo", {})
+        _check_sizes(self)
         for value in self.__dict__.values():
             _freeze(value)
 
@@ -316,11 +316,7 @@ def _flags(what: str, value: npt.ArrayLike | None, shape: tuple[int, ...], *, de
 
 
 def _checked_dynamics(
-    matrix: sp.csr_array,
-    terminal: Flags,
-    allowed: Flags,
-    *,
-    explicit: bool,
+    matrix: sp.csr_array, terminal: Flags, allowed: Flags, *, explicit: bool
 ) -> tuple[sp.csr_array, Flags]:
     n_states, n_actions = allowed.shape
     row_of = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
@@ -351,9 +347,8 @@ def _checked_dynamics(
             f"transitions[{s}, {a}] sums to {sums[s, a]:.4f}, not 1: renormalise the row, or make state {s} terminal"
         )
     # Sums off by more than rounding are made exact; those within it are left alone, so a saved MDP reads back equal.
-    factor = np.where(
-        usable & (np.abs(sums - 1.0) > 1e-12), 1.0 / np.where(usable, sums, 1.0), usable.astype(np.float64)
-    )
+    uneven = usable & (np.abs(sums - 1.0) > 1e-12)
+    factor = np.where(uneven, 1.0 / np.where(uneven, sums, 1.0), usable)
     matrix = sp.csr_array(sp.diags_array(factor.ravel()) @ matrix)
     matrix.eliminate_zeros()
     matrix.sort_indices()
@@ -377,10 +372,7 @@ def _checked_features(features: Any, n_states: int, n_actions: int) -> tuple[Any
             raise ValueError(f"features[{coo.row[at]}, {coo.col[at]}] is not finite: fill it in or drop the feature")
         return table, rows != n_states
     array = _numbers("features", features)
-    fits = (array.ndim == 2 and array.shape[0] == n_states) or (
-        array.ndim == 3 and array.shape[:2] == (n_states, n_actions)
-    )
-    if not fits or array.shape[-1] == 0:
+    if array.shape[:-1] not in ((n_states,), (n_states, n_actions)) or array.shape[-1] == 0:
         raise ValueError(
             f"features have shape {array.shape}: give ({n_states}, d), or ({n_states}, {n_actions}, d) "
             "for state-action features"
@@ -391,10 +383,9 @@ def _checked_features(features: Any, n_states: int, n_actions: int) -> tuple[Any
     return np.ascontiguousarray(array), array.ndim == 3
 
 
-def _check_sizes(features: Any, names: tuple[str, ...] | None) -> None:
+def _check_sizes(mdp: MDP) -> None:
     """Refuse values whose squares are beyond what numbers can hold: such units are a mistake, or need another one."""
-    table = features if sp.issparse(features) else features.reshape(-1, features.shape[-1])
-    largest = abs(table).max(axis=0)
+    largest = abs(mdp.feature_rows).max(axis=0)
     size = np.asarray(largest.todense() if sp.issparse(largest) else largest).ravel()
     for wrong, what, remedy in (
         (size > LARGEST_VALUE, "goes up to", "divide"),
@@ -402,10 +393,10 @@ def _check_sizes(features: Any, names: tuple[str, ...] | None) -> None:
     ):
         if wrong.any():
             j = int(np.argmax(wrong))
-            label = repr(names[j]) if names else str(j)
             power = int(np.floor(np.log10(size[j])))
             raise ValueError(
-                f"feature {label} {what} {size[j]:.2g}, which cannot be computed with: {remedy} it by 1e{abs(power)}"
+                f"feature {mdp.feature_label(j)} {what} {size[j]:.2g}, which cannot be computed with: {remedy} it by "
+                f"1e{abs(power)}"
             )
 
 

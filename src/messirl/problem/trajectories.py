@@ -185,7 +185,7 @@ class Trajectories:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Trajectories):
             return NotImplemented
-        return all(_same(getattr(self, name), getattr(other, name)) for name in self.__slots__)
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in self.__slots__)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -249,7 +249,3 @@ def _ranges(starts: Ints, lengths: Ints) -> Ints:
     """starts[0] … starts[0]+lengths[0]−1, starts[1] …, as one array."""
     before = np.cumsum(lengths) - lengths
     return np.asarray(np.arange(int(lengths.sum())) + np.repeat(starts - before, lengths))
-
-
-def _same(a: Ints | None, b: Ints | None) -> bool:
-    return a is b if a is None or b is None else bool(np.array_equal(a, b))

@@ -44,7 +44,8 @@ def count_moves(
     if len(shape) < 2:
         raise ValueError(f"features have shape {shape}: give (S, d), or (S, A, d) for state-action features")
     size = int(shape[0]) if n_states is None else whole("n_states", n_states)
-    _check_states(trajectories, size)
+    every = np.arange(trajectories.states.size)
+    _check_range(trajectories, every, trajectories.states, size, "state", ": features need one row for every state")
     source, target = trajectories.states[left], trajectories.states[left + 1]
     table = None if graph is None else _graph(graph, size)
 
@@ -69,7 +70,7 @@ def count_moves(
         if wanted is None:
             wanted = table.shape[0] // size if table is not None and table.shape[0] > size else int(actions.max()) + 1
         n = wanted
-        _check_actions(trajectories, left, n)
+        _check_range(trajectories, left, actions, n, "action")
         possible = None if table is None else _by_action(table, n, size)
         if possible is not None:
             _check_possible(possible, source * n + actions, trajectories, left)
@@ -87,21 +88,12 @@ def fail(trajectories: Trajectories, entry: int, message: str) -> NoReturn:
     raise ValueError(f"trajectory {i}, step {t}: {message}")
 
 
-def _check_states(trajectories: Trajectories, size: int) -> None:
-    wrong = (trajectories.states < 0) | (trajectories.states >= size)
+def _check_range(trajectories: Trajectories, entries: Ints, values: Ints, n: int, noun: str, why: str = "") -> None:
+    """Whether the states or actions of some entries are numbers below n."""
+    wrong = (values < 0) | (values >= n)
     if wrong.any():
         at = int(np.argmax(wrong))
-        what = f"state {trajectories.states[at]} is not one of 0 … {size - 1}"
-        fail(trajectories, at, f"{what}: features need one row for every state")
-
-
-def _check_actions(trajectories: Trajectories, left: Ints, n_actions: int) -> None:
-    actions = trajectories.actions
-    assert actions is not None
-    wrong = (actions < 0) | (actions >= n_actions)
-    if wrong.any():
-        at = int(np.argmax(wrong))
-        fail(trajectories, int(left[at]), f"action {actions[at]} is not one of 0 … {n_actions - 1}")
+        fail(trajectories, int(entries[at]), f"{noun} {values[at]} is not one of 0 … {n - 1}{why}")
 
 
 def _graph(graph: Any, size: int) -> sp.csr_array:

@@ -23,11 +23,7 @@ CHUNK = 65_536  # rows looked at together
 
 def feature_spread(mdp: MDP) -> Floats:
     """The standard deviation of each feature, (d,); of a constant one its size, and 1 where there is nothing else."""
-
-    def build() -> Floats:
-        return spread_of(_looked_at(mdp))
-
-    return mdp.memo("feature spread", build)
+    return mdp.memo("feature spread", lambda: spread_of(_looked_at(mdp)))
 
 
 def unequal_spreads(mdp: MDP) -> str | None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -36,11 +35,7 @@ def problem_from_tables(
     What was interpreted (another separator, decimal commas, steps from 1, rows out of order) is in its `notes`.
     """
     sources = {"states": states, "edges": edges, "trajectories": trajectories, "trajectory_meta": meta}
-    tables = {
-        name: load_table(source, None if isinstance(source, str | os.PathLike) else name)
-        for name, source in sources.items()
-        if source is not None
-    }
+    tables = {name: load_table(source, name) for name, source in sources.items() if source is not None}
     problem = build(Faults(), tables, Settings(discount, horizon, where="problem"))
     assert problem is not None, "what is wrong was raised"
     return problem
@@ -53,7 +48,7 @@ def read_trajectories(source: Any, problem: Problem | MDP | None = None) -> tupl
 
     What was interpreted (another separator, steps from 1, rows out of order) is a UserWarning.
     """
-    faults, table = Faults(), load_table(source, None if isinstance(source, str | os.PathLike) else "trajectories")
+    faults, table = Faults(), load_table(source, "trajectories")
     mdp = problem.mdp if isinstance(problem, Problem) else problem
     states, actions = Ids("state", ANY), Ids("action", ANY)
     if mdp is not None:
@@ -62,12 +57,12 @@ def read_trajectories(source: Any, problem: Problem | MDP | None = None) -> tupl
         actions = _known(table, "action", mdp.n_actions, own.action_ids, mdp.action_names)
     steps = read_steps(faults, table, states, actions)
     assert steps is not None, "what is wrong was raised"
-    trajectories = Trajectories(steps.states, steps.order.offsets, steps.actions)
+    tracks = Tracks(Trajectories(steps.states, steps.order.offsets, steps.actions), steps)
     if mdp is not None:
-        _check_fit(faults, mdp, trajectories, table, steps, (states, actions))
+        _check_fit(faults, mdp, tracks, table, (states, actions))
     for note in (*table.notes, *faults.notes):
         warnings.warn(note, UserWarning, stacklevel=2)
-    return trajectories, _array(steps.order.ids)
+    return tracks.trajectories, tracks.ids
 
 
 def _known(table: Table, noun: str, n: int, ids: Array | None, names: tuple[str, ...] | None) -> Ids:
@@ -93,8 +88,7 @@ def build(faults: Faults, tables: dict[str, Table], settings: Settings | None) -
     mdp = faults.attempt(_mdp, states, states.ids, edges, settings, tables)
     if mdp is None:
         return None
-    called = (states.ids, edges.actions)
-    _check_fit(faults, mdp, tracks.trajectories, tables["trajectories"], tracks.steps, called)
+    _check_fit(faults, mdp, tracks, tables["trajectories"], (states.ids, edges.actions))
     at = _rows_of_moves(mdp, edges)
     if at.size < edges.source.size:
         n, where = edges.source.size - at.size, tables["edges"].where
@@ -110,7 +104,14 @@ class Tracks:
 
     trajectories: Trajectories
     steps: Steps
-    meta: dict[str, Array]
+    meta: dict[str, Array] = field(default_factory=dict)
+
+    @property
+    def ids(self) -> Array:
+        """What the trajectories are called, 0, 1, … where nothing else is said."""
+        ids = self.steps.order.ids
+        labels = ids.array()
+        return np.arange(ids.n) if labels is None else labels
 
 
 def read_tracks(faults: Faults, tables: dict[str, Table], states: Ids | None, actions: Ids | None) -> Tracks | None:
@@ -135,7 +136,7 @@ def assembled(
     notes: tuple[str, ...],
 ) -> Problem:
     """A problem of its MDP and of what else the tables say."""
-    called = _array(tracks.steps.order.ids)
+    called = tracks.ids
     plain = called.dtype.kind == "i" and np.array_equal(called, np.arange(called.size))
     return Problem(
         mdp,
@@ -239,47 +240,38 @@ def _step_features(states: States, edges: Edges, choice: Ints, size: tuple[int, 
     return sp.csr_array((expected.ravel(), (np.repeat(rows, d), column)), shape=(n_rows, d))
 
 
-def _check_fit(
-    faults: Faults, mdp: MDP, trajectories: Trajectories, table: Table, steps: Steps, called: tuple[Ids, Ids]
-) -> None:
+def _check_fit(faults: Faults, mdp: MDP, tracks: Tracks, table: Table, called: tuple[Ids, Ids]) -> None:
     """Every fault between trajectories and MDP, with the labels and the rows of the table.
 
     Where a trajectory may end when discount = 1, and whether `start` allows for where it begins, is a matter of what is
     fitted to it: whoever only reads may still mark terminal states, give goals, a horizon or another start, so these
     alone do not stop the reading.
     """
-    found = trajectory_faults(mdp, trajectories)
+    found = trajectory_faults(mdp, tracks.trajectories)
     if not faults.collect:
         first = next((fault for fault in found if fault.kind != ENDLESS), None)
         if first is not None:
-            faults.add(_located(first, trajectories, table, steps, called))
+            faults.add(_located(first, tracks, table, called))
         return
     often: Counter[str] = Counter()
     remedies: dict[str, str] = {}
-    for fault in (*found, *start_faults(mdp, trajectories)):
+    for fault in (*found, *start_faults(mdp, tracks.trajectories)):
         often[fault.kind] += 1
         remedies[fault.kind] = fault.remedy
         if often[fault.kind] <= LIMIT:
-            faults.add(_located(fault, trajectories, table, steps, called))
+            faults.add(_located(fault, tracks, table, called))
     for kind, n in often.items():
         if n > LIMIT:
             faults.add(table.error(f"… and {n - LIMIT} more of this kind ({kind})", remedies[kind]))
 
 
-def _located(
-    fault: Fault, trajectories: Trajectories, table: Table, steps: Steps, called: tuple[Ids, Ids]
-) -> InputError:
+def _located(fault: Fault, tracks: Tracks, table: Table, called: tuple[Ids, Ids]) -> InputError:
     """A fault in the words of the table: its labels, its row, its way to count steps."""
     states, actions = called
     what = fault.what(states.show, actions.show)
     if fault.trajectory is None:
         return table.error(what, fault.remedy)
-    i, step = fault.trajectory, fault.step
-    entry = int(trajectories.offsets[i + 1] - 1 if step is None else trajectories.offsets[i] + step)
-    place = fault.place(steps.order.ids.show(i), None if step is None else step + steps.order.first)
-    return table.error(f"{place}{what}", fault.remedy, int(steps.order.rows[entry]))
-
-
-def _array(ids: Ids) -> Array:
-    labels = ids.array()
-    return np.arange(ids.n) if labels is None else labels
+    i, step, order, offsets = fault.trajectory, fault.step, tracks.steps.order, tracks.trajectories.offsets
+    entry = int(offsets[i + 1] - 1 if step is None else offsets[i] + step)
+    place = fault.place(order.ids.show(i), None if step is None else step + order.first)
+    return table.error(f"{place}{what}", fault.remedy, int(order.rows[entry]))

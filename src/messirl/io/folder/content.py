@@ -124,8 +124,7 @@ def _matrix(faults: Faults, table: Table, names: list[str]) -> Floats:
 def _distribution(faults: Faults, table: Table) -> Floats:
     """Weights of the first state, made to sum to one."""
     weights = numbers(faults, table, "start")
-    remedy = "write weights of at least 0"
-    faults.rows(table, weights < 0, lambda row: f"start is {weights[row]:g}", remedy)
+    faults.rows(table, weights < 0, lambda row: f"start is {weights[row]:g}", "write weights of at least 0")
     if not np.all(weights >= 0):
         return weights
     with np.errstate(over="ignore"):
@@ -166,9 +165,8 @@ def read_edges(faults: Faults, table: Table, states: Ids | None, given: Ids | No
     if states.n * actions.n > LARGEST:
         what = f"names {actions.n} actions for {states.n} states"
         faults.add(table.error(what, "number the actions of each state from 0 on"))
-    if len(faults.found) > before:
-        return Edges(actions, source, target, action, probability, features, names, kept)
-    _check_moves(faults, table, source * actions.n + action, target, states.n, probability if stochastic else None)
+    if len(faults.found) == before:
+        _check_moves(faults, table, source * actions.n + action, target, states.n, probability if stochastic else None)
     return Edges(actions, source, target, action, probability, features, names, kept)
 
 
@@ -243,8 +241,7 @@ def _actions(faults: Faults, table: Table, actions: Ids, order: Order) -> Ints:
         remedy = "give one action per step, or drop the column"
         faults.rows(table, column.null & ~last, lambda row: "action is empty", remedy)
         remedy = "leave it empty there"
-        over = ~column.null & last
-        faults.rows(table, over, lambda row: f"action {column.show(row)} follows the last state", remedy)
+        faults.rows(table, ~column.null & last, lambda row: f"action {column.show(row)} follows the last state", remedy)
     return np.asarray(taken[order.rows][~order.ends])
 
 

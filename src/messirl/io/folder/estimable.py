@@ -52,9 +52,8 @@ def read_estimable(folder: str | os.PathLike[str]) -> Estimable:
     problem = read_problem(place)
     mdp = problem.mdp
     if mdp.state_action:
-        raise InputError(
-            "edges", "have features g_*, which depend on the dynamics", "use f_* of the states, or known dynamics"
-        )
+        what = "have features g_*, which depend on the dynamics"
+        raise InputError("edges", what, "use f_* of the states, or known dynamics")
     asked = ("features", "n_states", "n_actions", "discount", "horizon", "terminal", "start", *NAMES)
     return Estimable(problem, {**{name: getattr(mdp, name) for name in asked}, "graph": mdp.transitions})
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -37,10 +37,9 @@ class Labels:
 
 def save_model(model: Any, path: str | os.PathLike[str], problem: Problem) -> None:
     """Write a fitted model with the labels of the problem it was fitted to."""
-    labels = Labels.of(problem)
     with beside(path) as part:
         model.save(part)
-        text = json.dumps({"states": labels.states, "actions": labels.actions})
+        text = json.dumps(asdict(Labels.of(problem)))
         with zipfile.ZipFile(part, "a", zipfile.ZIP_DEFLATED) as archive, archive.open(f"{MEMBER}.npy", "w") as file:
             np.lib.format.write_array(file, np.frombuffer(text.encode(), dtype=np.uint8), allow_pickle=False)
 
@@ -50,8 +49,7 @@ def read_labels(path: str | os.PathLike[str]) -> Labels:
     with np.load(path, allow_pickle=False) as archive:
         if MEMBER not in archive.files:
             return Labels()
-        found = json.loads(archive[MEMBER].tobytes())
-    return Labels(found["states"], found["actions"])
+        return Labels(**json.loads(archive[MEMBER].tobytes()))
 
 
 def called(index: Array, labels: list[str] | None = None) -> Any:

@@ -69,11 +69,8 @@ def check_place(place: Path, *, overwrite: bool) -> None:
         if entry.name in OURS and entry.is_dir():
             raise InputError(str(place), f"holds a folder named {entry.name}", "give another folder")
         if ours and not overwrite:
-            raise InputError(
-                str(place),
-                f"holds {entry.name} already",
-                "give another folder, or --force (overwrite=True in Python) to replace the problem in it",
-            )
+            remedy = "give another folder, or --force (overwrite=True in Python) to replace the problem in it"
+            raise InputError(str(place), f"holds {entry.name} already", remedy)
         if not ours and not overwrite and not entry.name.startswith("."):
             what = f"holds {entry.name}, which is no part of a problem"
             raise InputError(str(place), what, "give another folder, or move that away")
@@ -114,10 +111,8 @@ def _states(problem: Problem, labels: Labels) -> Columns:
             columns[name] = pa.array(values, from_pandas=True)
     if mdp.state_names is not None and list(mdp.state_names) != labels.states:
         columns["name"] = pa.array(mdp.state_names, pa.string())
-    for name, values in problem.state_columns.items():
-        if name in columns or name.startswith("f_") or (name in STATE_COLUMNS and name not in ("x", "y")):
-            raise InputError("state_columns", f"column {name!r} means something else", "rename it")
-        columns[name] = _arrow(f"state column {name!r}", values)
+    meant = [name for name in STATE_COLUMNS if name not in ("x", "y")]  # one of these alone is kept
+    _add_kept(columns, "state", problem.state_columns, meant, mdp.n_states, prefix="f_")
     return columns
 
 

@@ -87,11 +87,10 @@ def _fault(p: Any) -> str | None:
 
 def _interleaved(matrices: Sequence[Any]) -> sp.csr_array:
     """Row s·A + a of the result is row s of matrix a."""
-    n_actions, shape = len(matrices), matrices[0].shape
-    rows, columns, values = [], [], []
+    n_states, checked = matrices[0].shape[0], []
     for a, matrix in enumerate(matrices):
-        if matrix.shape != (shape[0], shape[0]):
-            raise InputError("transitions", f"matrix {a} has shape {matrix.shape}", f"give ({shape[0]}, {shape[0]})")
+        if matrix.shape != (n_states, n_states):
+            raise InputError("transitions", f"matrix {a} has shape {matrix.shape}", f"give ({n_states}, {n_states})")
         one = sp.coo_array(matrix, dtype=np.float64)
         if not np.isfinite(one.data).all() or (one.data < 0).any():
             raise InputError("transitions", f"matrix {a} is negative or not finite somewhere", "give probabilities")
@@ -100,11 +99,9 @@ def _interleaved(matrices: Sequence[Any]) -> sp.csr_array:
         if off.any():
             s = int(np.argmax(off))
             raise InputError("transitions", f"matrix {a}, row {s} sums to {sums[s]:.4f}, not 1", "is it transposed?")
-        rows.append(one.row.astype(np.int64) * n_actions + a)
-        columns.append(one.col)
-        values.append(one.data)
-    entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
-    return sp.csr_array(entries, shape=(shape[0] * n_actions, shape[0]))
+        checked.append(one)
+    order = np.arange(len(checked) * n_states).reshape(-1, n_states).T.ravel()
+    return sp.csr_array(sp.vstack(checked, format="csr")[order])
 
 
 def _dense(transitions: Any) -> Floats:

@@ -118,9 +118,8 @@ def _columns(items: Iterable[tuple[Any, Mapping[str, Any]]], names: Sequence[str
         row = []
         for name in names:
             if name not in data:
-                raise InputError(
-                    f"{what} {label!r}", f"it has no attribute {name!r}", "set it, or leave the feature out"
-                )
+                lack = f"it has no attribute {name!r}"
+                raise InputError(f"{what} {label!r}", lack, "set it, or leave the feature out")
             try:
                 row.append(float(data[name]))
             except (TypeError, ValueError):
@@ -133,8 +132,7 @@ def _both_ways(tail: Ints, head: Ints, weight: Floats) -> tuple[Ints, Ints, Floa
     known = dict(zip(zip(tail.tolist(), head.tolist(), strict=True), weight.tolist(), strict=True))
     for (i, j), value in list(known.items()):
         if known.setdefault((j, i), value) != value:
-            raise InputError(
-                "adjacency", f"({i}, {j}) is {value:g} and ({j}, {i}) is {known[j, i]:g}", "use directed=True"
-            )
+            what = f"({i}, {j}) is {value:g} and ({j}, {i}) is {known[j, i]:g}"
+            raise InputError("adjacency", what, "use directed=True")
     ends = np.array(list(known), dtype=np.int64).reshape(-1, 2)
     return ends[:, 0], ends[:, 1], np.array(list(known.values()))

@@ -118,27 +118,6 @@ def read_outcomes(env: Any) -> Outcomes:
     where = env if isinstance(env, str) else type(inner).__name__
     if P is None:
         raise InputError(where, "it has no table P", "only environments like FrozenLake, Taxi and CliffWalking do")
-    rows = _rows(where, P)
-    state, action, probability, entered, reward, done = (np.array(column) for column in zip(*rows, strict=True))
-    n, m = len(P), int(action.max()) + 1
-    outside = (entered < 0) | (entered >= n)
-    if outside.any():
-        i = int(np.argmax(outside))
-        raise InputError(where, f"P[{state[i]}][{action[i]}] leads to {entered[i]}", f"states are 0 … {n - 1}")
-    return Outcomes(
-        n,
-        m,
-        state,
-        action,
-        probability.astype(np.float64),
-        entered,
-        reward.astype(np.float64),
-        done.astype(bool),
-        start,
-    )
-
-
-def _rows(where: str, P: Any) -> list[tuple[Any, ...]]:
     try:
         rows = [
             (s, a, p, int(after), r, bool(done))
@@ -150,7 +129,17 @@ def _rows(where: str, P: Any) -> list[tuple[Any, ...]]:
         raise InputError(where, "P is not a table P[s][a] = [(p, s', r, done), …]", "number both from 0") from None
     if not rows:
         raise InputError(where, "P is empty", "give at least one move")
-    return rows
+    kinds = (np.int64, np.int64, np.float64, np.int64, np.float64, np.bool_)
+    columns: list[Any] = [
+        np.array(column, dtype=kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)
+    ]
+    state, action, _, entered, _, _ = columns
+    n = len(P)
+    outside = (entered < 0) | (entered >= n)
+    if outside.any():
+        i = int(np.argmax(outside))
+        raise InputError(where, f"P[{state[i]}][{action[i]}] leads to {entered[i]}", f"states are 0 … {n - 1}")
+    return Outcomes._make((n, int(action.max()) + 1, *columns, start))
 
 
 def _made(env: Any) -> Any:
@@ -185,9 +174,8 @@ def _extended(features: Any, table: Outcomes) -> Any:
         return sp.vstack([features, sp.csr_array((extra, features.shape[1]))], format="csr")
     given: Array = np.asarray(features)
     if given.ndim not in (2, 3) or given.shape[:-1] not in ((n,), (n, m)):
-        raise InputError(
-            "features", f"of shape {given.shape}", f"give ({n}, d) or ({n}, {m}, d), without the added state"
-        )
+        remedy = f"give ({n}, d) or ({n}, {m}, d), without the added state"
+        raise InputError("features", f"of shape {given.shape}", remedy)
     return np.concatenate([given, np.zeros((1, *given.shape[1:]))])
 
 

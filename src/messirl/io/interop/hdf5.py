@@ -31,9 +31,8 @@ def episodes_from_hdf5(path: str | PathLike[str], *, key: str | None = None) -> 
     with opened:
         numbers = sorted(int(name[8:]) for name in opened if name.startswith("episode_") and name[8:].isdigit())
         if not numbers:
-            raise InputError(
-                str(file), "it holds no group episode_0, episode_1, …", "give the file of a Minari data set"
-            )
+            what = "it holds no group episode_0, episode_1, …"
+            raise InputError(str(file), what, "give the file of a Minari data set")
         return [_read(f"{file}, episode {i}", i, opened[f"episode_{i}"], key) for i in numbers]
 
 

@@ -12,12 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from messirl.io.recordings.recording import (
-    Recording,
-    check_recordings,
-    recordings_from_trajectories,
-    trajectories_from_recordings,
-)
+from messirl.io.recordings.recording import Recording, as_recordings, trajectories_from_recordings
 from messirl.problem.errors import InputError
 from messirl.problem.trajectories import Trajectories
 
@@ -58,10 +53,7 @@ def to_table(
 
     terminated : of trajectories, bool (n,) or one for all.  infos are empty, one per step, as imitation expects them.
     """
-    if isinstance(episodes, Trajectories):
-        recordings = recordings_from_trajectories(episodes, terminated=terminated)
-    else:
-        recordings = check_recordings(episodes)
+    recordings = as_recordings(episodes, terminated)
     table: dict[str, list[Any]] = {
         "obs": [one.observations.tolist() for one in recordings],
         "acts": [one.actions.tolist() for one in recordings],
@@ -82,9 +74,8 @@ def _from_table(table: Any, names: list[str]) -> list[Recording]:
     columns = {name: _plain(table[name]) for name in wanted}
     sizes = {len(column) for column in columns.values()}
     if len(sizes) > 1:
-        raise InputError(
-            "table", f"its columns have {', '.join(map(str, sorted(sizes)))} rows", "give one a demonstration"
-        )
+        what = f"its columns have {', '.join(map(str, sorted(sizes)))} rows"
+        raise InputError("table", what, "give one a demonstration")
     rewards = columns.get("rews", [None] * sizes.pop())
     return [_recording(i, *row) for i, row in enumerate(zip(*(columns[name] for name in NEEDED), rewards, strict=True))]
 

@@ -14,12 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from messirl._types import Array
-from messirl.io.recordings.recording import (
-    Recording,
-    check_recordings,
-    recordings_from_trajectories,
-    trajectories_from_recordings,
-)
+from messirl.io.recordings.recording import Recording, as_recordings, trajectories_from_recordings
 from messirl.problem.errors import InputError
 from messirl.problem.trajectories import Trajectories
 
@@ -34,11 +29,8 @@ def from_minari(dataset: Any, *, end_state: int | None = None) -> Trajectories:
     first = {}
     for name, space in (("observations", data.observation_space), ("actions", data.action_space)):
         if not (hasattr(space, "n") and hasattr(space, "start")):
-            raise InputError(
-                _name(data),
-                f"its {name} are {space}, not Discrete",
-                "use episodes_from_minari and messirl.io.recordings.discretise",
-            )
+            remedy = "use episodes_from_minari and messirl.io.recordings.discretise"
+            raise InputError(_name(data), f"its {name} are {space}, not Discrete", remedy)
         first[name] = int(space.start)
     shifted = [
         Recording(one.observations - first["observations"], one.actions - first["actions"], one.terminated, id=one.id)
@@ -50,18 +42,11 @@ def from_minari(dataset: Any, *, end_state: int | None = None) -> Trajectories:
 def episodes_from_minari(dataset: Any, *, key: str | None = None) -> list[Recording]:
     """The episodes of a data set; `key` names the entry to take where observations are a Dict."""
     data = _loaded(dataset)
-    return [
-        episode(
-            f"{_name(data)}, episode {one.id}",
-            int(one.id),
-            _entry(_name(data), one.observations, key),
-            one.actions,
-            one.rewards,
-            one.terminations,
-            one.truncations,
-        )
-        for one in data.iterate_episodes()
-    ]
+    name, found = _name(data), []
+    for one in data.iterate_episodes():
+        seen, ends = _entry(name, one.observations, key), (one.terminations, one.truncations)
+        found.append(episode(f"{name}, episode {one.id}", int(one.id), seen, one.actions, one.rewards, *ends))
+    return found
 
 
 def episode(
@@ -101,21 +86,14 @@ def to_minari(
     minari = _minari()
     if not re.fullmatch(r"[-\w/]+-v\d+", dataset_id):
         raise InputError(dataset_id, "it is no id of a data set", "give (namespace/)name-v0")
-    if isinstance(episodes, Trajectories):
-        recordings = recordings_from_trajectories(episodes, terminated=terminated)
-    elif np.any(terminated):
+    if np.any(terminated) and not isinstance(episodes, Trajectories):
         raise InputError("terminated", "given beside recordings", "recordings say themselves how they ended")
-    else:
-        recordings = check_recordings(episodes)
+    recordings = as_recordings(episodes, terminated)
     if not recordings:
         raise InputError(dataset_id, "there are no episodes", "give at least one")
-    ids = [i if one.id is None else one.id for i, one in enumerate(recordings)]
-    if renumber:
-        ids = list(range(len(recordings)))
-    if ids != list(range(len(recordings))):
-        raise InputError(
-            dataset_id, "the ids of the episodes are not 0, 1, …", "Minari keeps no others; use renumber=True"
-        )
+    if not renumber and any(one.id not in (None, i) for i, one in enumerate(recordings)):
+        what = "the ids of the episodes are not 0, 1, …"
+        raise InputError(dataset_id, what, "Minari keeps no others; use renumber=True")
     buffers = [_buffer(minari, i, one) for i, one in enumerate(recordings)]
     spaces = {
         "observation_space": _space("observation", observation_space, [one.observations for one in recordings]),

@@ -35,8 +35,10 @@ def from_quantecon(program: Any, *, features: Any = None, start: npt.ArrayLike |
         not allowed, nor is one that is not listed; their reward is given as 0.
     features : as for an MDP; None : one indicator per state
     """
-    R, Q, beta = (_attribute(program, name) for name in ("R", "Q", "beta"))
-    R = np.asarray(R, dtype=np.float64)
+    for name in ("R", "Q", "beta"):
+        if getattr(program, name, None) is None:
+            raise TypeError(f"{type(program).__name__} has no {name}: give a DiscreteDP or a SparseForm")
+    R, Q, beta = np.asarray(program.R, dtype=np.float64), program.Q, program.beta
     s, a = getattr(program, "s_indices", None), getattr(program, "a_indices", None)
     if s is None or a is None:
         return _from_product(R, Q, beta, features, start)
@@ -69,9 +71,8 @@ def to_quantecon(mdp: MDP, reward: npt.ArrayLike) -> SparseForm:
     if r.shape not in ((n,), (n, m)):
         raise InputError("reward", f"of shape {r.shape}", f"give ({n},) or ({n}, {m})")
     if not mdp.endless:
-        raise InputError(
-            "mdp", f"discount {mdp.discount:g}, horizon {mdp.horizon}", "the form needs beta < 1 and no end"
-        )
+        what = f"discount {mdp.discount:g}, horizon {mdp.horizon}"
+        raise InputError("mdp", what, "the form needs beta < 1 and no end")
     stuck = ~mdp.allowed.any(axis=1) & ~mdp.terminal
     if stuck.any():
         raise InputError("mdp", f"state {int(np.argmax(stuck))} has no action", "make it terminal or give it a move")
@@ -88,11 +89,8 @@ def to_quantecon(mdp: MDP, reward: npt.ArrayLike) -> SparseForm:
 def _from_product(R: Floats, Q: Any, beta: Any, features: Any, start: Any) -> tuple[MDP, Floats]:
     law = Q if sp.issparse(Q) else np.asarray(Q, dtype=np.float64)
     if R.ndim != 2 or law.shape != (*R.shape, R.shape[0]):
-        raise InputError(
-            "Q",
-            f"of shape {law.shape} for R of shape {R.shape}",
-            "give R (S, A) and Q (S, A, S), or the index arrays",
-        )
+        what = f"of shape {law.shape} for R of shape {R.shape}"
+        raise InputError("Q", what, "give R (S, A) and Q (S, A, S), or the index arrays")
     return _built(sp.csr_array(law.reshape(-1, R.shape[0])), R, beta, features, start)
 
 
@@ -104,13 +102,6 @@ def _built(rows: sp.csr_array, reward: Floats, beta: Any, features: Any, start: 
         raise InputError("R", "some reward is NaN or infinite", "only -inf has a meaning: the pair is not feasible")
     mdp = MDP(rows, table, discount=float(beta), start=start, allowed=feasible)
     return mdp, np.where(feasible, reward, 0.0)
-
-
-def _attribute(program: Any, name: str) -> Any:
-    value = getattr(program, name, None)
-    if value is None:
-        raise TypeError(f"{type(program).__name__} has no {name}: give a DiscreteDP or a SparseForm")
-    return value
 
 
 def _indices(name: str, values: Any, n: int) -> Ints:

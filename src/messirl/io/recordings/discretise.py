@@ -152,12 +152,8 @@ def discretise(
         if actions is not None:
             taken = actions.transform(taken)
         elif taken.dtype.kind not in "iu" or taken.ndim != 1:
-            name = i if one.id is None else one.id
-            raise InputError(
-                f"recording {name}",
-                f"its actions are {taken.dtype} of shape {taken.shape}",
-                "number them with actions=",
-            )
+            where, what = f"recording {i if one.id is None else one.id}", f"{taken.dtype} of shape {taken.shape}"
+            raise InputError(where, f"its actions are {what}", "number them with actions=")
         rows.append(ended(states.transform(one.observations), one, end_state))
         moves.append(taken)
     return Trajectories.from_lists(rows, moves)

@@ -91,9 +91,10 @@ def _from_table(path: str | PathLike[str]) -> tuple[list[Recording], Table, Orde
     faults = Faults()
     order = read_order(faults, table)
     assert order is not None, "what is wrong was raised"
+    taken = [_column(table, name, order.rows, ~order.ends) for name in moves]
     arrays = {
         "observations": np.column_stack([_column(table, name, order.rows) for name in seen]),
-        "actions": _one_or_more([_column(table, name, order.rows, ~order.ends) for name in moves]),
+        "actions": taken[0] if len(taken) == 1 else np.column_stack(taken),
         "lengths": np.diff(order.offsets),
         "ids": np.asarray(order.ids.array()),
     }
@@ -123,26 +124,24 @@ def _cut(where: str, arrays: Mapping[str, Array]) -> list[Recording]:
         raise InputError(where, f"lengths are {lengths}", f"give whole numbers >= 1 that sum to {len(observations)}")
     for name in ("actions", "rewards"):
         if name in arrays and len(arrays[name]) != len(observations) - n:
-            raise InputError(
-                where,
-                f"{len(arrays[name])} {name} in {n} recordings",
-                f"give one a step, {len(observations) - n} in all",
-            )
-    flags = {}
+            what = f"{len(arrays[name])} {name} in {n} recordings"
+            raise InputError(where, what, f"give one a step, {len(observations) - n} in all")
+    endings = []
     for name in ("terminated", "truncated"):
-        flags[name] = arrays.get(name, np.zeros(n, dtype=bool))
-        if flags[name].dtype != np.bool_ or flags[name].shape != (n,):
-            raise InputError(where, f"{name} is {flags[name].dtype} of shape {flags[name].shape}", f"give {n} bools")
+        flag = arrays.get(name, np.zeros(n, dtype=bool))
+        if flag.dtype != np.bool_ or flag.shape != (n,):
+            raise InputError(where, f"{name} is {flag.dtype} of shape {flag.shape}", f"give {n} bools")
+        endings.append(flag.tolist())
     ids = arrays.get("ids", np.arange(n)).tolist()
     if len(ids) != n:
         raise InputError(where, f"{len(ids)} ids for {n} recordings", "give one each")
-    stop = np.cumsum(lengths)
+    stops = np.cumsum(lengths)
     found = []
-    for i, (hi, size) in enumerate(zip(stop.tolist(), lengths.tolist(), strict=True)):
-        lo, steps = hi - size, slice(hi - size - i, hi - i - 1)
+    spans = (stops - lengths).tolist(), stops.tolist()
+    for i, (lo, hi, ended, cut, name) in enumerate(zip(*spans, *endings, ids, strict=True)):
+        steps = slice(lo - i, hi - i - 1)
         rewards = arrays["rewards"][steps] if "rewards" in arrays else None
-        ended, cut = flags["terminated"][i], flags["truncated"][i]
-        found.append(Recording(observations[lo:hi], actions[steps], bool(ended), bool(cut), rewards, ids[i]))
+        found.append(Recording(observations[lo:hi], actions[steps], ended, cut, rewards, name))
     return found
 
 
@@ -168,7 +167,3 @@ def _column(table: Table, name: str, order: Array, filled: Array | None = None) 
             raise table.error(f"{name} is empty", "fill it in", row)
         raise table.error(f"{name} is given where its trajectory ends", "leave it empty there", row)
     return np.asarray(column.values[order][wanted])
-
-
-def _one_or_more(columns: list[Array]) -> Array:
-    return columns[0] if len(columns) == 1 else np.column_stack(columns)

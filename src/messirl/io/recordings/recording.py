@@ -50,11 +50,8 @@ class Recording:
         for name in ("actions", "rewards"):
             value = getattr(self, name)
             if value is not None and len(value) != steps:
-                raise InputError(
-                    where,
-                    f"{steps + 1} observations and {len(value)} {name}",
-                    f"give one of them a step, {max(steps, 0)}",
-                )
+                what = f"{steps + 1} observations and {len(value)} {name}"
+                raise InputError(where, what, f"give one of them a step, {max(steps, 0)}")
         for name in ("terminated", "truncated"):
             flag = getattr(self, name)
             if not isinstance(flag, bool | np.bool_):
@@ -75,6 +72,13 @@ def check_recordings(recordings: Iterable[Recording]) -> list[Recording]:
     return found
 
 
+def as_recordings(episodes: Trajectories | Iterable[Recording], terminated: npt.ArrayLike) -> list[Recording]:
+    """Recordings as they are, or trajectories as recordings."""
+    if isinstance(episodes, Trajectories):
+        return recordings_from_trajectories(episodes, terminated=terminated)
+    return check_recordings(episodes)
+
+
 def trajectories_from_recordings(recordings: Iterable[Recording], *, end_state: int | None = None) -> Trajectories:
     """Recordings of a discrete space as trajectories.
 
@@ -84,9 +88,9 @@ def trajectories_from_recordings(recordings: Iterable[Recording], *, end_state: 
     states: list[Any] = []
     actions: list[Any] = []
     for i, item in enumerate(check_recordings(recordings)):
-        name = item.id if item.id is not None else i
-        states.append(ended(_whole(f"recording {name}", "observations", item.observations), item, end_state))
-        actions.append(_whole(f"recording {name}", "actions", item.actions))
+        where = f"recording {i if item.id is None else item.id}"
+        states.append(ended(_whole(where, "observations", item.observations), item, end_state))
+        actions.append(_whole(where, "actions", item.actions))
     return Trajectories.from_lists(states, actions)
 
 
@@ -122,11 +126,8 @@ def _whole(where: str, name: str, values: Array) -> Array:
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.dtype.kind not in "iu" or values.ndim != 1:
-        raise InputError(
-            where,
-            f"its {name} are {values.dtype} of shape {values.shape}, not state or action numbers",
-            "use messirl.io.recordings.discretise to number them",
-        )
+        what = f"its {name} are {values.dtype} of shape {values.shape}, not state or action numbers"
+        raise InputError(where, what, "use messirl.io.recordings.discretise to number them")
     return values.astype(np.int64)
 
 

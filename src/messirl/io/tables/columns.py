@@ -124,8 +124,7 @@ def numbers(faults: Faults, table: Table, name: str, *, null_ok: bool = False) -
     empty = column.null if column.kind != "number" else np.isnan(values)
     if not null_ok:
         faults.rows(table, empty, lambda row: f"{name} is empty or not a number", "fill it in")
-    remedy = "write a finite number"
-    faults.rows(table, np.isinf(values), lambda row: f"{name} is {values[row]}", remedy)
+    faults.rows(table, np.isinf(values), lambda row: f"{name} is {values[row]}", "write a finite number")
     return values
 
 
@@ -142,8 +141,7 @@ def flags(faults: Faults, table: Table, name: str) -> Flags:
     elif column.kind == "text" and not table.typed:
         wrong &= ~(matches(column.text, YES_NO) | matches(column.text, "^[01]$"))
         value = _yes(column)
-    remedy = "write true or false"
-    faults.rows(table, wrong, lambda row: f"{name} holds {column.show(row)}, not a boolean", remedy)
+    faults.rows(table, wrong, lambda row: f"{name} holds {column.show(row)}, not a boolean", "write true or false")
     return value
 
 
@@ -158,8 +156,7 @@ def texts(faults: Faults, table: Table, name: str) -> list[str] | None:
         return None
     missing(faults, table, name, column)
     if column.text is None and column.kind != "empty":
-        what = f"column {name!r} holds {KINDS[column.kind]}"
-        faults.add(table.error(what, "write text", 0))
+        faults.add(table.error(f"column {name!r} holds {KINDS[column.kind]}", "write text", 0))
     if column.text is None or column.null.any():
         return None
     return list(column.text.to_pylist())

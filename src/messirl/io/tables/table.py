@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -132,12 +132,15 @@ class Table:
         return pc.replace_substring(cells, ",", ".")
 
 
-def load_table(source: Any, where: str | None = None) -> Table:
-    """A table from the path of a .csv or .parquet file, or from anything with columns and column names."""
+def load_table(source: Any, called: str = "table") -> Table:
+    """A table from the path of a .csv or .parquet file, or from anything with columns and column names.
+
+    called : what errors call a table without a path
+    """
     if not isinstance(source, str | os.PathLike):
-        return _from_memory(source, where or "table")
+        return _from_memory(source, called)
     path = Path(source)
-    where = where or path.name
+    where = path.name
     if path.is_dir():
         raise InputError(where, "is a directory", "give a CSV or Parquet file of that name")
     suffix = path.suffix.lower()
@@ -158,11 +161,10 @@ def _from_csv(data: bytes, where: str) -> Table:
     found = read_separated(data, where)
     columns = zip(*found.rows, strict=True) if found.rows else ((),) * len(found.names)
     arrays = [pc.utf8_trim(pa.array(cells, pa.string()), BLANKS) for cells in columns]
-    table = _table(where, found.names, arrays, typed=False)
-    notes = []
+    table = _table(where, found.names, arrays, typed=False, separator=found.separator, numbers=found.numbers)
     if found.separator != ",":
-        notes = [f"{where}: its cells are separated by {SEPARATORS[found.separator]}"]
-    return replace(table, separator=found.separator, numbers=found.numbers, notes=notes)
+        table.notes.append(f"{where}: its cells are separated by {SEPARATORS[found.separator]}")
+    return table
 
 
 def _from_parquet(data: bytes, where: str) -> Table:
@@ -211,7 +213,7 @@ def _combined(column: Any) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _table(where: str, names: list[str], arrays: list[Any], *, typed: bool) -> Table:
+def _table(where: str, names: list[str], arrays: list[Any], *, typed: bool, **how: Any) -> Table:
     cells = dict(zip(names, arrays, strict=True))
     if len(cells) != len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
@@ -219,7 +221,7 @@ def _table(where: str, names: list[str], arrays: list[Any], *, typed: bool) -> T
     lengths = {len(array) for array in arrays}
     if len(lengths) > 1:
         raise InputError(where, f"has columns of {min(lengths)} and of {max(lengths)} rows", "make them equally long")
-    return Table(where, cells, lengths.pop() if lengths else 0, typed)
+    return Table(where, cells, lengths.pop() if lengths else 0, typed, **how)
 
 
 def column_of_text(text: Any) -> Column:
