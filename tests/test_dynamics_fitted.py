@@ -147,7 +147,7 @@ def test_one_leaf_a_state_refitted_at_every_backup_gives_the_known_dynamics_answ
     wanted = Objective.from_trajectories(mdp, expert)
     model = RefittedModel(TREE, samples, FEATURES, GAMMA, 500, 1e-14)
     theta = np.array([0.5, -1.0, 2.0])
-    here = RefittedObjective(model, FEATURES, samples.start, wanted.target, None)(theta)
+    here = RefittedObjective(model, wanted.target, None)(theta)
     assert here.value == pytest.approx(wanted(theta).value, abs=1e-9)
     assert here.gradient == pytest.approx(wanted(theta).gradient, abs=1e-9)
     values, policy = model.values(mdp.reward(theta))
@@ -242,7 +242,7 @@ def test_gradient_of_a_refitted_linear_smoother_is_that_of_its_objective(regress
     samples = read_samples(plane(5), None, None)
     table = feature_table(plane_features, samples.points)
     model = RefittedModel(regressor, samples, table, 0.5, 500, 1e-13)
-    objective = RefittedObjective(model, table, samples.start, np.array([1.0, 0.5, 0.2]), np.eye(3))
+    objective = RefittedObjective(model, np.array([1.0, 0.5, 0.2]), np.eye(3))
     theta = np.array([0.5, -1.0, 2.0])
     assert objective(theta).gradient == pytest.approx(finite_differences(objective, theta), abs=1e-6)
     assert model.capped == 0

@@ -10,8 +10,9 @@ from sklearn.neighbors import KNeighborsRegressor
 from worlds import ROUNDING, drawn, random_mdp
 
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories, plot, sample, state_visitation
-from messirl.dynamics.averagers import Scale, _Neighbours
+from messirl.dynamics.averagers import _Neighbours
 from messirl.dynamics.features import Squares
+from messirl.dynamics.samples import Scale
 from messirl.estimators.methods import baseline
 from messirl.evaluation.metrics import policy_kl, policy_value
 from messirl.evaluation.prediction import next_state_accuracy

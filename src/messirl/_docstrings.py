@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from dataclasses import Field
 
 Sections = dict[str, list[str]]
 
@@ -20,6 +21,7 @@ def inherit_documentation(cls: type) -> None:
         return
     own, above = sections(cls.__doc__), sections(cls.__mro__[1].__doc__)
     arguments = set(inspect.signature(cls).parameters)
+    arguments -= {name for name, value in vars(cls).items() if isinstance(value, Field) and not value.init}
     for title in ("Parameters", "Attributes"):
         described = {name for head in entries(own.get(title, [])) for name in names(head)}
         for head, lines in entries(above.get(title, [])).items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from messirl import dynamics, estimators
 from messirl.estimators.methods import METHODS
 from messirl.estimators.persistence import Saved, read
 
@@ -15,9 +16,6 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def _class_of(name: str) -> type[Saved]:
-    for method in METHODS.values():
-        if method.estimator().__name__ == name:
-            return method.estimator()
-    from messirl.dynamics.fitted import FittedMESSI  # which needs more of scikit-learn than most files do
-
-    return {"FittedMESSI": FittedMESSI}[name]
+    homes = {method.kind: estimators for method in METHODS.values()} | {"FittedMESSI": dynamics}
+    kind: type[Saved] = getattr(homes[name], name)
+    return kind

@@ -21,9 +21,8 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 from messirl._types import Floats, Ints
-from messirl.dynamics.samples import Samples
+from messirl.dynamics.samples import Samples, Scale
 from messirl.problem.mdp import MDP
-from messirl.similarity.kernels import deviations
 
 TREES = (DecisionTreeRegressor, ExtraTreesRegressor, RandomForestRegressor)
 NODES = ("children_left", "children_right", "feature", "threshold")
@@ -33,24 +32,6 @@ MAX_ENTRIES = 50_000_000  # weights held at once
 def is_averager(regressor: Any) -> bool:
     """Whether it predicts averages of the targets, with weights that need not depend on them."""
     return isinstance(regressor, (*TREES, KNeighborsRegressor))
-
-
-@dataclass(frozen=True, eq=False)
-class Scale:
-    """States in units of their spread: distances then treat all coordinates alike."""
-
-    centre: Floats
-    unit: Floats
-
-    @classmethod
-    def of(cls, points: Floats) -> Scale:
-        """Centre and spread of points (n, k); a coordinate that never changes has the unit 1."""
-        spread = deviations(points)
-        return cls(points.mean(axis=0), np.where(spread > 0, spread, 1.0))
-
-    def __call__(self, points: Floats) -> Floats:
-        """Points (n, k) in these units."""
-        return np.asarray((points - self.centre) / self.unit)
 
 
 class AveragerModel:
@@ -82,9 +63,9 @@ class AveragerModel:
         """The trees of each action, none of nearest neighbours, which are found again from the samples."""
         return [Forest.of(one.fitted) for one in self._averagers if isinstance(one, _Leaves)]
 
-    def mdp(self, samples: Samples, table: Floats, discount: float) -> MDP:
+    def mdp(self, table: Floats, discount: float) -> MDP:
         """The MDP over the recorded states, with features (N, d), that begins where the expert does."""
-        n, a = len(samples.points), samples.n_actions
+        samples, n, a = self.samples, len(self.samples.points), self.samples.n_actions
         blocks = sp.vstack([self.successors(samples.points, action) for action in range(a)], format="csr")
         order = np.arange(n * a).reshape(a, n).T.ravel()  # row s·A + a
         return MDP(blocks[order], table, start=samples.start, terminal=samples.terminal, discount=discount)
@@ -138,8 +119,7 @@ class _Leaves:
         self._means = sp.csr_array(sp.diags_array(1.0 / self._size) @ members.T)
 
     def _apply(self, at: Floats) -> Ints:
-        leaves = np.asarray(self.fitted.apply(at))
-        return leaves[:, None] if leaves.ndim == 1 else leaves
+        return np.asarray(self.fitted.apply(at)).reshape(len(at), -1)  # one column per tree
 
     def weights(self, at: Floats) -> sp.csr_array:
         leaves = self._apply(at)

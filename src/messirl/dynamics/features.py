@@ -15,25 +15,18 @@ import numpy as np
 import numpy.typing as npt
 
 from messirl._types import Floats
-from messirl.dynamics.samples import as_points
-from messirl.similarity.kernels import deviations
+from messirl.dynamics.samples import Scale, as_points
 
 MAX_CENTRES = 10_000
 
 
-@dataclass(frozen=True, eq=False)
-class Squares:
+class Squares(Scale):
     """1, each coordinate and its square, in units of the coordinate's spread: d = 1 + 2k."""
-
-    centre: Floats
-    unit: Floats
 
     @classmethod
     def fit(cls, points: npt.ArrayLike) -> Self:
         """Centre and unit of the points (n, k); a coordinate that never changes keeps its own unit."""
-        found = as_points(points, "points")
-        spread = deviations(found)
-        return cls(found.mean(axis=0), np.where(spread > 0, spread, 1.0))
+        return cls.of(as_points(points, "points"))
 
     @property
     def names(self) -> list[str]:
@@ -43,7 +36,7 @@ class Squares:
 
     def __call__(self, points: Floats) -> Floats:
         """Features (n, 1 + 2k) of points (n, k)."""
-        z = (np.asarray(points, dtype=np.float64) - self.centre) / self.unit
+        z = super().__call__(np.asarray(points, dtype=np.float64))
         return np.column_stack([np.ones(len(z)), z, z**2])
 
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsRegressor
 
 from messirl._checks import number, whole
@@ -48,6 +49,7 @@ COUNTS = ("model", "importance")
 FEW = 2.0  # effective trajectories below which importance weights say nothing
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FittedMESSI(Saved):
     """MESSI on recordings with vectors as states and numbers as actions, where nothing is known of the dynamics.
 
@@ -137,40 +139,21 @@ class FittedMESSI(Saved):
     )
     _missed: ClassVar[tuple[str, ...]] = ("features", "similarity", "regressor", "classifier")
 
-    def __init__(
-        self,
-        features: FeatureMap,
-        *,
-        regressor: Any = None,
-        similarity: Any = DEFAULT,
-        lambda0: float = LAMBDA0,
-        theta_max: float = THETA_MAX,
-        discount: float,
-        n_actions: int | None = None,
-        counts: str = "model",
-        classifier: Any = None,
-        max_iter: int = MAX_ITER,
-        tol: float = TOL,
-        max_backups: int = 2000,
-        backup_tol: float = 1e-8,
-        random_state: Any = 0,
-        callback: Any = None,
-    ) -> None:
-        self.features = features
-        self.regressor = regressor
-        self.similarity = similarity
-        self.lambda0 = lambda0
-        self.theta_max = theta_max
-        self.discount = discount
-        self.n_actions = n_actions
-        self.counts = counts
-        self.classifier = classifier
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_backups = max_backups
-        self.backup_tol = backup_tol
-        self.random_state = random_state
-        self.callback = callback
+    features: FeatureMap = field(kw_only=False)
+    regressor: Any = None
+    similarity: Any = DEFAULT
+    lambda0: float = LAMBDA0
+    theta_max: float = THETA_MAX
+    discount: float
+    n_actions: int | None = None
+    counts: str = "model"
+    classifier: Any = None
+    max_iter: int = MAX_ITER
+    tol: float = TOL
+    max_backups: int = 2000
+    backup_tol: float = 1e-8
+    random_state: Any = 0
+    callback: Any = None
 
     # -- fitting ------------------------------------------------------------------------------------------------
 
@@ -187,15 +170,16 @@ class FittedMESSI(Saved):
         objective: Any
         if is_averager(regressor):
             self.model_: AveragerModel | RefittedModel = AveragerModel(regressor, samples)
-            self.mdp_ = self.model_.mdp(samples, table, self.discount)
+            self.mdp_ = self.model_.mdp(table, self.discount)
             objective = Objective(self.mdp_, Planner(self.mdp_, "causal", samples.start), target, quadratic)
         else:
-            self.model_ = RefittedModel(
-                regressor, samples, table, self.discount, self.max_backups, float(self.backup_tol)
-            )
-            objective = RefittedObjective(self.model_, table, samples.start, target, quadratic)
+            self.model_ = RefittedModel(regressor, samples, table, self.discount, self.max_backups, self.backup_tol)
+            objective = RefittedObjective(self.model_, target, quadratic)
         if self.counts == "importance":
-            objective = self._importance(samples, counts, target, quadratic)
+            classifier = self.classifier
+            if classifier is None:
+                classifier = ExtraTreesClassifier(n_estimators=50, min_samples_leaf=10, random_state=self.random_state)
+            objective = ImportanceObjective(counts, log_behaviour(classifier, samples), target, quadratic)
 
         result = lbfgs(
             objective,
@@ -248,14 +232,6 @@ class FittedMESSI(Saved):
         penalty = similarity_penalty(self.similarity, samples.trajectories, counts)
         return target, counts, float(self.lambda0) / float(self.theta_max) * penalty
 
-    def _importance(
-        self, samples: Samples, counts: Floats, target: Floats, quadratic: Floats | None
-    ) -> ImportanceObjective:
-        classifier = self.classifier
-        if classifier is None:
-            classifier = ExtraTreesClassifier(n_estimators=50, min_samples_leaf=10, random_state=self.random_state)
-        return ImportanceObjective(counts, log_behaviour(classifier, samples), target, quadratic)
-
     def _finish(self, table: Floats, objective: Any, converged: bool, reason: str) -> None:
         """Values at the θ found, and whether all that was iterated came to its end."""
         reward = table @ self.theta_
@@ -285,10 +261,6 @@ class FittedMESSI(Saved):
                 )
 
     # -- using --------------------------------------------------------------------------------------------------
-
-    def _fitted(self) -> None:
-        if not hasattr(self, "theta_"):
-            raise NotFittedError("this FittedMESSI is not fitted yet: call fit first")
 
     def _ahead(self, states: npt.ArrayLike) -> Floats:
         """γ Ê_a[V(s')](s), (n, A): what of Q differs from action to action."""

@@ -16,8 +16,7 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 
 from messirl._types import Floats
-from messirl.dynamics.averagers import Scale
-from messirl.dynamics.samples import Samples
+from messirl.dynamics.samples import Samples, Scale
 from messirl.dynamics.soft_iteration import penalised
 from messirl.objective import Evaluation
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from messirl._types import Flags, Floats, Ints
 from messirl.problem.counts import LONG_TAIL
 from messirl.problem.trajectories import Trajectories
+from messirl.similarity.kernels import deviations
 
 FeatureMap = Callable[[Floats], Any]
 
@@ -53,6 +54,24 @@ class Samples:
         for action in range(self.n_actions):
             at = left[actions == action]
             yield self.trajectories.states[at], self.trajectories.states[at + 1]
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """States in units of their spread: distances then treat all coordinates alike."""
+
+    centre: Floats
+    unit: Floats
+
+    @classmethod
+    def of(cls, points: Floats) -> Self:
+        """Centre and spread of points (n, k); a coordinate that never changes has the unit 1."""
+        spread = deviations(points)
+        return cls(points.mean(axis=0), np.where(spread > 0, spread, 1.0))
+
+    def __call__(self, points: Floats) -> Floats:
+        """Points (n, k) in these units."""
+        return np.asarray((points - self.centre) / self.unit)
 
 
 def read_samples(expert: Iterable[Any], unlabelled: Iterable[Any] | None, n_actions: int | None) -> Samples:

@@ -23,8 +23,7 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils import get_tags
 
 from messirl._types import Floats
-from messirl.dynamics.averagers import Scale
-from messirl.dynamics.samples import Samples
+from messirl.dynamics.samples import Samples, Scale
 from messirl.objective import Evaluation
 
 RUNAWAY = 10.0  # times the largest value that is possible, beyond which backups are called divergent
@@ -39,8 +38,8 @@ class RefittedModel:
         self._scale = Scale.of(samples.points)
         self._points = self._scale(samples.points)
         self._moves = list(samples.moves())
-        self._terminal, self._start = samples.terminal, samples.start
-        self._table, self._discount = table, discount
+        self._terminal, self.start = samples.terminal, samples.start
+        self.table, self._discount = table, discount
         self._max_backups, self._tol = max_backups, tol
         self._one = regressor
         self._many = regressor if get_tags(regressor).target_tags.multi_output else MultiOutputRegressor(regressor)
@@ -81,10 +80,10 @@ class RefittedModel:
 
         def backup(counts: Floats) -> Floats:
             following = np.einsum("na,and->nd", policy, self.ahead(counts))
-            return np.where(ends, self._table, self._table + self._discount * following)
+            return np.where(ends, self.table, self.table + self._discount * following)
 
-        self._counts = self._iterate(backup, self._counts, float(np.abs(self._table).max()))
-        return np.asarray(self._start @ self._counts)
+        self._counts = self._iterate(backup, self._counts, float(np.abs(self.table).max()))
+        return np.asarray(self.start @ self._counts)
 
     def q(self, points: Floats, reward: Floats) -> Floats:
         """Q at any states, not terminal, (n, A), from the last values."""
@@ -114,16 +113,14 @@ class RefittedModel:
 class RefittedObjective:
     """J(θ) = θᵀf* − Σ start V_θ − ½ θᵀQθ and its gradient."""
 
-    def __init__(
-        self, model: RefittedModel, table: Floats, start: Floats, target: Floats, quadratic: Floats | None
-    ) -> None:
-        self.model, self.table, self.start, self.target, self.quadratic = model, table, start, target, quadratic
+    def __init__(self, model: RefittedModel, target: Floats, quadratic: Floats | None) -> None:
+        self.model, self.target, self.quadratic = model, target, quadratic
 
     def __call__(self, theta: Floats) -> Evaluation:
         """J and its gradient at θ."""
-        values, policy = self.model.values(self.table @ theta)
+        values, policy = self.model.values(self.model.table @ theta)
         counts = self.model.expected_counts(policy)
-        value = float(theta @ self.target) - float(self.start @ values)
+        value = float(theta @ self.target) - float(self.model.start @ values)
         return penalised(theta, value, self.target, counts, self.quadratic)
 
 

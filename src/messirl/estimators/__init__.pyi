@@ -4,3 +4,4 @@ from messirl.estimators.em import EMMaxEnt as EMMaxEnt
 from messirl.estimators.maxent import MaxEntIRL as MaxEntIRL
 from messirl.estimators.messi import MESSI as MESSI
 from messirl.estimators.standing import IdentifiabilityWarning as IdentifiabilityWarning
+from messirl.estimators.uniform import UniformPolicy as UniformPolicy

@@ -76,9 +76,7 @@ class EMMaxEnt(MaximumEntropy):
         everyone, counts = self._read(mdp, expert, unlabelled)
 
         def weighted(weights: Floats) -> Objective:
-            return Objective.from_trajectories(
-                mdp, everyone, self.entropy, None, weights, counts=counts, tilted=self.solver != "paper"
-            )
+            return self._objective(mdp, everyone, counts, None, weights)
 
         theta_start = theta = self._theta_start(mdp, weighted(np.full(len(everyone), 1.0)))
         parts: list[np.recarray[Any, Any]] = []
@@ -95,15 +93,15 @@ class EMMaxEnt(MaximumEntropy):
             if settled or steps == 0 or result.stopped:
                 break
         self.weights_ = weights
-        self.effective_sample_size_ = 1.0 / float(weights @ weights)
         history = np.concatenate(parts).view(np.recarray)
         reason = f"all {done} steps were taken" if done == self.max_iter and not result.stopped else result.reason
         final = replace(result, history=history, reason=reason, converged=settled)
         return self._finish(mdp, everyone, objective, theta_start, final)
 
-    def _revive(self, parts: dict[str, Any]) -> None:
-        super()._revive(parts)
-        self.effective_sample_size_ = 1.0 / float(self.weights_ @ self.weights_)
+    @property
+    def effective_sample_size_(self) -> float:
+        """1/Σ w²: how many trajectories the last weights amount to."""
+        return 1.0 / float(self.weights_ @ self.weights_)
 
     def _numbered(self, done: int) -> Callback | None:
         """The callback of a round after `done` iterations: it sees them numbered through, and no first one twice."""

@@ -12,7 +12,6 @@ from messirl._checks import number
 from messirl._defaults import RIDGE
 from messirl._types import Floats
 from messirl.estimators.maximum_entropy import MaximumEntropy
-from messirl.objective import Objective
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.similarity.kernels import deviations
@@ -68,18 +67,7 @@ class MaxEntIRL(MaximumEntropy):
         self._check_arguments()
         number("ridge", self.ridge, least=0.0)
         _, counts = self._read(mdp, expert, unlabelled)
-        objective = Objective.from_trajectories(
-            mdp,
-            expert,
-            self.entropy,
-            self._quadratic(counts),
-            sample_weight,
-            counts=counts[: len(expert)],
-            tilted=self.solver != "paper",
-        )
-        theta = self._theta_start(mdp, objective)
-        result = self._optimise(objective, theta, self.max_iter, self.callback)
-        return self._finish(mdp, expert, objective, theta, result)
+        return self._finish(mdp, expert, *self._search(mdp, expert, counts, self._quadratic(counts), sample_weight))
 
     def _quadratic(self, counts: Floats) -> Floats | None:
         if self.ridge == 0:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
 from messirl._checks import is_whole, number
@@ -152,6 +153,20 @@ class MaximumEntropy(RewardEstimator):
         counts = np.concatenate([checked_feature_counts(mdp, some) for some in (expert, unlabelled)])
         return expert + unlabelled, counts
 
+    def _objective(
+        self, mdp: MDP, some: Trajectories, counts: Floats, quadratic: Floats | None, weight: npt.ArrayLike | None
+    ) -> Objective:
+        tilted = self.solver != "paper"
+        return Objective.from_trajectories(mdp, some, self.entropy, quadratic, weight, counts=counts, tilted=tilted)
+
+    def _search(
+        self, mdp: MDP, expert: Trajectories, counts: Floats, quadratic: Floats | None, weight: npt.ArrayLike | None
+    ) -> tuple[Objective, Floats, Result]:
+        """The objective of the experts, the first of all that the counts are of, where the search began, its end."""
+        objective = self._objective(mdp, expert, counts[: len(expert)], quadratic, weight)
+        theta = self._theta_start(mdp, objective)
+        return objective, theta, self._optimise(objective, theta, self.max_iter, self.callback)
+
     def _theta_start(self, mdp: MDP, objective: Objective) -> Floats:
         if self.warm_start and hasattr(self, "theta_"):
             return np.asarray(np.clip(self.theta_, -self._bound, self._bound))
@@ -209,13 +224,11 @@ class MaximumEntropy(RewardEstimator):
         return [*self.standing_.remarks(self.mdp_, self.theta_), *(() if offset is None else (offset,))]
 
     def _standing(self, objective: Objective, result: Result, unidentified: Floats) -> Standing:
-        theta, point = result.theta, result.point
         penalty: tuple[int, ...] = ()
         if objective.quadratic is not None:
-            pull = objective.quadratic @ theta
-            penalty = held_by_penalty(pull, self._gap(objective), objective.unit)
+            penalty = held_by_penalty(objective.quadratic @ result.theta, self._gap(objective), objective.unit)
         return Standing(
-            box=held_by_box(theta, point.gradient, self._bound),
+            box=held_by_box(result.theta, result.point.gradient, self._bound),
             penalty=penalty,
             unidentified=numbers_of(np.abs(unidentified).max(axis=0, initial=0.0) > 0),
             unsettled=() if result.converged else numbers_of(result.move > self.tol),

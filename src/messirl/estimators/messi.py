@@ -11,7 +11,6 @@ import numpy.typing as npt
 from messirl._checks import number
 from messirl._defaults import LAMBDA0
 from messirl.estimators.maximum_entropy import MaximumEntropy
-from messirl.objective import Objective
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.similarity import DEFAULT, RBF, CompleteGraph, Exponential, Precomputed, Similarity, as_similarity
@@ -88,19 +87,10 @@ class MESSI(MaximumEntropy):
         everyone, counts = self._read(mdp, expert, unlabelled)
         alone = len(everyone) == 1  # no pair, no penalty
         penalty = np.zeros((mdp.n_features,) * 2) if alone else self.measure.penalty(everyone, counts)
-        objective = Objective.from_trajectories(
-            mdp,
-            expert,
-            self.entropy,
-            weight * penalty if weight > 0 else None,
-            sample_weight,
-            counts=counts[: len(expert)],
-            tilted=self.solver != "paper",
-        )
+        quadratic = weight * penalty if weight > 0 else None
+        found = self._search(mdp, expert, counts, quadratic, sample_weight)
         self.penalty_matrix_ = penalty
-        theta = self._theta_start(mdp, objective)
-        result = self._optimise(objective, theta, self.max_iter, self.callback)
-        return self._finish(mdp, expert, objective, theta, result)
+        return self._finish(mdp, expert, *found)
 
     def _revive(self, parts: dict[str, Any]) -> None:
         super()._revive(parts)

@@ -26,6 +26,9 @@ from messirl._files import beside
 from messirl.problem.mdp import MDP, NAMES
 
 FORMAT, VERSION = "messirl-model", 1
+MDP_ARRAYS = ("transitions", "features", "terminal")
+MDP_FACTS = ("discount", "horizon", *NAMES)
+SPARSE = ("data", "indices", "indptr")
 BROKEN = (
     *(zipfile.BadZipFile, zlib.error, EOFError, LookupError, TypeError, ValueError, AttributeError),
     *(ArithmeticError, OSError, RuntimeError),
@@ -67,7 +70,7 @@ class Saved(BaseEstimator):
     _missed: ClassVar[tuple[str, ...]] = ()
 
     def _fitted(self) -> None:
-        if not hasattr(self, "mdp_"):
+        if not hasattr(self, "converged_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
 
     def _parts(self) -> dict[str, Any]:
@@ -78,9 +81,25 @@ class Saved(BaseEstimator):
         """Check what was read from a file, all of whose arrays are the parts, and make again what follows from it."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to one file that `messirl.load` reads."""
+        """Write the fitted model to one file that `messirl.load` reads; an old one stays until this is complete."""
         self._fitted()
-        write(self, path)
+        arrays, kind = self._parts(), type(self)
+        described = {
+            "format": FORMAT,
+            "version": VERSION,
+            "estimator": kind.__name__,
+            "parameters": {k: _describe(k, v, kind, arrays) for k, v in self.get_params(deep=False).items()},
+            "fitted": {name: _plain(getattr(self, name)) for name in _declared(kind, "_facts")},
+            **{name: vars(getattr(self, f"{name}_")) for name in _declared(kind, "_records")},
+            "mdp": {name: getattr(self.mdp_, name) for name in MDP_FACTS},
+        }
+        for name in (*_declared(kind, "_arrays"), *_declared(kind, "_optional")):
+            _put(name, getattr(self, name, None), arrays)
+        for name in (*MDP_ARRAYS, "start"):
+            _put(f"mdp_{name}", getattr(self.mdp_, name), arrays)
+        arrays["description"] = np.frombuffer(json.dumps(described).encode(), dtype=np.uint8)
+        with beside(path) as part, open(part, "wb") as file:
+            np.savez_compressed(file, **arrays)
 
 
 def _declared(kind: type[Saved], name: str) -> list[str]:
@@ -88,29 +107,8 @@ def _declared(kind: type[Saved], name: str) -> list[str]:
     return [item for one in reversed(kind.__mro__) for item in vars(one).get(name, ())]
 
 
-def write(estimator: Saved, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator; an existing file is replaced only when the new one is complete."""
-    arrays, kind = estimator._parts(), type(estimator)
-    described = {
-        "format": FORMAT,
-        "version": VERSION,
-        "estimator": kind.__name__,
-        "parameters": {k: _describe(k, v, kind, arrays) for k, v in estimator.get_params(deep=False).items()},
-        "fitted": {name: _plain(getattr(estimator, name)) for name in _declared(kind, "_facts")},
-        **{name: vars(getattr(estimator, f"{name}_")) for name in _declared(kind, "_records")},
-        "mdp": _describe_mdp(estimator.mdp_, arrays),
-    }
-    for name in (*_declared(kind, "_arrays"), *_declared(kind, "_optional")):
-        value = getattr(estimator, name, None)
-        if value is not None:
-            arrays[name] = np.asarray(value)
-    arrays["description"] = np.frombuffer(json.dumps(described).encode(), dtype=np.uint8)
-    with beside(path) as part, open(part, "wb") as file:
-        np.savez_compressed(file, **arrays)
-
-
 def read(path: str | os.PathLike[str], class_of: Callable[[str], type[Saved]]) -> Any:
-    """The model that `write` wrote, `class_of` its name; ValueError if the file is none or damaged. Runs nothing."""
+    """The model that `save` wrote, `class_of` its name; ValueError if the file is none or damaged. Runs nothing."""
     content = io.BytesIO(Path(path).read_bytes())  # from here on only the content can be at fault
     try:
         _check_claims(content)
@@ -146,7 +144,9 @@ def _check_claims(content: io.BytesIO) -> None:
 def _restored(described: dict[str, Any], arrays: dict[str, Any], class_of: Callable[[str], type[Saved]]) -> Saved:
     kind = class_of(described["estimator"])
     estimator = kind(**{k: _restore(k, v, kind, arrays) for k, v in described["parameters"].items()})
-    estimator.mdp_ = _restore_mdp(described["mdp"], arrays)
+    parts = {name: _get(f"mdp_{name}", arrays) for name in MDP_ARRAYS}
+    facts = {name: described["mdp"][name] for name in MDP_FACTS}
+    estimator.mdp_ = MDP(**parts, **facts, start=arrays.get("mdp_start"))
     for name in _declared(kind, "_facts"):
         setattr(estimator, name, described["fitted"][name])
     for name in _declared(kind, "_records"):
@@ -191,39 +191,20 @@ def _restore(name: str, value: Any, kind: type[Saved], arrays: dict[str, Any]) -
     return Unsaved(name, value["unsaved"]) if name in kind._missed else None
 
 
-def _describe_mdp(mdp: MDP, arrays: dict[str, Any]) -> dict[str, Any]:
-    _put_sparse("mdp_transitions", mdp.transitions, arrays)
-    if sp.issparse(mdp.features):
-        _put_sparse("mdp_features", mdp.features, arrays)
-    else:
-        arrays["mdp_features"] = mdp.features
-    arrays["mdp_terminal"] = mdp.terminal
-    if mdp.start is not None:
-        arrays["mdp_start"] = mdp.start
-    return {"discount": mdp.discount, "horizon": mdp.horizon, **{name: getattr(mdp, name) for name in NAMES}}
+def _put(name: str, value: Any, arrays: dict[str, Any]) -> None:
+    """Among the arrays of a file: a sparse matrix by its parts; nothing of None."""
+    if sp.issparse(value):
+        arrays |= {f"{name}_{part}": getattr(value, part) for part in SPARSE}
+        arrays[f"{name}_shape"] = np.array(value.shape)
+    elif value is not None:
+        arrays[name] = np.asarray(value)
 
 
-def _put_sparse(name: str, matrix: sp.csr_array, arrays: dict[str, Any]) -> None:
-    for part in ("data", "indices", "indptr"):
-        arrays[f"{name}_{part}"] = getattr(matrix, part)
-    arrays[f"{name}_shape"] = np.array(matrix.shape)
-
-
-def _get_sparse(name: str, arrays: dict[str, Any]) -> sp.csr_array:
-    parts = tuple(arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
-    matrix = sp.csr_array(parts, shape=tuple(int(n) for n in arrays[f"{name}_shape"]))
+def _get(name: str, arrays: dict[str, Any]) -> Any:
+    """What `_put` put there."""
+    if f"{name}_shape" not in arrays:
+        return arrays[name]
+    shape = tuple(int(n) for n in arrays[f"{name}_shape"])
+    matrix = sp.csr_array(tuple(arrays[f"{name}_{part}"] for part in SPARSE), shape=shape)
     matrix.check_format(full_check=True)
     return matrix
-
-
-def _restore_mdp(described: dict[str, Any], arrays: dict[str, Any]) -> MDP:
-    features = arrays["mdp_features"] if "mdp_features" in arrays else _get_sparse("mdp_features", arrays)
-    return MDP(
-        _get_sparse("mdp_transitions", arrays),
-        features,
-        start=arrays.get("mdp_start"),
-        discount=described["discount"],
-        horizon=described["horizon"],
-        terminal=arrays["mdp_terminal"],
-        **{name: described[name] for name in NAMES},
-    )

@@ -40,7 +40,7 @@ def compare(
     for method in methods:
         if unlabelled is None and (method.penalised or method.unlabelled):  # there is no penalty to be as strong as
             continue
-        estimator, data = method.make(method, clone(model), mdp, expert, unlabelled)
+        estimator, data = method.make(clone(model), mdp, expert, unlabelled)
         with quietly():  # said in the row
             estimator.fit(mdp, *data)
         out = None if held_out is None else estimator.score(held_out)

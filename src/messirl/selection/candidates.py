@@ -11,7 +11,8 @@ candidate; along a path of λ0, from strong to weak, each fit begins where the l
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -69,33 +70,33 @@ def candidates(
     return out
 
 
+@dataclass(eq=False)
 class Bench:
-    """Fits candidates to one set of experts: everything that λ0 does not touch is built once."""
+    """Fits candidates to one set of experts: everything that λ0 does not touch is built once.
 
-    def __init__(
-        self,
-        mdp: MDP,
-        expert: Trajectories,
-        unlabelled: Trajectories | None,
-        *,
-        reference: Any,
-        theta_max: float = THETA_MAX,
-        entropy: str = ENTROPY,
-        max_iter: int = MAX_ITER,
-        tol: float = TOL,
-        alike: Flags | None = None,
-    ) -> None:
-        self.mdp, self.expert, self.entropy = mdp, expert, entropy
-        self.everyone = expert if unlabelled is None else expert + unlabelled
-        self.theta_max, self.max_iter, self.tol, self.reference = theta_max, max_iter, tol, reference
-        self.counts = feature_counts(mdp, self.everyone)
-        own = self.counts[: len(expert)]
-        self.alone = Objective.from_trajectories(mdp, expert, entropy, counts=own)
-        # Which of Σ the screened candidates see: the experts, and of the others those that look like them.
-        others = np.zeros(len(self.everyone) - len(expert), dtype=bool) if alike is None else alike
-        self.screened = np.flatnonzero(np.concatenate([np.ones(len(expert), dtype=bool), others]))
+    reference : the similarity whose penalty says how strong those of the baselines are
+    alike : (u,) which of the unlabelled trajectories the screened candidates see; None: none of them
+    """
+
+    mdp: MDP
+    expert: Trajectories
+    unlabelled: Trajectories | None
+    _: KW_ONLY
+    reference: Any
+    theta_max: float = THETA_MAX
+    entropy: str = ENTROPY
+    max_iter: int = MAX_ITER
+    tol: float = TOL
+    alike: Flags | None = None
+
+    def __post_init__(self) -> None:
+        l = len(self.expert)
+        self.everyone = self.expert if self.unlabelled is None else self.expert + self.unlabelled
+        self.counts = feature_counts(self.mdp, self.everyone)
+        self.alone = Objective.from_trajectories(self.mdp, self.expert, self.entropy, counts=self.counts[:l])
+        others = () if self.alike is None else l + np.flatnonzero(self.alike)
+        self.screened = np.array([*range(l), *others])
         self._penalties: dict[Any, Floats] = {}
-        self._begin: Floats | None = None
 
     def penalty(self, candidate: Candidate) -> Floats | None:
         """Q of a candidate; baselines have the trace of the reference similarity's penalty."""
@@ -127,12 +128,12 @@ class Bench:
 
     def path(self, every: Sequence[Candidate]) -> Iterator[tuple[Candidate, Floats]]:
         """θ of every candidate, each fit begun at the one before where it is of the same path."""
-        theta, last = self.begin(), None
-        for candidate in every:
-            if last != (candidate.method, candidate.similarity):
-                theta, last = self.begin(), (candidate.method, candidate.similarity)
-            theta = self.fit(candidate, theta)
-            yield candidate, theta
+        begin = self.begin()
+        for _, path in groupby(every, key=lambda candidate: (candidate.method, candidate.similarity)):
+            theta = begin
+            for candidate in path:
+                theta = self.fit(candidate, theta)
+                yield candidate, theta
 
     def fit(self, candidate: Candidate, theta: Floats) -> Floats:
         """The optimum of a candidate, begun at θ."""
@@ -145,9 +146,7 @@ class Bench:
 
     def begin(self) -> Floats:
         """Zero, or a θ at which values are finite."""
-        if self._begin is None:
-            self._begin = first_theta(self.mdp, self.alone, self.theta_max)
-        return self._begin
+        return first_theta(self.mdp, self.alone, self.theta_max)
 
     def score(self, theta: Floats, held_out: Trajectories) -> float:
         """Σ log-probability of held-out trajectories; −inf where θ has no finite values."""

@@ -111,12 +111,10 @@ def choose_best(validation: Validation, *, se: float = 1.0) -> Choice:
     Of what is within `se` standard errors (paired by split) of the best, MESSI before the baselines, then the strongest
     penalty: the simplest model that predicts as well.
     """
-    every, scores = validation.candidates, validation.scores
-    best = int(scores.mean(axis=1).argmax())
-    with np.errstate(invalid="ignore"):
-        gap = scores[best] - scores
-        spread = gap.std(axis=1, ddof=1) / np.sqrt(gap.shape[1])
-        near = np.flatnonzero(gap.mean(axis=1) <= se * spread + 1e-12)
+    every = validation.candidates
+    best = int(validation.scores.mean(axis=1).argmax())
+    gain, spread = validation.gains(over=best)
+    near = np.flatnonzero(-gain <= se * spread + 1e-12)
     index = min(
         (int(i) for i in (near if near.size else [best])),
         key=lambda i: (METHODS[every[i].method].rank, -every[i].lambda0),

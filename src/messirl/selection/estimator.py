@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -13,13 +13,12 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold
 
-from messirl._defaults import AIM, CV, ENTROPY, MAX_ITER, THETA_MAX, TOL
+from messirl._defaults import AIM, CV, SOLVER, STEP_SIZE
 from messirl._types import Floats, Ints
 from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.estimators.messi import MESSI
 from messirl.estimators.methods import baseline
 from messirl.execution import run
-from messirl.problem.counts import feature_counts
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.selection.candidates import LAMBDAS, Candidate, candidates
@@ -31,6 +30,7 @@ from messirl.similarity import DEFAULT, CompleteGraph, as_similarity
 AIMS = ("imitation", "prediction")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MESSICV(MaximumEntropy):
     """MESSI with λ0 and the similarity chosen by held-out expert trajectories; the choice may be a baseline, or λ0 = 0.
 
@@ -100,32 +100,20 @@ class MESSICV(MaximumEntropy):
     ('hurt', 'MaxEnt')
     """
 
-    def __init__(
-        self,
-        similarities: Sequence[Any] | None = None,
-        *,
-        lambdas: Sequence[float] = LAMBDAS,
-        aim: str = AIM,
-        cv: int = CV,
-        baselines: bool = True,
-        margin: float = MARGIN,
-        theta_max: float = THETA_MAX,
-        entropy: str = ENTROPY,
-        max_iter: int = MAX_ITER,
-        tol: float = TOL,
-        validation_tol: float = 1e-3,
-        random_state: Any = None,
-        progress: Any = None,
-    ) -> None:
-        super().__init__(theta_max=theta_max, entropy=entropy, max_iter=max_iter, tol=tol, random_state=random_state)
-        self.progress = progress
-        self.similarities = similarities
-        self.lambdas = lambdas
-        self.aim = aim
-        self.cv = cv
-        self.baselines = baselines
-        self.margin = margin
-        self.validation_tol = validation_tol
+    similarities: Sequence[Any] | None = field(default=None, kw_only=False)
+    lambdas: Sequence[float] = LAMBDAS
+    aim: str = AIM
+    cv: int = CV
+    baselines: bool = True
+    margin: float = MARGIN
+    validation_tol: float = 1e-3
+    progress: Any = None
+
+    solver: str = field(default=SOLVER, init=False)  # not for the user to say, as are the next four
+    step_size: float = field(default=STEP_SIZE, init=False)
+    theta_init: Any = field(default=None, init=False)
+    callback: Any = field(default=None, init=False)
+    warm_start: bool = field(default=False, init=False)
 
     def fit(
         self,
@@ -152,13 +140,8 @@ class MESSICV(MaximumEntropy):
         careful = self.aim == "imitation" and self.entropy == "causal" and unlabelled is not None
         if not careful:
             every = [c for c in every if c.method != "Screened"]
-        options: dict[str, Any] = {
-            "reference": similarities[0] if similarities else CompleteGraph(),
-            "theta_max": self._bound,
-            "entropy": self.entropy,
-            "max_iter": self.max_iter,
-            "tol": self.validation_tol,
-        }
+        reference = similarities[0] if similarities else CompleteGraph()
+        shared: dict[str, Any] = {"theta_max": self._bound, "entropy": self.entropy, "max_iter": self.max_iter}
         pairs = splits(mdp, expert, self.cv, groups, self.random_state)
         if unlabelled is None and self.baselines and min(len(train) for train, _ in pairs) < 2:
             raise ValueError(
@@ -173,41 +156,26 @@ class MESSICV(MaximumEntropy):
             screen = Alike(mdp, unlabelled, asked)
 
         scales = SCALES if self.aim == "imitation" else (1.0,)
-        options |= {"screen": screen, "progress": self.progress, "executor": executor}
-        found = cross_validate(mdp, every, pairs, unlabelled, scales=scales, **options)
-        self.validation_ = found
+        options = {"tol": self.validation_tol, "progress": self.progress, "executor": executor, **shared}
+        self.validation_ = found = cross_validate(
+            mdp, every, pairs, unlabelled, scales=scales, screen=screen, reference=reference, **options
+        )
         self.choice_ = decide(found, self.likeness_, aim=self.aim, margin=self.margin)
         self.verdict_ = None if unlabelled is None else verdict(found, self.choice_, self.likeness_, margin=self.margin)
         self.candidate_, self.reason_ = self.choice_.candidate, self.choice_.reason
-        found_by = self._estimator(self.candidate_, options["reference"], mdp, expert, unlabelled)
-        self.best_estimator_, self.fitted_to_ = found_by  # as in best_estimator_.fit(mdp, *fitted_to_)
+        chosen = self.candidate_
+        similarity = reference if chosen.similarity is None else chosen.similarity
+        model = MESSI(similarity, lambda0=chosen.lambda0, tol=self.tol, **shared)
+        if chosen.method == "Screened" and unlabelled is not None and self.likeness_ is not None:
+            rows = np.concatenate([np.arange(len(expert)), len(expert) + np.flatnonzero(self.likeness_.alike)])
+            model.similarity = model.measure.among(rows, everyone, counts)
+            unlabelled = unlabelled[self.likeness_.alike]
+        self.best_estimator_, self.fitted_to_ = baseline(chosen.method, model, mdp, expert, unlabelled)
         self.best_estimator_.fit(mdp, *self.fitted_to_)
         for name, value in vars(self.best_estimator_).items():  # what a fitted estimator offers
             if name.endswith("_"):
                 setattr(self, name, value)
         return self
-
-    def _estimator(
-        self, chosen: Candidate, reference: Any, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None
-    ) -> tuple[MaximumEntropy, tuple[Trajectories, ...]]:
-        similarity = reference if chosen.similarity is None else chosen.similarity
-        model = MESSI(
-            similarity,
-            lambda0=chosen.lambda0,
-            theta_max=self._bound,
-            entropy=self.entropy,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
-        if chosen.method == "Screened" and unlabelled is not None and self.likeness_ is not None:
-            everyone, l = expert + unlabelled, len(expert)
-            rows = np.concatenate([np.arange(l), l + np.flatnonzero(self.likeness_.alike)])
-            model.similarity = model.measure.among(rows, everyone, feature_counts(mdp, everyone))
-            unlabelled = unlabelled[self.likeness_.alike]
-        return baseline(chosen.method, model, mdp, expert, unlabelled)
-
-    def _log_likelihood(self, trajectories: Trajectories) -> Floats:
-        return self.best_estimator_._log_likelihood(trajectories)
 
     def save(self, path: Any) -> None:
         """Write the chosen, fitted model; how it was chosen is not part of it."""
@@ -253,12 +221,13 @@ def nested_score(
     executor: Any = None,
 ) -> NestedScore:
     """Choose on the inside, score on the outside: an honest score, since no choice has seen what it is scored on."""
-    rows, names = np.arange(len(expert)), np.arange(len(expert)) if groups is None else np.asarray(groups)
-    if len(expert) < 3 or np.unique(names).size < 3:
+    rows = np.arange(len(expert))
+    names = rows if groups is None else np.asarray(groups)
+    n = np.unique(names).size
+    if len(expert) < 3 or n < 3:
         raise ValueError(
             "nested validation needs at least three expert trajectories (or groups): one is held out twice"
         )
-    n = np.unique(names).size
     folds = GroupKFold(n if n == 3 else min(estimator.cv, n)).split(rows, groups=names)
     work = functools.partial(_outer, clone(estimator).set_params(progress=None), mdp, expert, unlabelled, groups)
     scores, chosen = zip(*run(work, folds, executor), strict=True)

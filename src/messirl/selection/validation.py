@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import count, groupby
+from itertools import count, groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -70,10 +70,8 @@ def _later_parts(mdp: MDP, expert: Trajectories) -> list[Split]:
     if why:
         raise NothingHeldOut(ALONE.format(why=why))
     states, actions, _ = expert[0]
-    cuts = [len(states) * k // 4 for k in (1, 2, 3)]
     parts = []
-    for k, cut in enumerate(cuts):
-        end = cuts[k + 1] if k + 1 < len(cuts) else len(states) - 1
+    for cut, end in pairwise([*(len(states) * k // 4 for k in (1, 2, 3)), len(states) - 1]):
         moves = (None, None) if actions is None else (actions[:cut], actions[cut:end])
         before, after = states[: cut + 1], states[cut : end + 1]
         train = Trajectories(before, [0, before.size], moves[0])
@@ -91,10 +89,10 @@ class Validation:
     scale: Floats  # (C,)
     chance: float = -np.inf  # of the policy that takes every allowed action alike
 
-    def gains(self) -> tuple[Floats, Floats]:
-        """Mean gain over the first candidate, λ0 = 0, and its standard error; −inf and 0 where a split has none."""
+    def gains(self, over: int = 0) -> tuple[Floats, Floats]:
+        """Mean gain over a candidate, the first being λ0 = 0, and its standard error; −inf and 0: a split has none."""
         with np.errstate(invalid="ignore"):
-            gap = self.scores - self.scores[0]
+            gap = self.scores - self.scores[over]
             gain, spread = gap.mean(axis=1), gap.std(axis=1, ddof=1) / np.sqrt(gap.shape[1])
         lost = ~np.isfinite(gain)
         return np.where(lost, -np.inf, gain), np.where(lost, 0.0, spread)

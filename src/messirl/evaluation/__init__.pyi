@@ -1,0 +1,9 @@
+"""The public names and where they are; they are imported when first used."""
+
+from messirl.evaluation.inference import (
+    EstimationTable as EstimationTable,
+    LikelihoodRatio as LikelihoodRatio,
+    estimation_table as estimation_table,
+    likelihood_ratio_test as likelihood_ratio_test,
+)
+from messirl.evaluation.prediction import expected_flows as expected_flows, next_state_accuracy as next_state_accuracy

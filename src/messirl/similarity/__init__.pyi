@@ -1,0 +1,18 @@
+"""The public names and where they are; they are imported when first used."""
+
+from messirl.similarity.kernels import (
+    DEFAULT as DEFAULT,
+    RBF as RBF,
+    CompleteGraph as CompleteGraph,
+    Exponential as Exponential,
+)
+from messirl.similarity.measure import (
+    Precomputed as Precomputed,
+    Similarity as Similarity,
+    as_similarity as as_similarity,
+)
+from messirl.similarity.penalty import (
+    pairwise_penalty as pairwise_penalty,
+    penalty_matrix as penalty_matrix,
+    similarity_penalty as similarity_penalty,
+)
