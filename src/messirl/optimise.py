@@ -89,9 +89,6 @@ class Secants:
         self._steps[self.n], self._falls[self.n] = step, fall
         self.n += 1
 
-    def forget(self) -> None:
-        self.n = 0
-
     @property
     def weakest(self) -> float:
         """The least curvature met along a step."""
@@ -248,7 +245,7 @@ class _Climb:
                 return True
             if near:
                 return False
-            self.secants.forget()
+            self.secants.n = 0
         return self.along(gradient, 1.0 / max(1.0, float(np.abs(gradient).sum())))
 
     def newton(self, gradient: Floats, free: Flags) -> Floats:

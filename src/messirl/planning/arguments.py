@@ -20,10 +20,7 @@ def check_entropy(entropy: str) -> None:
 
 def checked_reward(mdp: MDP, reward: npt.ArrayLike) -> Floats:
     """The reward as floats of shape (S,) or (S, A), all finite."""
-    array = np.asarray(reward)
-    if array.dtype.kind not in "fiub":
-        raise TypeError(f"reward must be numbers, not {array.dtype}")
-    array = array.astype(np.float64, copy=False)
+    array = _numbers(reward, "reward")
     if array.shape not in ((mdp.n_states,), (mdp.n_states, mdp.n_actions)):
         raise ValueError(
             f"reward has shape {array.shape}: give ({mdp.n_states},), one a state, or "
@@ -51,13 +48,18 @@ def check_goal(mdp: MDP, goal: int | None) -> None:
 
 def checked_policy(mdp: MDP, policy: npt.ArrayLike) -> Floats:
     """A policy as floats of the right shape; whether its rows are probabilities is not looked at."""
-    array = np.asarray(policy)
-    if array.dtype.kind not in "fiub":
-        raise TypeError(f"policy must be numbers, not {array.dtype}")
+    array = _numbers(policy, "policy")
     if array.shape != mdp.policy_shape:
         raise ValueError(
             f"policy has shape {array.shape}, not {mdp.policy_shape} (states, actions; one a step with a horizon)"
         )
+    return array
+
+
+def _numbers(given: npt.ArrayLike, name: str) -> Floats:
+    array = np.asarray(given)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must be numbers, not {array.dtype}")
     return array.astype(np.float64, copy=False)
 
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 from messirl._types import Flags, Floats, Ints
-from messirl.planning.kernels import bicgstab, merge, reached
+from messirl.planning.kernels import B, bicgstab, merge, reached
 from messirl.planning.layout import layout_of
 from messirl.planning.solution import NoFiniteValue
 from messirl.problem.mdp import MDP
@@ -91,7 +91,11 @@ class Chain:
     @property
     def matrix(self) -> sp.csr_array:
         """P_π (S, S)."""
-        return self.layout.matrix(self._weights)
+        n, layout, weights = self.mdp.n_states, self.layout, self._weights
+        block = np.repeat(np.arange(layout.off.size - 1), np.diff(layout.off))
+        source = block[:, None] * B + np.arange(B)
+        keep = (weights != 0.0) & (source < n)
+        return sp.csr_array(sp.coo_array((weights[keep], (source[keep], layout.idx[keep])), shape=(n, n)))
 
     def reach(self, start: Floats) -> Flags:
         """Which states it can be in, (S,), from where `start` > 0."""

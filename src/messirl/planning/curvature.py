@@ -29,8 +29,9 @@ def curvature(mdp: MDP, policy: Floats, start: Floats) -> tuple[Floats, Floats]:
     """∇² Σ_s start(s) V(s), (d, d), and F = ∇V at the first step, (S, d), of a soft causal policy without goals."""
     rows = feature_table(mdp)
     end = np.zeros((mdp.n_states, mdp.n_features)) if mdp.state_action else rows[:, 0]
+    ending = np.where(mdp.terminal[:, None], end, 0.0)
     if mdp.horizon is None:
-        gained = np.where(_moving(policy), collected(rows, policy), _ending(mdp, end))
+        gained = np.where(_moving(policy), collected(rows, policy), ending)
         system = factorised(chain_matrix(mdp, policy), mdp.discount)
         here = system.solve(gained)
         visits = system.solve(np.ascontiguousarray(start), trans="T")
@@ -46,7 +47,7 @@ def curvature(mdp: MDP, policy: Floats, start: Floats) -> tuple[Floats, Floats]:
         ahead = here
         expected = mdp.discount * (mdp.transitions @ ahead)
         gained = collected(rows, table) + choices(mdp, table) @ expected
-        here = np.where(_moving(table), gained, _ending(mdp, end))
+        here = np.where(_moving(table), gained, ending)
         bend += gram(mdp, rows, ahead, here, taken)
     return bend, here
 
@@ -76,7 +77,3 @@ def differences(function: Any, theta: Floats, unit: Floats) -> Floats:
 
 def _moving(policy: Floats) -> Flags:
     return np.asarray(policy.sum(axis=1, keepdims=True) > 0.5)
-
-
-def _ending(mdp: MDP, end: Floats) -> Floats:
-    return np.where(mdp.terminal[:, None], end, 0.0)

@@ -31,14 +31,11 @@ class Layout:
     prob: Floats
     n_actions: int
     n_states: int
+    padded: int  # states, with those that only fill the last block
 
     @property
     def dynamics(self) -> tuple[Any, ...]:
         return self.shared, self.off, self.idx, self.prob, self.n_actions
-
-    @property
-    def padded(self) -> int:
-        return (self.off.size - 1) * B
 
     def pad(self, per_state: npt.NDArray[Any]) -> Floats:
         """(…, S) with zeros for the states that are not there, (…, S padded)."""
@@ -61,15 +58,6 @@ class Layout:
     def state_major(self, stored: Floats) -> Floats:
         """The public view (…, S, A) of a stored policy."""
         return np.swapaxes(stored[..., : self.n_states], -1, -2)
-
-    def matrix(self, weights: Floats) -> sp.csr_array:
-        """P_π (S, S) from weights on the slots."""
-        n_blocks = self.off.size - 1
-        block = np.repeat(np.arange(n_blocks), np.diff(self.off))
-        source = block[:, None] * B + np.arange(B)
-        keep = (weights != 0.0) & (source < self.n_states)
-        entries = (weights[keep], (source[keep], self.idx[keep]))
-        return sp.csr_array(sp.coo_array(entries, shape=(self.n_states, self.n_states)))
 
 
 def layout_of(mdp: MDP) -> Layout:
@@ -104,7 +92,7 @@ def _build(transitions: sp.csr_array, n_states: int, n_actions: int) -> Layout:
     idx[number, lane] = successor
     prob = np.zeros((int(off[-1]) * (n_actions if shared else 1), B))
     prob[number * n_actions + action if shared else number, lane] = transitions.data
-    return Layout(shared, off, idx, prob, n_actions, n_states)
+    return Layout(shared, off, idx, prob, n_actions, n_states, n_blocks * B)
 
 
 @dataclass(frozen=True)

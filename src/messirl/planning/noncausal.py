@@ -8,6 +8,8 @@ counts under the tilted dynamics are the gradient of log Z; the paper's forward 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from messirl._types import Floats
@@ -40,31 +42,26 @@ class NoncausalModel(FiniteModel):
         stuck = ~mdp.allowed.any(axis=1) & ~mdp.terminal
         log_z[-1] = np.where(stuck, -np.inf, mdp.discount ** (self.horizon - 1) * end)
         at_end = np.where(mdp.terminal, end, -np.inf)
-        noncausal_backward(*_rows(mdp), _by_action(mdp, reward), at_end, mdp.discount, log_z, policy)
-        return TiltedSolution(mdp, log_z, policy, reward) if self.tilted else FiniteSolution(mdp, log_z, policy)
+        moves, log_p = mdp.transitions, mdp.memo("log p", lambda: np.log(mdp.transitions.data))
+        by_action = np.array(np.broadcast_to(reward.reshape(mdp.n_states, -1), mdp.allowed.shape), order="C")
+        model = (moves.indptr, moves.indices, log_p, mdp.n_actions, by_action)
+        noncausal_backward(*model, at_end, mdp.discount, log_z, policy)
+        return TiltedSolution(mdp, log_z, policy, model) if self.tilted else FiniteSolution(mdp, log_z, policy)
 
 
 class TiltedSolution(Solution):
-    """log Z (H, S) and stored policies (H − 1, A, S padded), with visits under the tilted dynamics."""
+    """log Z (H, S) and stored policies (H − 1, A, S padded), with visits under the tilted dynamics.
 
-    def __init__(self, mdp: MDP, log_z: Floats, policy: Floats, reward: Floats) -> None:
+    model : the dynamics and the reward, as the kernels of this model take them
+    """
+
+    def __init__(self, mdp: MDP, log_z: Floats, policy: Floats, model: tuple[Any, ...]) -> None:
         super().__init__(mdp, log_z, policy)
-        self.reward = reward
+        self.model = model
 
     def visits(self, source: Floats, *, steps: bool = True) -> Visits:
         """Expected visits from a source (S,) or (H, S); pairs of states and actions always too."""
-        mdp, reward, begin = self.mdp, _by_action(self.mdp, self.reward), np.atleast_2d(source)
+        mdp, begin = self.mdp, np.atleast_2d(source)
         states, pairs = np.zeros(mdp.n_states), np.zeros((mdp.n_states, mdp.n_actions))
-        noncausal_forward(*_rows(mdp), reward, begin, mdp.discount, self.values, self.policy, states, pairs)
+        noncausal_forward(*self.model, begin, mdp.discount, self.values, self.policy, states, pairs)
         return Visits(states, pairs)
-
-
-def _rows(mdp: MDP) -> tuple[Floats, Floats, Floats, int]:
-    matrix = mdp.transitions
-    return matrix.indptr, matrix.indices, mdp.memo("log p", lambda: np.log(matrix.data)), mdp.n_actions
-
-
-def _by_action(mdp: MDP, reward: Floats) -> Floats:
-    if reward.ndim == 2:
-        return np.ascontiguousarray(reward)
-    return np.repeat(reward[:, None], mdp.n_actions, axis=1)

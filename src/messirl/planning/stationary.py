@@ -138,9 +138,9 @@ class StationaryModel:
         """Expected visits of a stored policy that is given from outside; zero where it cannot get to."""
         mdp, ends = self.mdp, ends_of(self.mdp, self.goal)
         rows = policy[:, : mdp.n_states]
-        moving = ~ends & (rows.sum(axis=0) > 0)
-        low, sums = rows.min(axis=0), rows.sum(axis=0)
-        wrong = ~(low >= 0.0) | ~np.isfinite(sums) | (moving & (np.abs(sums - 1.0) > 1e-6))
+        sums = rows.sum(axis=0)
+        moving = ~ends & (sums > 0)
+        wrong = ~(rows.min(axis=0) >= 0.0) | ~np.isfinite(sums) | (moving & (np.abs(sums - 1.0) > 1e-6))
         if wrong.any():
             s = int(np.argmax(wrong))
             raise ValueError(f"policy[{s}] is {rows[:, s]}: probabilities must be >= 0 and sum to 1")
@@ -158,22 +158,8 @@ class StationaryModel:
             raise ValueError(f"state {s} is reached, but policy[{s}] is all zero")
         return result
 
-    def visits(self, chain: Chain, source: Floats) -> Floats:
-        """ρ (S,) of a chain of this model. With γ < 1 a signed source is solved for in two parts of one sign each."""
-        if self.mdp.discount == 1.0:
-            return chain.visits(source)
-        if (source >= 0.0).all():
-            return self._part(chain, source, 0.0)
-        total = np.zeros(self.mdp.n_states)
-        for sign in (1.0, -1.0):
-            part = np.maximum(sign * source, 0.0)
-            mass = float(part.sum())
-            if mass > 0.0:
-                total += sign * mass * self._part(chain, part / mass, sign)
-        return total
-
-    def _part(self, chain: Chain, source: Floats, sign: float) -> Floats:
-        """The visits from a source that is nowhere negative, begun at those found for it the last time."""
+    def visits(self, chain: Chain, source: Floats, sign: float) -> Floats:
+        """ρ (S,) from a source that is nowhere negative, begun at those last found for it under this sign."""
         known, guess = self._visits.get(sign, (None, None))
         found = chain.visits(source, guess if known is not None and np.array_equal(known, source) else None)
         self._visits[sign] = (source, found)
@@ -188,8 +174,19 @@ class StationarySolution(Solution):
         self.model, self.chain = model, chain
 
     def visits(self, source: Floats, *, steps: bool = True) -> Visits:
-        """Expected visits from a source (S,)."""
-        return _with_steps(self.mdp, self.policy, self.model.visits(self.chain, source), steps=steps)
+        """Expected visits from a source (S,). With γ < 1 a signed one is solved for in two parts of one sign each."""
+        if self.mdp.discount == 1.0:
+            states = self.chain.visits(source)
+        elif (source >= 0.0).all():
+            states = self.model.visits(self.chain, source, 0.0)
+        else:
+            states = np.zeros(self.mdp.n_states)
+            for sign in (1.0, -1.0):
+                part = np.maximum(sign * source, 0.0)
+                mass = float(part.sum())
+                if mass > 0.0:
+                    states += sign * mass * self.model.visits(self.chain, part / mass, sign)
+        return _with_steps(self.mdp, self.policy, states, steps=steps)
 
 
 def _with_steps(mdp: MDP, policy: Floats, states: Floats, *, steps: bool) -> Visits:
