@@ -67,7 +67,7 @@ class ToExperts:
 
 
 def _shares(trajectories: Trajectories, items: np.ndarray) -> np.ndarray:
-    """The share of each kind of row of `items` (one a state of the trips) in every trip, (n, kinds)."""
+    """The share of each kind of row of `items` (one per state of the trips) in every trip, (n, kinds)."""
     _, kind = np.unique(items, axis=0, return_inverse=True)
     owner = np.repeat(np.arange(len(trajectories)), trajectories.lengths)
     table = sp.coo_array((np.ones(owner.size), (owner, kind.ravel()))).toarray()

@@ -414,7 +414,7 @@ def read_meta(columns, trajectories, states):
         cells = without_point_zero(cells)
     for cell in cells:
         name = int(cell) if names and isinstance(names[0], int) and is_whole(cell) else cell
-        need(name in names and name not in rows, "meta is not one row a trajectory")
+        need(name in names and name not in rows, "meta is not one row per trajectory")
         rows.append(name)
     need(len(rows) == len(names), "meta lacks a trajectory")
     order = [rows.index(name) for name in names]

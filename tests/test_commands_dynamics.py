@@ -347,7 +347,7 @@ def test_a_column_of_a_trajectory_must_not_change_within_it(run, tables, tmp_pat
 @pytest.mark.parametrize(
     ("actions", "said"),
     [
-        (np.array([0.5, 1.5, 0.5]), "its actions are float64 of shape (3,): number them 0, 1, …, one a step"),
+        (np.array([0.5, 1.5, 0.5]), "its actions are float64 of shape (3,): number them 0, 1, …, one per step"),
         (np.array([0, 0, 0]), "all recordings take the same action, 0"),
         (np.array([0, 2, 0]), "action 1 is never taken in any recording"),
     ],

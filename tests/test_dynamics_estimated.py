@@ -321,7 +321,7 @@ def test_with_goals_only_theta_has_a_spread():
     result = spread(found, model, without_actions(expert), n=2, random_state=0)
     np.testing.assert_allclose(result.theta[0], model.fit(mdp, expert).theta_, atol=1e-5)
     np.testing.assert_allclose(result.theta_sd, 0.0, atol=1e-6)  # as near as a fit is to its optimum
-    with pytest.raises(ValueError, match="one policy a goal: only theta is kept"):
+    with pytest.raises(ValueError, match="one policy per goal: only theta is kept"):
         result.policy_interval()
 
 

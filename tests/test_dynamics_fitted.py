@@ -427,7 +427,7 @@ def test_recordings_of_other_dimension_among_the_unlabelled_are_named() -> None:
 
 def test_actions_that_are_not_numbers_of_actions_are_named() -> None:
     bad = SimpleNamespace(observations=np.zeros((2, 1)), actions=np.array([0.5]), terminated=False)
-    with pytest.raises(TypeError, match="give one whole number a step"):
+    with pytest.raises(TypeError, match="give one whole number per step"):
         FittedMESSI(lambda s: s, discount=0.95).fit([bad])
 
 

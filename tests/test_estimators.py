@@ -303,9 +303,9 @@ def test_a_random_start_follows_the_seed_and_stays_in_the_box():
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        ([1.0, 2.0], "theta_init must be 3 finite numbers, one a feature"),
-        ([1.0, np.nan, 2.0], "theta_init must be 3 finite numbers, one a feature"),
-        (np.zeros((3, 1)), "theta_init must be 3 finite numbers, one a feature"),
+        ([1.0, 2.0], "theta_init must be 3 finite numbers, one per feature"),
+        ([1.0, np.nan, 2.0], "theta_init must be 3 finite numbers, one per feature"),
+        (np.zeros((3, 1)), "theta_init must be 3 finite numbers, one per feature"),
         ("ones", "theta_init='ones': give an array, 'random' or None for zeros"),
     ],
     ids=str,

@@ -151,7 +151,7 @@ FORM = to_quantecon(random_mdp(discount=0.9), np.zeros(5))
     ("changes", "error", "message"),
     [
         ({"beta": None}, TypeError, "SparseForm has no beta: give a DiscreteDP or a SparseForm"),
-        ({"R": FORM.R[:-1]}, InputError, r"s_indices: int64 of shape \(15,\): give 14 numbers from 0, one a pair"),
+        ({"R": FORM.R[:-1]}, InputError, r"s_indices: int64 of shape \(15,\): give 14 numbers from 0, one per pair"),
         ({"Q": FORM.Q[:-1]}, InputError, r"Q: of shape \(14, 5\) for R of shape \(15,\): give one row"),
         ({"Q": FORM.Q[:, :4]}, InputError, "s_indices: holds 4: Q has 4 columns, so states are 0 … 3"),
         ({"a_indices": FORM.a_indices * 0}, InputError, r"s_indices: the pair \(0, 0\) is listed twice"),

@@ -220,11 +220,13 @@ def test_states_that_are_not_flat_are_refused():
 
 
 def test_actions_are_one_fewer_than_states():
-    with pytest.raises(ValueError, match="trajectory 1 has 3 states and 3 actions: give one action a step, 2"):
+    with pytest.raises(ValueError, match="trajectory 1 has 3 states and 3 actions: give one action per step, 2"):
         Trajectories.from_lists([[0, 1], [0, 1, 2]], actions=[[0], [0, 1, 0]])
     with pytest.raises(ValueError, match="1 lists of actions for 2 trajectories"):
         Trajectories.from_lists([[0, 1], [0, 1, 2]], actions=[[0]])
-    with pytest.raises(ValueError, match="3 actions for 3 states in 1 trajectories: give one action a step, 2 in all"):
+    with pytest.raises(
+        ValueError, match="3 actions for 3 states in 1 trajectories: give one action per step, 2 in all"
+    ):
         Trajectories([0, 1, 2], [0, 3], actions=[0, 0, 0])
 
 

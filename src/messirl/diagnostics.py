@@ -65,7 +65,7 @@ class Diagnosis:
     choice: Choice | None = None  # what selection recommends
 
     def rows(self) -> list[dict[str, float]]:
-        """One dict an unlabelled trajectory."""
+        """One dict per unlabelled trajectory."""
         return [
             {
                 "similarity": float(self.similarity[j]),

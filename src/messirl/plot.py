@@ -131,7 +131,7 @@ def states(
     size: float = 60.0,
     tiles: bool | None = None,
 ) -> Axes:
-    """One number a state, as coloured tiles (regular grids) or dots of an area of `size` square points.
+    """One number per state, as coloured tiles (regular grids) or dots of an area of `size` square points.
 
     tiles : False draws dots even on a grid; None and True draw tiles where the coordinates allow it
     Numbers that are not finite, and on a logarithmic scale those that are not positive, are grey.
@@ -140,7 +140,7 @@ def states(
 
     v = np.asarray(values, dtype=np.float64)
     if v.ndim != 1:
-        raise ValueError(f"values have shape {v.shape}: give one number a state")
+        raise ValueError(f"values have shape {v.shape}: give one number per state")
     at = _coordinates(len(v), xy)
     ax = _axes(ax)
     known = np.isfinite(v) & (v > 0 if logarithmic else True)

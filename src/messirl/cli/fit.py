@@ -36,7 +36,7 @@ def add(made: Parser) -> None:
     group.add_argument("--prior", type=not_negative, help="of estimated: pseudo-counts of each action in a state (0)")
     group.add_argument("--discount", type=_discount, help="of fitted: γ, below 1; must be given")
     group.add_argument(
-        "--grid", type=count, metavar="N", help="of fitted: features from N centres a coordinate (default: 1, o, o²)"
+        "--grid", type=count, metavar="N", help="of fitted: features from N centres per coordinate (default: 1, o, o²)"
     )
     made.add_argument("--out", type=path, default="out/fit", help="folder of the results (out/fit)")
     made.add_argument(

@@ -1,7 +1,7 @@
 """Features of states that are vectors, for `FittedMESSI`, where the user has none of their own.
 
     Squares      f(s) = (1, z, z²),                   z = (s − mean) / spread
-    RadialGrid   f(s) = (1, exp(−½‖(s − c_i)/w‖²)),   c_i a grid of n centres a coordinate, w their distance
+    RadialGrid   f(s) = (1, exp(−½‖(s − c_i)/w‖²)),   c_i a grid of n centres per coordinate, w their distance
 
 Both hold a constant: its weight is the price of a step, which is how an episode that ends soon is told from a long one.
 """
@@ -42,7 +42,7 @@ class Squares(Scale):
 
 @dataclass(frozen=True, eq=False)
 class RadialGrid:
-    """1, and a bump at each point of a grid of n centres a coordinate: d = 1 + n^k."""
+    """1, and a bump at each point of a grid of n centres per coordinate: d = 1 + n^k."""
 
     low: Floats
     high: Floats
@@ -55,7 +55,7 @@ class RadialGrid:
         low, high = found.min(axis=0), found.max(axis=0)
         if isinstance(n, bool) or n < 2 or float(n) ** low.size > MAX_CENTRES:
             most = int(np.floor(MAX_CENTRES ** (1 / low.size) + 1e-9))
-            raise ValueError(f"a grid of {n} centres in {low.size} coordinates: give 2 … {most} centres a coordinate")
+            raise ValueError(f"a grid of {n} centres in {low.size} coordinates: give 2 … {most} centres per coordinate")
         if (low == high).any():
             j = int(np.argmax(low == high))
             raise ValueError(f"coordinate {j} is {low[j]:g} in every state: drop it, a grid cannot divide it")

@@ -50,7 +50,7 @@ class Spread:
 
     def _policies(self) -> Floats:
         if self.policy is None:
-            raise ValueError("fits with goals have one policy a goal: only theta is kept")
+            raise ValueError("fits with goals have one policy per goal: only theta is kept")
         return self.policy
 
 

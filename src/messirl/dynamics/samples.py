@@ -126,10 +126,10 @@ def _one(item: Any, where: str) -> tuple[Floats, Ints, bool]:
         actions = actions[:, 0]
     if actions.ndim != 1 or (actions.size and actions.dtype.kind not in "iu"):
         raise TypeError(
-            f"{where} has actions of {actions.dtype} and shape {actions.shape}: give one whole number a step"
+            f"{where} has actions of {actions.dtype} and shape {actions.shape}: give one whole number per step"
         )
     if actions.size != len(points) - 1:
-        raise ValueError(f"{where} has {len(points)} observations and {actions.size} actions: give one action a step")
+        raise ValueError(f"{where} has {len(points)} observations and {actions.size} actions: give one action per step")
     return points, actions.astype(np.int64), bool(item.terminated)
 
 
@@ -170,7 +170,7 @@ def feature_table(features: FeatureMap, points: Floats, d: int | None = None) ->
         raise TypeError(f"features(states) are {raw.dtype}, not numbers")
     if raw.ndim != 2 or len(raw) != len(points) or raw.shape[1] == 0 or (d is not None and raw.shape[1] != d):
         raise ValueError(
-            f"features(states) has shape {raw.shape} for states {points.shape}: it must be {shape}, one row a state"
+            f"features(states) has shape {raw.shape} for states {points.shape}: it must be {shape}, one row per state"
         )
     table = raw.astype(np.float64)
     if not np.isfinite(table).all():

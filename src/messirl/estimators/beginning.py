@@ -25,7 +25,7 @@ def first_theta(mdp: MDP, objective: Objective, bound: float, given: Any = None,
     if given is not None:
         theta = np.asarray(given, dtype=np.float64)
         if theta.shape != (mdp.n_features,) or not np.isfinite(theta).all():
-            raise ValueError(f"theta_init must be {mdp.n_features} finite numbers, one a feature")
+            raise ValueError(f"theta_init must be {mdp.n_features} finite numbers, one per feature")
         if np.abs(theta).max() > bound:
             raise ValueError(f"theta_init goes up to {np.abs(theta).max():g}, beyond theta_max={bound:g}")
         if mdp.must_end and not np.isfinite(objective(theta).value):

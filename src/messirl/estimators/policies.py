@@ -1,4 +1,4 @@
-"""The policies of a fit with goals: one a goal, computed when first asked for."""
+"""The policies of a fit with goals: one per goal, computed when first asked for."""
 
 from __future__ import annotations
 

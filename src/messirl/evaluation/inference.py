@@ -33,7 +33,7 @@ SAME = 1e-12  # of a variance, relative to the size of its terms: rounding
 
 @dataclass(frozen=True)
 class EstimationTable:
-    """One row a feature, and how well the whole fits."""
+    """One row per feature, and how well the whole fits."""
 
     names: tuple[str, ...]
     estimate: Floats
@@ -72,7 +72,7 @@ class EstimationTable:
         return float(np.log(self.n_trajectories)) * self.n_parameters - 2.0 * self.log_likelihood
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dict a feature."""
+        """One dict per feature."""
         columns = ("estimate", "std_error", "t", "robust_std_error", "robust_t", "p")
         return [{"name": name, **{c: float(getattr(self, c)[j]) for c in columns}} for j, name in enumerate(self.names)]
 

@@ -26,7 +26,7 @@ class Interval:
 
 
 def interval(values: Floats) -> Interval:
-    """Mean and 95 % interval of one number a run; differences of a rounding are none."""
+    """Mean and 95 % interval of one number per run; differences of a rounding are none."""
     values = np.where(np.abs(values) > NOTHING, values, 0.0)
     n, mean = len(values), float(np.mean(values))
     if n < 2:

@@ -89,7 +89,7 @@ CHOICES = {
     "0.02 ± 0.02 at 0.9: a far-sighted imitator does well with the one good place the expert showed it. 0.85 was tried "
     "first, on 22 runs from seed 1000; so what is reported begins at seed 2000, which nothing has seen",
     "traffic: each lane of a row occupied with 0.3": "busy, and a free way nearly always exists",
-    "100 states a trajectory on the highway, 40 on the gridworld": "the discounted tail is then below 1 %",
+    "100 states per trajectory on the highway, 40 on the gridworld": "the discounted tail is then below 1 %",
     "θ* = −10 on collision and off-road, θ1 a fifth of it": "the expert hardly ever collides, θ1 visibly does",
     "gridworld: θ* from −U(0.1, 1), three features of the other sign; trajectories from the soft policy of 10 θ": "an "
     "expert that is clearly but not perfectly directed",

@@ -1,4 +1,4 @@
-"""Where results live: one Parquet file a run and figure, whole or not there at all, and a manifest of their origin.
+"""Where results live: one Parquet file per run and figure, whole or not there at all, and a manifest of their origin.
 
 A part is written beside its place and then renamed into it, so that killing the program at any moment leaves only
 complete parts. The final table is all parts in one order: it does not depend on who wrote them when.

@@ -23,8 +23,8 @@ def checked_reward(mdp: MDP, reward: npt.ArrayLike) -> Floats:
     array = _numbers(reward, "reward")
     if array.shape not in ((mdp.n_states,), (mdp.n_states, mdp.n_actions)):
         raise ValueError(
-            f"reward has shape {array.shape}: give ({mdp.n_states},), one a state, or "
-            f"({mdp.n_states}, {mdp.n_actions}), one a state and action"
+            f"reward has shape {array.shape}: give ({mdp.n_states},), one per state, or "
+            f"({mdp.n_states}, {mdp.n_actions}), one per state and action"
         )
     if not np.isfinite(array).all():
         where = ", ".join(str(i) for i in np.argwhere(~np.isfinite(array))[0])
@@ -51,7 +51,7 @@ def checked_policy(mdp: MDP, policy: npt.ArrayLike) -> Floats:
     array = _numbers(policy, "policy")
     if array.shape != mdp.policy_shape:
         raise ValueError(
-            f"policy has shape {array.shape}, not {mdp.policy_shape} (states, actions; one a step with a horizon)"
+            f"policy has shape {array.shape}, not {mdp.policy_shape} (states, actions; one per step with a horizon)"
         )
     return array
 

@@ -363,7 +363,7 @@ def _checked_features(features: Any, n_states: int, n_actions: int) -> tuple[Any
         rows, d = table.shape
         if rows not in (n_states, n_states * n_actions) or d == 0:
             raise ValueError(
-                f"sparse features have shape {table.shape}: they need {n_states} rows, one a state, or "
+                f"sparse features have shape {table.shape}: they need {n_states} rows, one per state, or "
                 f"{n_states * n_actions}, row s*A + a, and at least one column"
             )
         if not np.all(np.isfinite(table.data)):

@@ -85,7 +85,7 @@ class Trajectories:
         moves = None if actions is None else _integers("actions", actions)
         if moves is not None and moves.size != flat.size - n:
             raise ValueError(
-                f"{moves.size} actions for {flat.size} states in {n} trajectories: give one action a step, "
+                f"{moves.size} actions for {flat.size} states in {n} trajectories: give one action per step, "
                 f"{flat.size - n} in all"
             )
         ends = None if goals is None else _integers("goals", goals)
@@ -103,7 +103,7 @@ class Trajectories:
         actions: Iterable[Sequence[int]] | None = None,
         goals: npt.ArrayLike | None = None,
     ) -> Trajectories:
-        """From one sequence of states a trajectory and, if known, one sequence of actions (one fewer) a trajectory."""
+        """From one sequence of states per trajectory and, if known, one sequence of actions, one shorter, for each."""
         rows = [_integers(f"trajectory {i}", row) for i, row in enumerate(states)]
         for i, row in enumerate(rows):
             if row.size == 0:
@@ -116,7 +116,7 @@ class Trajectories:
             for i, (row, move) in enumerate(zip(rows, moves, strict=True)):
                 if move.size != row.size - 1:
                     raise ValueError(
-                        f"trajectory {i} has {row.size} states and {move.size} actions: give one action a step, "
+                        f"trajectory {i} has {row.size} states and {move.size} actions: give one action per step, "
                         f"{row.size - 1}"
                     )
             flat_actions = _joined(moves)

@@ -119,7 +119,7 @@ def _by_action(table: sp.csr_array, n_actions: int, size: int) -> sp.csr_array:
 
 
 def _own_actions(table: sp.csr_array, n_actions: int | None, size: int) -> sp.csr_array:
-    """(S·A, S) with one next state a row, from moves (S, S); moves by action are kept if they are like that."""
+    """(S·A, S) with one next state per row, from moves (S, S); moves by action are kept if they are like that."""
     degree = np.diff(table.indptr)
     most = int(degree.max())
     if table.shape[0] > size:

@@ -125,7 +125,7 @@ def _cut(where: str, arrays: Mapping[str, Array]) -> list[Recording]:
     for name in ("actions", "rewards"):
         if name in arrays and len(arrays[name]) != len(observations) - n:
             what = f"{len(arrays[name])} {name} in {n} recordings"
-            raise InputError(where, what, f"give one a step, {len(observations) - n} in all")
+            raise InputError(where, what, f"give one per step, {len(observations) - n} in all")
     endings = []
     for name in ("terminated", "truncated"):
         flag = arrays.get(name, np.zeros(n, dtype=bool))

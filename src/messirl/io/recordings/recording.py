@@ -44,7 +44,7 @@ class Recording:
                 continue
             array = _numbers(where, name, value)
             if not 1 <= array.ndim <= (1 if name == "rewards" else 2):
-                raise InputError(where, f"its {name} have shape {array.shape}", "give one number or one row a step")
+                raise InputError(where, f"its {name} have shape {array.shape}", "give one number or one row per step")
             object.__setattr__(self, name, array)
         steps = len(self.observations) - 1
         for name in ("actions", "rewards"):
@@ -99,7 +99,7 @@ def recordings_from_trajectories(
 ) -> list[Recording]:
     """Trajectories with actions as recordings; those that did not terminate, (n,) or one for all, were truncated."""
     if trajectories.actions is None:
-        raise InputError("trajectories", "they have no actions", "a recording has one a step; give them")
+        raise InputError("trajectories", "they have no actions", "a recording has one per step; give them")
     n = len(trajectories)
     flags = np.asarray(terminated)
     if flags.dtype != np.bool_ or flags.shape not in ((), (n,)):
