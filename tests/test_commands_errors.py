@@ -32,7 +32,7 @@ def place(tmp_path_factory):
         assert cli.main(["fit", str(here / name), *PLAIN, "--out", out]) == 0
     model = (here / "grid-fit" / "model.npz").read_bytes()
     (here / "cut.npz").write_bytes(model[: len(model) // 2])
-    (here / "flipped.npz").write_bytes(model[:300] + bytes([model[300] ^ 255]) + model[301:])
+    (here / "flipped.npz").write_bytes(model[:100] + bytes(byte ^ 255 for byte in model[100:300]) + model[300:])
     (here / "empty.npz").write_bytes(b"")
     (here / "notes.txt").write_text("mine")
     return here
