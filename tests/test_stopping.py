@@ -235,6 +235,8 @@ def place(tmp_path_factory):
     expert, others = (drawn(mdp, random.normal(size=20), n, n, length=600, start=anywhere) for n in (100, 300))
     role = np.array(["expert"] * 100 + ["unlabelled"] * 300, dtype=object)
     write_problem(Problem(mdp, expert + others, {"role": role}), here / "large")
+    many = np.resize(np.arange(len(role)), 6 * len(role))
+    write_problem(Problem(mdp, (expert + others)[many], {"role": role[many]}), here / "larger")
     small = grid(here / "small")
     assert cli.main(["fit", str(small), "--no-baselines", "--no-report", "--out", str(here / "model")]) == 0
     return here
@@ -248,7 +250,7 @@ REAL = {
     "select": (["select", *SPLIT, "--out", "@new"], "", 4.0),
     "diagnose": (["diagnose", *SPLIT, "--out", "@new"], "messirl: what do held-out experts gain from them?", 0.5),
     "sample": (["sample", "@model", "-n", "2000000", "--length", "60", "--out", "@new/drawn.csv"], "", 3.0),
-    "convert": (["convert", "@large", "@new", "--format", "csv"], "", 0.7),
+    "convert": (["convert", "@larger", "@new", "--format", "csv"], "", 0.9),
     "reproduce": (["reproduce", "--quick", "--jobs", "2", "--out", "@new"], "reproduction: 0 of", 6.0),
     "reproduce, starting": (["reproduce", "--quick", "--jobs", "2", "--out", "@new"], "reproduction: 0 of", 0.5),
     "reproduce, one job": (["reproduce", "--quick", "--jobs", "1", "--out", "@new"], "reproduction: 0 of", 3.0),
