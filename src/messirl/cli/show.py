@@ -92,13 +92,14 @@ def _problem(problem: Any) -> dict[str, Any]:
 
 
 def _model(model: Any) -> dict[str, Any]:
-    names = [str(n) for n in (model.mdp_.feature_names or range(model.mdp_.n_features))]
+    from messirl.workflow.record import weights
+
     return {
         "method": type(model).__name__,
         "converged": bool(model.converged_),
         "iterations": int(model.n_iter_),
         "objective": model.objective_,
-        "theta": dict(zip(names, model.theta_.tolist(), strict=True)),
+        "theta": weights(model),
         "settings": {k: str(v) for k, v in model.get_params(deep=False).items()},
         "problem": _mdp(model.mdp_),
     }

@@ -58,8 +58,7 @@ class Standing:
 
     def names(self, mdp: MDP) -> dict[str, list[str]]:
         """The features of each kind by name, for files."""
-        names = mdp.feature_names or tuple(str(j) for j in range(mdp.n_features))
-        return {kind: [names[j] for j in which] for kind, which in vars(self).items()}
+        return {kind: [mdp.feature_ids[j] for j in which] for kind, which in vars(self).items()}
 
     def remarks(self, mdp: MDP, theta: Floats) -> Iterator[str]:
         """What box and penalty hold, and what to do; the rest is said in warnings."""

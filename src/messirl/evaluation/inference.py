@@ -130,10 +130,9 @@ def estimation_table(model: MaximumEntropy, expert: Trajectories) -> EstimationT
     largest = np.abs(counts).max(axis=0)
     terms = np.abs(inverse) @ (np.abs(spread) + SAME * np.outer(largest, largest)) @ np.abs(inverse) / n
     varied = np.diag(robust) > SAME * np.diag(terms)  # not so with equal trajectories, or fewer than weights
-    names = mdp.feature_names or tuple(str(j) for j in range(mdp.n_features))
     steps = int((expert.lengths - 1).sum())
     return EstimationTable(
-        names,
+        mdp.feature_ids,
         theta,
         np.where(known, np.sqrt(np.diag(inverse) / n), np.nan),
         np.sqrt(np.where(known & varied, np.diag(robust), np.nan)),

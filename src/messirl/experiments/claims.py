@@ -18,7 +18,7 @@ import pyarrow as pa
 from messirl.experiments import checks
 from messirl.experiments.checks import Finding
 from messirl.experiments.curves import Curves, Interval
-from messirl.experiments.settings import SETTINGS
+from messirl.experiments.settings import AGAINST, EXACT, SETTINGS
 
 RESULTS = "section 4, Results"
 ITERATIONS = "section 4, Number of iterations"
@@ -261,7 +261,7 @@ def decide(table: pa.Table) -> list[dict[str, Any]]:
 
 def _row(curves: Curves, claim: Claim, domains: Sequence[str], solver: str) -> dict[str, Any] | None:
     """What is found of a claim; None where the table cannot decide it."""
-    suffix = "/exact" if solver == OPTIMUM else ""
+    suffix = EXACT if solver == OPTIMUM else ""
     keys = [(domain, claim.figure, method + suffix) for domain in domains for method in claim.methods]
     if not all(key in curves for key in keys):
         return None
@@ -275,7 +275,7 @@ def _row(curves: Curves, claim: Claim, domains: Sequence[str], solver: str) -> d
         "text": claim.text,
         "where": claim.where,
         "test": claim.test,
-        "domain": " against ".join(domains),
+        "domain": AGAINST.join(domains),
         "solver": solver,
         "verdict": found.verdict,
         "evidence": _finite(found.evidence),

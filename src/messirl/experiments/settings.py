@@ -15,6 +15,8 @@ from typing import Any
 FRESH = 2000
 
 # Points of the sweeps, per figure.
+EXACT = "/exact"  # ends the name of a method at its optimum
+AGAINST = " against "  # between two domains that a claim compares
 UNLABELLED = (0, 1, 2, 5, 10, 20, 50, 100)
 NU = (0.0, 0.05, 0.1, 0.15, 0.25, 0.5, 0.75, 1.0)
 LAMBDA0 = (0.0, 0.005, 0.02, 0.05, 0.2, 0.5, 2.0, 5.0, 20.0, 50.0)

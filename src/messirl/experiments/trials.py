@@ -16,7 +16,7 @@ from messirl.domains import Scene, mixture
 from messirl.estimators import MESSI, EMMaxEnt
 from messirl.estimators.methods import BASELINES, METHODS, baseline
 from messirl.estimators.standing import quietly
-from messirl.experiments.settings import Setting
+from messirl.experiments.settings import EXACT, Setting
 
 FIGURES = ("iterations", "unlabelled", "nu", "lambda", "em")
 MESSIS = {"MESSIMAX": "MAX", "MESSI-mu1": "mu1", "MESSI-mu2": "mu2", "MESSI-mu3": "mu3"}
@@ -45,7 +45,7 @@ class Trial:
 
     @property
     def name(self) -> str:
-        return self.method + ("/exact" if self.exact else "")
+        return self.method + (EXACT if self.exact else "")
 
 
 def trials(figure: str, setting: Setting) -> list[Trial]:

@@ -252,6 +252,11 @@ class MDP:
         """Σ_s ρ(s) f(s) (Eq. 8) for a visitation of the reward's shape."""
         return np.asarray(self.feature_rows.T @ visitation.reshape(-1))
 
+    @property
+    def feature_ids(self) -> tuple[str, ...]:
+        """The names of the features, or their numbers where they have none, for tables and files."""
+        return self.feature_names or tuple(map(str, range(self.n_features)))
+
     def feature_label(self, index: int) -> str:
         """The name of a feature, or its number where it has none."""
         return repr(self.feature_names[index]) if self.feature_names else str(index)

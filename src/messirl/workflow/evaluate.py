@@ -69,8 +69,7 @@ def _differences(own: MDP, given: MDP) -> list[str]:
         found.append("other moves")
     if (own.terminal != given.terminal).any():
         found.append("other terminal states")
-    names = own.feature_names or tuple(map(str, range(own.n_features)))
-    there = given.feature_names or tuple(map(str, range(given.n_features)))
+    names, there = own.feature_ids, given.feature_ids
     missing = [name for name in names if name not in there]
     if missing:
         found.append(f"no feature {', '.join(map(repr, missing[:SHOWN]))}")

@@ -100,7 +100,7 @@ def with_features(mdp: MDP, names: str | None) -> MDP:
     """The MDP with some of its features only."""
     if names is None:
         return mdp
-    known = list(mdp.feature_names or map(str, range(mdp.n_features)))
+    known = mdp.feature_ids
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     for name in wanted:
         if name not in known:

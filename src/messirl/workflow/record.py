@@ -328,8 +328,7 @@ class EvaluationRecord:
 
 def weights(model: Any) -> dict[str, float]:
     """θ by the name of its feature, or by its number."""
-    names = model.mdp_.feature_names or [str(j) for j in range(model.mdp_.n_features)]
-    return dict(zip(names, model.theta_.tolist(), strict=True))
+    return dict(zip(model.mdp_.feature_ids, model.theta_.tolist(), strict=True))
 
 
 def settings_of(model: Any) -> dict[str, str]:

@@ -156,8 +156,7 @@ def _dense(features: Any) -> Array:
 def _feature_columns(mdp: MDP) -> list[str]:
     """The names of features as columns: f_… of states, g_… of steps."""
     prefix = "g_" if mdp.state_action else "f_"
-    names = mdp.feature_names or tuple(str(i) for i in range(mdp.n_features))
-    columns = [name if name.startswith(prefix) else f"{prefix}{name}" for name in names]
+    columns = [name if name.startswith(prefix) else f"{prefix}{name}" for name in mdp.feature_ids]
     return columns if len(set(columns)) == len(columns) else [f"{prefix}{i}" for i in range(mdp.n_features)]
 
 

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from messirl.estimators.methods import METHODS
+from messirl.experiments.settings import AGAINST, EXACT
 
-EXACT = "/exact"
 MAIN = ("MaxEnt", "MESSIMAX", "MESSI-mu1", "MESSI-mu2", "MESSI-mu3")
 ANCHORS = ("MaxEnt", "MESSI-mu1")  # repeated beside the sceptic's baselines, for comparison
-AGAINST = " against "
 DOMAIN_NAMES = {"highway": "Highway", "gridworld": "Grid-world", "pit": "Pit", "highway-far": "Highway, far sight"}
 
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from messirl.domains import DOMAINS
 from messirl.experiments.curves import Curve, Curves
-from messirl.experiments.settings import SETTINGS, Setting
-from messirl.report.kit.style import ANCHORS, EXACT, LOOKS, MAIN, WIDTH, domain_name, eta_of, in_order, look
+from messirl.experiments.settings import EXACT, SETTINGS, Setting
+from messirl.report.kit.style import ANCHORS, LOOKS, MAIN, WIDTH, domain_name, eta_of, in_order, look
 from messirl.report.paper.panels import Line, draw, gain, line, scale_x, y_range
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from typing import Any
 
 from messirl.experiments.checks import FAILS, HOLDS, UNDECIDED
 from messirl.experiments.curves import Interval
+from messirl.experiments.settings import AGAINST
 from messirl.report.kit.digits import mean_and_interval
 from messirl.report.kit.markup import Html, join, row, table, tag
-from messirl.report.kit.style import AGAINST, MAIN, domain_name, in_order, look
+from messirl.report.kit.style import MAIN, domain_name, in_order, look
 
 Row = dict[str, Any]
 VERDICTS = (HOLDS, FAILS, UNDECIDED)
