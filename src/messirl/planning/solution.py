@@ -81,10 +81,10 @@ class Solution:
         raise NotImplementedError
 
     def expectation(self, start: Floats, *, steps: bool = True) -> Expectation:
-        """Σ_s start(s) V(s) and the visits from `start`."""
-        values, at = self.mdp.first(self.values), start != 0
+        """Σ_s start(s) V(s) and the visits from `start`, (S,), or (H, S) with a horizon as in `visits`."""
+        values, at = self.values if start.ndim == self.values.ndim else self.mdp.first(self.values), start != 0
         if not np.all(np.isfinite(values[at])):
-            s = int(np.flatnonzero(at)[np.argmin(values[at])])
+            s = int(np.nonzero(at)[-1][np.argmin(values[at])])
             raise ValueError(
                 f"a trajectory cannot start in state {s}: from there it runs into a dead end or never ends"
             )

@@ -60,7 +60,7 @@ class StationaryModel:
     def solve(self, reward: Floats) -> Solution:
         """Soft values and the policy."""
         mdp, layout, structure = self.mdp, layout_of(self.mdp), self.structure
-        terms, still, values = self._known(reward)
+        terms, still, values = self._known(reward, mdp.log_reference)
         policy, ahead, chain = np.empty((mdp.n_actions, layout.padded)), np.empty(layout.padded), Chain(mdp)
         if self._values is not None:
             values = np.where(still, values, layout.pad(self._values))
@@ -123,10 +123,10 @@ class StationaryModel:
                 values += chain.follow(_one_hot(layout, choice, still)).solve(gap, tolerance=4.0 * EPS * size)
         raise self._no_value
 
-    def _known(self, reward: Floats) -> tuple[Terms, Flags, Floats]:
+    def _known(self, reward: Floats, base: Floats | None = None) -> tuple[Terms, Flags, Floats]:
         """The reward's terms, the states whose value is known (those that only fill a block too), and these values."""
         layout, structure = layout_of(self.mdp), self.structure
-        terms = terms_of(layout, reward, structure.live)
+        terms = terms_of(layout, reward, structure.live, base)
         still = layout.pad(structure.alive & ~structure.ends) == 0.0
         return terms, still, layout.pad(np.where(structure.ends, terms.end, 0.0))
 
