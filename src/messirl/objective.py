@@ -151,6 +151,12 @@ class Objective:
         expected = self.planner(self.mdp.reward(theta))
         return float(theta @ self.target) + self.constant - expected.log_partition, self.target, expected.visits
 
+    def from_start(self, theta: Floats, point: Evaluation) -> Visits:
+        """Expected visits from the start at θ, where `point` is this objective's evaluation."""
+        if self.planner.source is None and point.visits is not None:
+            return point.visits
+        return self.planner.from_start(self.mdp.reward(theta)).visits
+
     def hessian(self, theta: npt.ArrayLike) -> Floats:
         """∇²J(θ), (d, d): exact for causal models without goals, else central differences of the exact gradient."""
         t, planner = np.asarray(theta, dtype=np.float64), self.planner
@@ -178,6 +184,10 @@ class SharedChoices(Objective):
         """Never known."""
         return False
 
+    def from_start(self, theta: Floats, point: Evaluation) -> Visits:
+        """Expected visits from the start at θ."""
+        return self.planner.from_start(self.mdp.reward(theta)).visits
+
     def _likelihood(self, theta: Floats) -> tuple[float, Floats, Visits]:
         reward = self.mdp.reward(theta)
         solution = self.planner.model.solve(reward)
@@ -197,9 +207,7 @@ def _planner(mdp: MDP, expert: Trajectories, entropy: str, weights: Floats, *, t
     return Planner(mdp, entropy, start, tilted=tilted)
 
 
-def _choices(
-    mdp: MDP, planner: Planner, expert: Trajectories, weights: Floats, quadratic: Floats | None
-) -> Objective:
+def _choices(mdp: MDP, planner: Planner, expert: Trajectories, weights: Floats, quadratic: Floats | None) -> Objective:
     made = float(weights @ (expert.lengths - 1))
     if made == 0.0:
         raise ValueError("no trajectory makes a step, so there is no choice to learn from: drop objective='choices'")
@@ -215,6 +223,12 @@ def normalised_weights(sample_weight: npt.ArrayLike | None, n: int) -> Floats:
     """Weights of n trajectories, made to sum to one."""
     if sample_weight is None:
         return np.full(n, 1.0 / n)
+    weights = checked_weights(sample_weight, n)
+    return np.asarray(weights / weights.sum())
+
+
+def checked_weights(sample_weight: npt.ArrayLike, n: int) -> Floats:
+    """Weights of n trajectories, none negative and not all zero."""
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (n,):
         raise ValueError(
@@ -222,7 +236,7 @@ def normalised_weights(sample_weight: npt.ArrayLike | None, n: int) -> Floats:
         )
     if not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() == 0:
         raise ValueError("sample_weight must be finite, not negative and not all zero")
-    return np.asarray(weights / weights.sum())
+    return weights
 
 
 def check_start(mdp: MDP, trajectories: Trajectories, name: str) -> None:

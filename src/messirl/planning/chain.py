@@ -149,13 +149,11 @@ class Chain:
 
         size : (S,) about what its positive and negative visits would amount to, which ρ is measured in
         """
-        pad = self.layout.pad
-        visits, residual = self._scaled_visits(pad(source), pad(guess), pad(size) + 1e-3 * float(size.mean()), MAX_SIGNED)
+        pad, least = self.layout.pad, 1e-3 * float(size.mean())
+        visits, residual = self._scaled_visits(pad(source), pad(guess), pad(size) + least, MAX_SIGNED)
         return visits[: self.mdp.n_states] if residual <= 1e-13 else None
 
-    def _scaled_visits(
-        self, b: Floats, guess: Floats, scale: Floats, most: int = MAX_KRYLOV
-    ) -> tuple[Floats, float]:
+    def _scaled_visits(self, b: Floats, guess: Floats, scale: Floats, most: int = MAX_KRYLOV) -> tuple[Floats, float]:
         """ρ by y = ρ/scale, all (S padded,), and the residual of y."""
         dynamics = (self.layout.off, self.layout.idx, self._weights, self.mdp.discount)
         y, system = guess / scale, (*dynamics, scale, b / scale)

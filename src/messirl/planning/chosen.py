@@ -73,7 +73,7 @@ class Chosen:
         """Σ n(s,a) f(s,a), (d,)."""
         mdp = self.mdp
         rows = self.choices.row if mdp.state_action else self.choices.row // mdp.n_actions
-        return mdp.counts(np.bincount(rows, often, mdp.feature_rows.shape[0]))
+        return mdp.counts(np.bincount(rows, often, mdp.feature_rows.shape[0]).astype(np.float64))
 
     def constant(self, often: Floats) -> float:
         """The part of L that θ does not enter: Σ n(s,a) (log π₀(a|s) + log p(s'|s,a))."""

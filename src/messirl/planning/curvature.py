@@ -5,7 +5,8 @@ With F = ∇V, the expected counts of the soft policy from each state,
     F(s) = Σ_a π(a|s) (f(s,a) + γ Σ_s' p(s'|s,a) F(s')),     A_f(s,a) = f(s,a) + γ Σ_s' p F(s') − F(s),
     ∇² Σ_s start(s) V(s) = Σ_{s,a} D(s) π(a|s) A_f(s,a) A_f(s,a)ᵀ,
 
-where D are the discounted visits from the start, or from any source in its place: the curvature is the spread of what the model's own choices collect.
+where D are the discounted visits from the start, or from any source in its place: the curvature is the spread of what
+the model's own choices collect.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from messirl._defaults import ENTROPY, MAX_ITER, THETA_MAX, TOL
+from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, THETA_MAX, TOL
 from messirl._types import Flags, Floats
 from messirl.estimators.beginning import first_theta
 from messirl.estimators.methods import BASELINES, METHODS, equal_trace
@@ -74,7 +74,7 @@ def candidates(
 class Bench:
     """Fits candidates to one set of experts: everything that λ0 does not touch is built once.
 
-    reference : the similarity whose penalty says how strong those of the baselines are
+    yardstick : the similarity whose penalty says how strong those of the baselines are
     alike : (u,) which of the unlabelled trajectories the screened candidates see; None: none of them
     """
 
@@ -82,9 +82,10 @@ class Bench:
     expert: Trajectories
     unlabelled: Trajectories | None
     _: KW_ONLY
-    reference: Any
+    yardstick: Any
     theta_max: float = THETA_MAX
     entropy: str = ENTROPY
+    objective: str = OBJECTIVE
     max_iter: int = MAX_ITER
     tol: float = TOL
     alike: Flags | None = None
@@ -93,13 +94,13 @@ class Bench:
         l = len(self.expert)
         self.everyone = self.expert if self.unlabelled is None else self.expert + self.unlabelled
         self.counts = feature_counts(self.mdp, self.everyone)
-        self.alone = Objective.from_trajectories(self.mdp, self.expert, self.entropy, counts=self.counts[:l])
+        self.alone = self._objective(self.expert)
         others = () if self.alike is None else l + np.flatnonzero(self.alike)
         self.screened = np.array([*range(l), *others])
         self._penalties: dict[Any, Floats] = {}
 
     def penalty(self, candidate: Candidate) -> Floats | None:
-        """Q of a candidate; baselines have the trace of the reference similarity's penalty."""
+        """Q of a candidate; baselines have the trace of the yardstick's penalty."""
         method, weight = METHODS[candidate.method], candidate.lambda0 / self.theta_max
         if not method.penalised or weight == 0.0:
             return None
@@ -113,7 +114,7 @@ class Bench:
         shape = self._penalties[method.name]
         if not shape.any():
             return None
-        return equal_trace(weight, float(np.trace(self._matrix(self.reference))), shape) * shape
+        return equal_trace(weight, float(np.trace(self._matrix(self.yardstick))), shape) * shape
 
     def _matrix(self, similarity: Any, *, screened: bool = False) -> Floats:
         key = (similarity, screened)
@@ -138,11 +139,15 @@ class Bench:
     def fit(self, candidate: Candidate, theta: Floats) -> Floats:
         """The optimum of a candidate, begun at θ."""
         if candidate.method == "Pooling":
-            objective = Objective.from_trajectories(self.mdp, self.everyone, self.entropy, counts=self.counts)
+            objective = self._objective(self.everyone)
         else:
-            objective = Objective(self.mdp, self.alone.planner, self.alone.target, self.penalty(candidate))
+            objective = self.alone.penalised(self.penalty(candidate))
         options: dict[str, Any] = {"bound": self.theta_max, "max_iter": self.max_iter, "tol": self.tol}
         return lbfgs(objective, theta, unit=objective.unit, scale=objective.scale, certain=False, **options).theta
+
+    def _objective(self, some: Trajectories) -> Objective:
+        counts = self.counts[: len(some)]
+        return Objective.from_trajectories(self.mdp, some, self.entropy, objective=self.objective, counts=counts)
 
     def begin(self) -> Floats:
         """Zero, or a θ at which values are finite."""
