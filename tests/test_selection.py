@@ -303,7 +303,7 @@ def test_splits_that_leave_the_same_trajectories_are_fitted_once_and_scored_each
     own = Bench.fit
     monkeypatch.setattr(Bench, "fit", lambda *given: fits.append(given[1]) or own(*given))
     told = []
-    options = {"scales": (1.0,), "reference": SIMILARITY}
+    options = {"scales": (1.0,), "yardstick": SIMILARITY}
     pairs = splits(mdp, twice)
     found = cross_validate(mdp, every, pairs, unlabelled, progress=lambda *now: told.append(now), **options)
     assert len(fits) == 3 * 2

@@ -285,17 +285,11 @@ def forward(shared, off, idx, prob, n_actions, policies, moving, source, gamma, 
                     for slot in range(first + a * per_action, first + (a + 1) * per_action):
                         for i in range(B):
                             then[idx[slot, i]] += mass[a, i] * prob[slot, i]
-        if once:
-            weight *= gamma
-            for s in range(n_states):
-                total[s] += weight * then[s]
-                now[s] = then[s]
-                then[s] = 0.0
-        else:
-            for s in range(n_states):
-                now[s] = source[t + 1, s] + gamma * then[s]
-                total[s] += now[s]
-                then[s] = 0.0
+        weight *= gamma if once else 1.0
+        for s in range(n_states):
+            now[s] = then[s] if once else source[t + 1, s] + gamma * then[s]
+            total[s] += weight * now[s]
+            then[s] = 0.0
     return worst
 
 

@@ -63,7 +63,7 @@ def likeness(
 ) -> Likeness:
     """See above. Causal model; with one expert trajectory of an endless problem its own later part is held out."""
     pairs = splits(mdp, expert, cv, groups, random_state)
-    options: dict[str, Any] = {"reference": CompleteGraph(), "theta_max": theta_max, "max_iter": max_iter, "tol": tol}
+    options: dict[str, Any] = {"yardstick": CompleteGraph(), "theta_max": theta_max, "max_iter": max_iter, "tol": tol}
     lessons: dict[str, _Lesson] = mdp.memo("what experts alone teach", dict)
     key = f"{_key(pairs)} {theta_max} {max_iter} {tol}"
     if key not in lessons:
