@@ -46,6 +46,7 @@ class Parser(argparse.ArgumentParser):
         return found
 
     def error(self, message: str) -> NoReturn:
+        """End the program with code 2 and one line that says what is wrong and where help is."""
         text = one_line(message)
         self.exit(2, f"{self.prog}: {text}{'' if text.endswith('?') else ';'} see {self.prog} --help\n")
 
@@ -129,6 +130,7 @@ def noted(problem: Problem) -> Problem:
 
 
 def path(text: str) -> Path:
+    """The path an argument names; an error if it is empty."""
     from pathlib import Path
 
     if not text.strip():
@@ -157,12 +159,14 @@ def model_file(place: Path) -> Path:
 
 
 def seed(text: str) -> int:
+    """A seed that every generator accepts: a whole number from 0 to 2³¹ − 1."""
     if not text.isascii() or not text.isdigit() or int(text) >= 2**31:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to 2147483647")
     return int(text)
 
 
 def count(text: str) -> int:
+    """A whole number from 1 on."""
     try:
         value = int(text)
     except ValueError:
@@ -173,10 +177,12 @@ def count(text: str) -> int:
 
 
 def positive(text: str) -> float:
+    """A finite number above 0."""
     return finite(text, lambda x: x > 0, "a number above 0")
 
 
 def not_negative(text: str) -> float:
+    """A finite number from 0 on."""
     return finite(text, lambda x: x >= 0, "a number from 0 on")
 
 

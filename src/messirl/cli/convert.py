@@ -22,6 +22,7 @@ DESCRIPTION = (
 
 
 def add(made: Parser) -> None:
+    """Declare the arguments of `messirl convert`."""
     made.add_argument("source", metavar="SOURCE")
     made.add_argument("dest", type=path, metavar="DEST")
     made.add_argument("--format", choices=("parquet", "csv"), default="parquet", help="of the tables of a folder")
@@ -36,6 +37,7 @@ def add(made: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Write what SOURCE holds to DEST: a problem as a folder, episodes alone as one table."""
     from pathlib import Path
 
     from messirl.io.folder.writer import check_place

@@ -22,6 +22,7 @@ DESCRIPTION = (
 
 
 def add(made: Parser) -> None:
+    """Declare the arguments of `messirl fit`."""
     add_data(made)
     add_model(made)
     group = made.add_argument_group(
@@ -47,6 +48,7 @@ def add(made: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Fit a model to a problem folder or, with `--dynamics fitted`, to a file of recordings."""
     for option, kind in (("prior", "estimated"), ("discount", "fitted"), ("grid", "fitted")):
         if getattr(arguments, option) is not None and arguments.dynamics != kind:
             raise ValueError(f"--{option} is of --dynamics {kind}: leave it out, or say --dynamics {kind}")

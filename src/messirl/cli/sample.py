@@ -22,6 +22,7 @@ DESCRIPTION = (
 
 
 def add(made: Parser) -> None:
+    """Declare the arguments of `messirl sample`."""
     made.add_argument("model", type=path, metavar="MODEL", help="what messirl fit wrote: model.npz, or its folder")
     made.add_argument("-n", type=count, default=10, help="how many (10)")
     made.add_argument("--length", type=count, help="states of each, where the problem does not say when to end")
@@ -32,6 +33,7 @@ def add(made: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Draw trajectories of a saved model and write them as a table, or print them."""
     from pathlib import Path
 
     from messirl.io.folder.labels import read_labels

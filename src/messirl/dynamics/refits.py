@@ -26,10 +26,12 @@ class Spread:
 
     @property
     def theta_mean(self) -> Floats:
+        """The mean of each weight over the fits, (d,)."""
         return np.asarray(self.theta.mean(axis=0))
 
     @property
     def theta_sd(self) -> Floats:
+        """The standard deviation of each weight over the fits, (d,)."""
         return np.asarray(self.theta.std(axis=0, ddof=1))
 
     def theta_interval(self, level: float = 0.9) -> Floats:
@@ -38,10 +40,12 @@ class Spread:
 
     @property
     def policy_mean(self) -> Floats:
+        """The mean of each probability over the fits, (S, A) or (H − 1, S, A)."""
         return np.asarray(self._policies().mean(axis=0))
 
     @property
     def policy_sd(self) -> Floats:
+        """The standard deviation of each probability over the fits, (S, A) or (H − 1, S, A)."""
         return np.asarray(self._policies().std(axis=0, ddof=1))
 
     def policy_interval(self, level: float = 0.9) -> Floats:

@@ -43,6 +43,7 @@ class Unsaved:
     name: str
 
     def __call__(self, *arguments: Any) -> Any:
+        """Raise the error that says which parameter must be set before the model can be fitted again."""
         raise ValueError(
             f"the {self.parameter} {self.name} was not saved with the model: "
             f"set_params({self.parameter}=...) before fit"

@@ -29,6 +29,7 @@ class Task:
 
     @property
     def key(self) -> str:
+        """The name under which a store keeps its rows."""
         return f"{self.name}-{self.figure}-{self.run:03d}".replace(": ", "-").replace(" ", "_")
 
 

@@ -45,6 +45,7 @@ class Trial:
 
     @property
     def name(self) -> str:
+        """The method as tables name it, with a mark if it was optimised exactly."""
         return self.method + (EXACT if self.exact else "")
 
 

@@ -205,10 +205,12 @@ class NestedScore:
 
     @property
     def mean(self) -> float:
+        """The mean score over the outer splits, in nats per step."""
         return float(self.scores.mean())
 
     @property
     def standard_error(self) -> float:
+        """The standard error of that mean."""
         return float(self.scores.std(ddof=1) / np.sqrt(self.scores.size))
 
 

@@ -87,6 +87,7 @@ class Alike:
     options: dict[str, Any]
 
     def __call__(self, expert: Trajectories) -> Flags:
+        """Which of the unlabelled trajectories look like those of `expert`; none if no expert can be held out."""
         try:
             return likeness(self.mdp, expert, self.unlabelled, **self.options).alike
         except NothingHeldOut:

@@ -33,6 +33,7 @@ class Bootstrap:
 
     @property
     def reward(self) -> Floats:
+        """The reward of each replicate, (B, S) or (B, S, A)."""
         return np.array([self.mdp.reward(theta) for theta in self.theta])
 
     def interval(self, values: npt.ArrayLike, level: float = 0.95) -> Floats:

@@ -79,9 +79,11 @@ class Precomputed(Similarity):
     fixed = True
 
     def on(self, trajectories: Any, counts: Floats) -> Block:
+        """The blocks of the given matrix, after checking that it fits the set of trajectories."""
         return _cut(checked_similarities(self.matrix, len(counts)))
 
     def part(self, rows: npt.ArrayLike) -> Precomputed:
+        """The rows and columns of the matrix that belong to the trajectories `rows`."""
         which = np.asarray(rows)
         return Precomputed((self.matrix if sp.issparse(self.matrix) else np.asarray(self.matrix))[which][:, which])
 
@@ -93,10 +95,12 @@ class Computed(Similarity):
     function: Callable[[Any, Any], Any]
 
     def on(self, trajectories: Any, counts: Floats) -> Block:
+        """The blocks of the matrix that the function returns for the whole set."""
         matrix = self.function(trajectories, counts)
         return _cut(matrix if sp.issparse(matrix) else np.asarray(matrix))
 
     def penalty(self, trajectories: Any, counts: Floats) -> Floats:
+        """Matrix M (d, d) of Eq. 5, after checking the matrix that the function returns."""
         return Precomputed(self.function(trajectories, counts)).penalty(trajectories, counts)
 
 

@@ -34,6 +34,7 @@ class Outcomes(NamedTuple):
 
     @property
     def row(self) -> Ints:
+        """The row s·A + a of each outcome in the matrix of transitions."""
         return self.state * self.n_actions + self.action
 
 

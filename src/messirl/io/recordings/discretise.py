@@ -60,6 +60,7 @@ class Grid:
 
     @property
     def n_states(self) -> int:
+        """How many boxes there are, S."""
         return int(np.prod(self.shape))
 
     @property
@@ -83,6 +84,7 @@ class Grid:
         return np.asarray(np.ravel_multi_index(cells, self.shape), dtype=np.int64)
 
     def to_dict(self) -> dict[str, Any]:
+        """The grid as plain lists, from which `from_dict` makes it again."""
         return {"kind": "grid", "edges": [cuts.tolist() for cuts in self.edges], "outside": self.outside}
 
 
@@ -110,6 +112,7 @@ class KMeans:
 
     @property
     def n_states(self) -> int:
+        """How many centres there are, S."""
         return len(self.centres)
 
     def transform(self, observations: npt.ArrayLike) -> Ints:
@@ -118,6 +121,7 @@ class KMeans:
         return np.asarray(cKDTree(self.centres).query(points)[1], dtype=np.int64)
 
     def to_dict(self) -> dict[str, Any]:
+        """The centres as plain lists, from which `from_dict` makes the mapping again."""
         return {"kind": "kmeans", "centres": self.centres.tolist()}
 
 

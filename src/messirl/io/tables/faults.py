@@ -29,6 +29,7 @@ class Faults:
         self.notes: list[str] = []
 
     def add(self, error: InputError) -> None:
+        """Keep an error, or raise it at once where errors are not collected."""
         if not self.collect:
             raise error
         self.found.append(error)

@@ -34,6 +34,7 @@ class Ids:
 
     @property
     def numbered(self) -> bool:
+        """Whether the labels are numbers, or there are none."""
         return self.labels is None or not pa.types.is_string(self.labels.type)
 
     def array(self) -> Array | None:

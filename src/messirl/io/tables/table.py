@@ -86,6 +86,7 @@ class Table:
 
     @property
     def names(self) -> list[str]:
+        """The names of the columns, in their order."""
         return list(self.cells)
 
     def error(self, what: str, remedy: str, row: int | None = None) -> InputError:
