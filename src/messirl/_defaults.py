@@ -1,4 +1,4 @@
-"""The defaults of estimators and commands: one set, chosen for data of one's own.
+"""The defaults of estimators and commands: one set, chosen for the data of users.
 
 The numbers of the paper, where they differ, are in `experiments/settings.py`.
 """
@@ -7,7 +7,7 @@ LAMBDA0 = 0.05  # strength of MESSI's penalty
 THETA_MAX = 500.0  # bound on every weight
 ENTROPY = "causal"
 SOLVER = "lbfgs"
-EM_SOLVER = "paper"  # η of EM-MaxEnt counts gradient steps
+EM_SOLVER = "paper"  # the steps η of EM-MaxEnt are gradient steps
 STEP_SIZE = 1.0  # of the solver "paper"
 MAX_ITER = 500
 TOL = 1e-6  # how far a weight may still be from its optimum, relative to its size or its unit

@@ -1,4 +1,4 @@
-"""`messirl check`: everything that is wrong with a folder, at once."""
+"""`messirl check`: lists everything that is wrong with a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`messirl convert`: problems and trajectories of other formats, as folders and tables of ours."""
+"""`messirl convert`: problems and trajectories of other formats, written as problem folders and tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 EPISODE = 10_000  # states after which a recorded episode is given up
-EXPERT, UNLABELLED = 20, 100  # episodes that are recorded where nothing is said
+EXPERT, UNLABELLED = 20, 100  # episodes that are recorded by default
 
 DESCRIPTION = (
     "SOURCE is a problem folder (parquet or csv); gym:ID, a toy-text environment of gymnasium with its "

@@ -66,7 +66,7 @@ def _write_table(rows: list[dict[str, Any]], target: Path) -> None:
     with beside(target) as part, open(part, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
-        for row in rows:  # what was not measured is empty
+        for row in rows:  # a cell is empty where nothing was measured
             writer.writerow({k: "" if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()})
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-SHOWN = 20  # weights
+SHOWN = 20  # weights that are printed
 
 DESCRIPTION = (
     "Learn the reward an expert maximises from the trajectories of a problem folder. Writes the model, "
@@ -111,7 +111,7 @@ def _fit_recordings(arguments: argparse.Namespace) -> int:
 
 
 def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
-    """What is printed of a fit."""
+    """The summary for the terminal: what was fitted, the weights, the scores, and the files written."""
     kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
     lines = [f"{summary['method']} on {kinds}: {summary['iterations']} iterations, {summary['termination']}", ""]
     if table is not None:

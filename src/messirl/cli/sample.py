@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     place = model_file(arguments.model)
     printed = arguments.out is not None and str(arguments.out) == "-"
     out = arguments.out or Path(DEFAULT_OUT)
-    replace = arguments.force or arguments.out is None  # what nobody named is ours
+    replace = arguments.force or arguments.out is None  # the default file may always be replaced
     if not printed:
         if same_place(place, out):
             raise ValueError(f"--out {out} is the model itself: give another name")

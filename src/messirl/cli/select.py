@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-REPEATED = ("expert", "unlabelled", "test", "n_expert", "n_unlabelled", "features")  # options of the next commands
+REPEATED = ("expert", "unlabelled", "test", "n_expert", "n_unlabelled", "features")  # in the next commands too
 
 DESCRIPTION = (
     "Choose how strongly to use the unlabelled trajectories, or not at all: MESSI at several strengths beside no "
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _next(arguments: argparse.Namespace, chosen: dict[str, Any]) -> list[str]:
-    """Commands that go on from what was chosen."""
+    """Commands to run next with what was chosen."""
     import shlex
 
     saved, folder = shlex.quote(str(arguments.out / "model.npz")), shlex.quote(str(arguments.folder))

@@ -19,7 +19,15 @@ from messirl.problem.trajectories import Trajectories
 
 @dataclass(frozen=True)
 class Spread:
-    """Fits on n draws of the dynamics: theta (n, d), policy (n, S, A) or (n, H − 1, S, A), or None with goals."""
+    """Fits on n draws of the dynamics, and how far they differ.
+
+    Attributes
+    ----------
+    theta : array (n, d)
+        The weights of each fit.
+    policy : array (n, S, A), (n, H − 1, S, A) with a horizon, or None
+        The policy of each fit; None with goals.
+    """
 
     theta: Floats
     policy: Floats | None
@@ -67,7 +75,7 @@ def spread(
     random_state: Any = None,
     executor: Any = None,
 ) -> Spread:
-    """How far θ and the policy move when the dynamics are drawn from their posterior: one refit a draw.
+    """How far θ and the policy move when the dynamics are drawn from their posterior: one refit per draw.
 
     The trajectories stay as they are, so this is the uncertainty that comes from p alone.
     """

@@ -198,7 +198,15 @@ def _defined(similarities: Sequence[Any], everyone: Trajectories, counts: Floats
 
 @dataclass(frozen=True)
 class NestedScore:
-    """Held-out score of the whole procedure, choosing included: one per outer split, and what each chose."""
+    """The held-out score of the whole procedure, choosing included.
+
+    Attributes
+    ----------
+    scores : array (K,)
+        Log-probability per step on the trajectories that each outer split holds out.
+    chosen : list of Candidate
+        What was chosen on the rest of each split.
+    """
 
     scores: Floats
     chosen: list[Candidate]

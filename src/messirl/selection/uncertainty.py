@@ -25,10 +25,20 @@ from messirl.similarity import as_similarity
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """θ, reward and policy refitted to resampled trajectories; percentile intervals of each."""
+    """Fits to resampled trajectories, and percentile intervals of anything computed from them.
 
-    theta: Floats  # (B, d)
-    policy: Floats | None  # (B, …): as policy_; None with goals
+    Attributes
+    ----------
+    theta : array (B, d)
+        The weights of each fit.
+    policy : array (B, S, A), (B, H − 1, S, A) with a horizon, or None
+        The policy of each fit; None with goals.
+    mdp : MDP
+        What they were fitted to.
+    """
+
+    theta: Floats
+    policy: Floats | None
     mdp: MDP
 
     @property

@@ -20,9 +20,36 @@ from messirl.similarity.blocks import ALL, Block, penalty_from
 
 
 class Similarity:
-    """A measure between trajectories: finite, not negative and symmetric.
+    """A measure of how alike two trajectories are: finite, not negative and symmetric.
 
-    fixed : whether it is known for one set of trajectories only, and cannot be asked of others
+    A new one derives from this class and defines `on`; everything else follows from that.
+
+    Attributes
+    ----------
+    fixed : bool
+        Whether it is known for one set of trajectories only, as a given matrix is, and cannot be computed for others.
+
+    References
+    ----------
+    Audiffren, Valko, Lazaric, Ghavamzadeh: Maximum Entropy Semi-Supervised Inverse Reinforcement Learning, IJCAI 2015,
+    section 3.
+
+    Examples
+    --------
+    Trajectories are the more alike, the closer their lengths are.
+
+    >>> import numpy as np
+    >>> from messirl import Trajectories
+    >>> from messirl.similarity import Similarity
+    >>> class OfLengths(Similarity):
+    ...     def on(self, trajectories, counts):
+    ...         n = trajectories.lengths
+    ...         return lambda rows, columns: np.exp(-abs(n[rows][:, None] - n[columns]))
+    >>> walks = Trajectories.from_lists([[0, 1], [0, 1, 2], [0, 2]])
+    >>> OfLengths()(walks, np.zeros((3, 1))).round(2)
+    array([[1.  , 0.37, 1.  ],
+           [0.37, 1.  , 0.37],
+           [1.  , 0.37, 1.  ]])
     """
 
     fixed = False
