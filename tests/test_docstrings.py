@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import doctest
 import importlib
 import inspect
@@ -12,51 +13,128 @@ import numpy as np
 import pytest
 
 import messirl
-from messirl import MDP, MaxEntIRL, Trajectories, sample, soft_policy
+from messirl import MDP, MESSI, MESSICV, EMMaxEnt, MaxEntIRL, Trajectories, sample, soft_policy
 from messirl._docstrings import entries, inherit_documentation, names, sections
+from messirl.dynamics import FittedMESSI
+from messirl.estimators import UniformPolicy
+from messirl.io import Recording
 
 HOUSE = Path(messirl.__file__).parent
 SECTIONS = ("Parameters", "Attributes", "References", "Examples")
-CLASSES = {
-    "MDP": "messirl",
-    "Trajectories": "messirl",
-    "MaxEntIRL": "messirl",
-    "MESSI": "messirl",
-    "EMMaxEnt": "messirl",
-    "MESSICV": "messirl",
-    "RBF": "messirl.similarity",
-    "Exponential": "messirl.similarity",
-    "CompleteGraph": "messirl.similarity",
-    "Precomputed": "messirl.similarity",
-    "FittedMESSI": "messirl.dynamics",
+METHODS = {  # what a user chooses among: parameters, a reference, and an example
+    "messirl.problem": ("MDP", "Trajectories"),
+    "messirl.estimators": ("MESSI", "EMMaxEnt", "MaxEntIRL"),
+    "messirl.selection": ("MESSICV",),
+    "messirl.similarity": ("CompleteGraph", "Exponential", "Precomputed", "RBF", "Similarity"),
+    "messirl.dynamics": ("FittedMESSI",),
 }
-every_class = pytest.mark.parametrize("name", CLASSES)
+MADE = {  # what a user makes, and no paper describes: parameters and an example
+    "messirl.estimators": ("UniformPolicy",),
+    "messirl.io": ("Grid", "KMeans", "Problem", "Recording"),
+    "messirl.selection": ("Bench", "Candidate"),
+    "messirl.workflow.diagnose": ("DiagnoseSettings",),
+    "messirl.workflow.fit": ("FitSettings",),
+    "messirl.workflow.model": ("ModelSettings",),
+    "messirl.workflow.recordings": ("RecordingSettings",),
+    "messirl.workflow.select": ("SelectSettings",),
+    "messirl.workflow.split": ("Split",),
+    "messirl.workflow.watch": ("Watcher",),
+}
+RECORDS = {  # what functions return: every field
+    "messirl.problem": ("Trajectory",),
+    "messirl.domains": ("Domain", "Scene"),
+    "messirl.io": ("Estimable",),
+    "messirl.dynamics": ("EstimatedMDP", "Evidence", "Spread"),
+    "messirl.evaluation": ("EstimationTable", "LikelihoodRatio"),
+    "messirl.selection": ("Bootstrap", "Choice", "Likeness", "NestedScore", "Validation"),
+    "messirl.diagnostics": ("Diagnosis", "Direction"),
+    "messirl.workflow.record": (
+        "DiagnosisRecord",
+        "EvaluationRecord",
+        "FitRecord",
+        "Record",
+        "Score",
+        "SelectionRecord",
+    ),
+    "messirl.workflow.recordings": ("RecordingsRecord",),
+    "messirl.workflow.split": ("Parts",),
+}
+RAISED = {  # errors and warnings: what they mean, and what they carry
+    "messirl.problem": ("InputError",),
+    "messirl.planning": ("NoFiniteValue",),
+    "messirl.estimators": ("IdentifiabilityWarning",),
+    "messirl.selection": ("NothingHeldOut",),
+}
+# Packages that list what they offer in `__init__.py`, and modules all of whose classes are on offer.
+LISTS = ("messirl.problem", "messirl.selection", "messirl.domains")
+WORKFLOW = [f"messirl.workflow.{path.stem}" for path in sorted((HOUSE / "workflow").glob("[!_]*.py"))]
+OPEN = ("messirl.diagnostics", "messirl.execution", *WORKFLOW)
 
 
-def listed(name: str, title: str) -> set[str]:
+def those_of(table: dict[str, tuple[str, ...]]) -> list[type]:
+    return [getattr(importlib.import_module(home), name) for home, names_there in table.items() for name in names_there]
+
+
+def every(*tables: dict[str, tuple[str, ...]]) -> pytest.MarkDecorator:
+    found = [cls for table in tables for cls in those_of(table)]
+    return pytest.mark.parametrize("cls", found, ids=lambda cls: cls.__name__)
+
+
+def listed(cls: type, title: str) -> set[str]:
     """What a section of a class's docstring lists."""
-    return {word for head in entries(sections(public(name).__doc__).get(title, [])) for word in names(head)}
+    return {word for head in entries(sections(cls.__doc__).get(title, [])) for word in names(head)}
 
 
-def public(name: str) -> type:
-    return getattr(importlib.import_module(CLASSES[name]), name)
+def test_every_public_class_is_looked_at():
+    stubs = (path.parent.relative_to(HOUSE.parent).parts for path in HOUSE.rglob("__init__.pyi"))
+    offered = [importlib.import_module(home) for home in (*map(".".join, stubs), *LISTS)]
+    found = [getattr(module, name) for module in offered for name in module.__all__]
+    for home in OPEN:
+        there = vars(importlib.import_module(home)).items()
+        found += [value for name, value in there if name[0] != "_" and getattr(value, "__module__", "") == home]
+    classes = {value for value in found if inspect.isclass(value)}
+    assert classes == {cls for table in (METHODS, MADE, RECORDS, RAISED) for cls in those_of(table)}
 
 
-@every_class
-def test_a_class_has_all_sections_in_order(name):
-    found = [title for title in sections(public(name).__doc__) if title]
+@every(METHODS, MADE, RECORDS, RAISED)
+def test_a_class_has_its_sections_in_order(cls):
+    found = [title for title in sections(cls.__doc__) if title]
     assert found == [title for title in SECTIONS if title in found]
-    assert {"References", "Examples"} <= set(found)
+    assert sections(cls.__doc__)[""][0].endswith(".")
 
 
-@every_class
-def test_every_parameter_is_explained_and_no_other(name):
-    assert listed(name, "Parameters") == set(inspect.signature(public(name)).parameters)
+@every(METHODS, MADE)
+def test_every_parameter_is_explained_and_no_other(cls):
+    assert listed(cls, "Parameters") == set(inspect.signature(cls).parameters)
 
 
-@every_class
-def test_an_example_is_there(name):
-    assert any(line.startswith(">>>") for line in sections(public(name).__doc__)["Examples"])
+@every(METHODS, MADE)
+def test_an_example_is_there(cls):
+    assert any(line.startswith(">>>") for line in sections(cls.__doc__)["Examples"])
+
+
+@every(METHODS)
+def test_a_reference_is_there(cls):
+    assert sections(cls.__doc__)["References"]
+
+
+@every(RECORDS)
+def test_every_field_of_a_record_is_explained_and_no_other(cls):
+    fields = {field.name for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set(cls._fields)
+    assert listed(cls, "Attributes") == fields
+
+
+@every(METHODS, MADE, RECORDS)
+def test_what_is_listed_is_explained(cls):
+    for title in ("Parameters", "Attributes"):
+        for head, lines in entries(sections(cls.__doc__).get(title, [])).items():
+            assert len(lines) > 1, head
+
+
+@every(RAISED)
+def test_an_error_says_what_it_means_and_what_it_carries(cls):
+    own = set(inspect.signature(cls.__init__).parameters) if "__init__" in vars(cls) else set()
+    assert listed(cls, "Parameters") == own - {"self"} - ({"message"} & own)
 
 
 @cache
@@ -67,14 +145,30 @@ def row_of_places() -> tuple[MDP, Trajectories, Trajectories]:
     return mdp, sample(mdp, policy, 6, random_state=0), sample(mdp, policy, 6, random_state=1)
 
 
+def fitted_attributes(model: object) -> set[str]:
+    return {word for word in (*vars(model), *dir(type(model))) if word.endswith("_") and not word.startswith("_")}
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("name", ["MaxEntIRL", "MESSI", "EMMaxEnt", "MESSICV"])
-def test_every_fitted_attribute_is_explained_and_no_other(name):
-    model = public(name)().fit(*row_of_places())
-    found = {word for word in (*vars(model), *dir(type(model))) if word.endswith("_") and not word.startswith("_")}
-    if name == "MESSICV":  # also has what the method it chose adds
-        found -= set(vars(model.best_estimator_)) - set(vars(MaxEntIRL().fit(*row_of_places())))
-    assert listed(name, "Attributes") == found
+@pytest.mark.parametrize("cls", [MaxEntIRL, MESSI, EMMaxEnt, MESSICV, UniformPolicy])
+def test_every_fitted_attribute_is_explained_and_no_other(cls):
+    data = row_of_places()
+    model = cls().fit(*(data[:2] if cls is UniformPolicy else data))
+    found = fitted_attributes(model)
+    if cls is MESSICV:  # also has what the method it chose adds
+        found -= set(vars(model.best_estimator_)) - set(vars(MaxEntIRL().fit(*data)))
+    assert listed(cls, "Attributes") == found
+
+
+def test_every_fitted_attribute_of_a_fit_to_recordings_is_explained_and_no_other():
+    steps = np.linspace(0.0, 1.0, 6)[:, None]
+    right = Recording(steps, np.ones(5, dtype=int), terminated=True)
+    left = Recording(steps[::-1], np.zeros(5, dtype=int), terminated=True)
+    found: set[str] = set()
+    for counts in ("model", "importance"):
+        model = FittedMESSI(lambda s: np.column_stack([s, np.ones(len(s))]), discount=0.9, lambda0=1.0, counts=counts)
+        found |= fitted_attributes(model.fit([right, left], [left, right]))
+    assert listed(FittedMESSI, "Attributes") == found
 
 
 class Above:

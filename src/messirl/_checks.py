@@ -1,4 +1,4 @@
-"""Arguments checked: numbers within limits and whole numbers; True and False are neither."""
+"""Checks of arguments: numbers within limits and whole numbers; True and False count as neither."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def is_number(value: Any) -> TypeGuard[float]:
 
 
 def whole(name: str, value: Any, least: int = 1) -> int:
-    """A whole number from `least` on, or an error that names it."""
+    """The value as a whole number, at least `least`, or an error that names the argument."""
     if not is_whole(value) or value < least:
         raise ValueError(f"{name}={value!r}: it must be a whole number from {least} on")
     return int(value)
 
 
 def number(name: str, value: Any, *, above: float | None = None, least: float | None = None) -> float:
-    """A finite number within its limits, or an error that says which."""
+    """The value as a finite number within its limits, or an error that says what they are."""
     if not is_number(value):
         raise TypeError(f"{name}={value!r}: it must be a number")
     x = float(value)

@@ -1,4 +1,4 @@
-"""The defaults of estimators and commands: one set, chosen for data of one's own.
+"""The defaults of estimators and commands: one set, chosen for the data of users.
 
 The numbers of the paper, where they differ, are in `experiments/settings.py`.
 """
@@ -10,7 +10,7 @@ OBJECTIVE = "counts"  # whose likelihood: that of the experts' counts, or of the
 REFERENCE_STRENGTH = 10.0  # of the prior of a base policy from unlabelled trajectories, in choices per state
 UNLABELLED_WEIGHT = 0.0  # of an unlabelled trajectory where an expert's is 1
 SOLVER = "lbfgs"
-EM_SOLVER = "paper"  # η of EM-MaxEnt counts gradient steps
+EM_SOLVER = "paper"  # the steps η of EM-MaxEnt are gradient steps
 STEP_SIZE = 1.0  # of the solver "paper"
 MAX_ITER = 500
 TOL = 1e-6  # how far a weight may still be from its optimum, relative to its size or its unit

@@ -1,6 +1,6 @@
-"""Docstrings that go on where the class above left off: a parameter is described once, where it is introduced.
+"""Docstrings that continue those of the parent class: a parameter is described once, where it is introduced.
 
-A class lists under "Parameters" and "Attributes" what it adds or changes; what it inherits is put after that.
+A class lists under "Parameters" and "Attributes" what it adds or changes; what it inherits is appended.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ Sections = dict[str, list[str]]
 
 
 def inherit_documentation(cls: type) -> None:
-    """Complete the docstring of a class by the entries of the class it extends.
+    """Complete the docstring of a class with the entries of the class it extends.
 
-    Parameters are taken over where the constructor of `cls` has them, attributes always.
+    Parameters are taken over if the constructor of `cls` has them, attributes always.
     """
     if cls.__doc__ is None or cls.__mro__[1].__doc__ is None:  # python -OO has none
         return

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 def beside(target: str | os.PathLike[str]) -> Iterator[Path]:
     """A path to write to, in the same folder, renamed to `target` at the end; on an error the old file stays.
 
-    Nobody else uses its name, in this process or another. A device or a folder in its place is no file to be replaced.
+    No other process or thread uses its name. A device or a folder in the place of `target` is an error.
     """
     place = Path(target)
     if place.is_dir() or not place.name:

@@ -1,6 +1,6 @@
 """Packages whose names are imported when first used, so that nothing is loaded that is not needed.
 
-What is public, and in which module it is, stands once: in the stub `__init__.pyi` beside the package's `__init__.py`,
+What is public, and where it is, is written once: in the stub `__init__.pyi` beside the package's `__init__.py`,
 as lines `from module import name as name`, which type checkers and editors read as well (Scientific Python's SPEC 1).
 """
 

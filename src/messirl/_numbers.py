@@ -1,4 +1,4 @@
-"""Numbers for people, in a terminal: enough digits wherever the point is, one below the other.
+"""Numbers as text for a terminal: enough significant digits, aligned in columns.
 
 >>> significant([13.74, 0.5, -1.2e-7])
 ['13.7400   ', ' 0.5000   ', '-1.200e-07']
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 LEAST, MOST = -4, 6  # powers of ten that are written without an exponent: 0.0001234 to 9999999
-SPREAD = 4  # powers of ten up to which all have the same decimals; beyond it that would be many empty ones
+SPREAD = 4  # range of powers of ten within which all have the same decimals; beyond it most would be empty
 
 
 def significant(values: Iterable[float], digits: int = 4) -> list[str]:
-    """A column of numbers, each with at least so many digits that count, all of one width, points below each other.
+    """A column of numbers with at least so many significant digits each, all of one width, points aligned.
 
-    The tiny and the huge have an exponent. Zero is 0, and only zero is.
+    Very small and very large numbers have an exponent. Only zero itself is written as 0.
     """
     column = [float(value) for value in values]
     powers = [_power(value, digits) for value in column]
@@ -37,7 +37,7 @@ def significant(values: Iterable[float], digits: int = 4) -> list[str]:
 
 
 def nats(value: float, places: int = 4, *, signed: bool = False) -> str:
-    """A score: so many decimals, but what is not zero does not look like it."""
+    """A score with so many decimals; one that would round to zero has an exponent instead."""
     sign = "+" if signed else ""
     if not math.isfinite(value) or value == 0:
         return f"{abs(value) if value == 0 else value:.{places}f}"
@@ -47,7 +47,7 @@ def nats(value: float, places: int = 4, *, signed: bool = False) -> str:
 
 
 def percentage(share: float, places: int = 2) -> str:
-    """A share in per cent; one too small to show is said to be below what is shown."""
+    """A share in per cent; one too small to show is written as `<0.01%`."""
     least = 10.0**-places
     if 0 < 100 * share < least / 2:
         return f"<{least:.{places}f}%"
@@ -55,25 +55,25 @@ def percentage(share: float, places: int = 2) -> str:
 
 
 def whole_per_cent(share: float) -> str:
-    """Whole per cent; what is not quite all or nothing says so."""
+    """A share in whole per cent; one close to 0 or 1 is written as `< 1 %` or `> 99 %`."""
     if 0.0 < share < 0.005:
         return "< 1 %"
     return "> 99 %" if 0.995 <= share < 1.0 else f"{100.0 * share:.0f} %"
 
 
 def probability(value: float, places: int = 4) -> str:
-    """A p-value; one too small to show is said to be below what is shown."""
+    """A p-value; one too small to show is written as `<0.0001`."""
     least = 10.0**-places
     return f"<{least:.{places}f}" if 0 <= value < least else f"{value:.{places}f}"
 
 
 def _power(value: float, digits: int) -> int | None:
-    """Of ten, after rounding; None where there is none."""
+    """The power of ten of a number after rounding; None for zero and what is not finite."""
     return int(f"{value:.{digits - 1}e}".partition("e")[2]) if math.isfinite(value) and value != 0 else None
 
 
 def _aligned(texts: list[str]) -> list[str]:
-    """Points below each other, as if every whole number ended in one; what is no number at the right."""
+    """The texts with their points aligned, as if every whole number ended in one; nan is put at the right."""
     if "nan" in texts:
         rest = iter(_aligned([text for text in texts if text != "nan"]) or ["nan"])
         wide = [text if text == "nan" else next(rest) for text in texts]

@@ -1,4 +1,4 @@
-"""Names for arrays, by what they hold."""
+"""Names for the types of arrays, by what they hold."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ LIKE = 0.6  # how alike two words must be, as difflib measures it
 
 
 def meant(word: str, known: Iterable[str], synonyms: Mapping[str, str] | None = None) -> str | None:
-    """The known word that resembles `word` most, or None: another case, a synonym, a few letters exchanged."""
+    """The known word that resembles `word` most, or None: the same in another case, a synonym, or similar letters."""
     import difflib
 
     there = list(known)
@@ -26,6 +26,6 @@ def meant(word: str, known: Iterable[str], synonyms: Mapping[str, str] | None = 
 
 
 def did_you_mean(word: str, known: Iterable[str], synonyms: Mapping[str, str] | None = None) -> str:
-    """`; did you mean 'fit'?`, to end a sentence with, or nothing."""
+    """The end of a sentence, `; did you mean 'fit'?`, or nothing if no known word resembles it."""
     found = meant(word, known, synonyms)
     return "" if found is None else f"; did you mean {found!r}?"

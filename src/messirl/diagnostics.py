@@ -1,7 +1,7 @@
 """Whether the unlabelled trajectories help, and how: one by one, direction by direction, and as a whole.
 
-share      of trajectory j in the penalty at θ̂:  Σ_k s_jk (θ̂ᵀΔ_jk)² / Σ_jk s_jk (θ̂ᵀΔ_jk)²
-likeness   nats per step better than chance under what the experts alone teach (selection.likeness)
+share      the part that trajectory j has in the penalty at θ̂:  Σ_k s_jk (θ̂ᵀΔ_jk)² / Σ_jk s_jk (θ̂ᵀΔ_jk)²
+likeness   how much better than chance the experts alone explain it, in nats per step (selection.likeness)
 influence  how far θ̂ moves if j is left out and everything is fitted again, ‖Δθ‖ in the metric of the likelihood
 directions generalised eigenvectors of Q against H = −∇²L: the penalty halves what the data say where q = h
 degrees of freedom   tr H (H + Q)⁻¹: how many directions the experts still decide
@@ -33,36 +33,68 @@ from messirl.selection.likeness import Likeness, likeness
 from messirl.similarity import Precomputed
 from messirl.similarity.blocks import ALL, strips
 
-FLAT = 1e-10  # curvature, relative to the largest, below which the data say nothing
+FLAT = 1e-10  # curvature, relative to the largest, below which a direction is not determined
 
 
 @dataclass(frozen=True)
 class Direction:
-    """A direction of θ: how much of what the data say about it the penalty takes away (0 … 1), and its weights (d,)."""
+    """A direction of θ, and how much the penalty shrinks it.
+
+    Attributes
+    ----------
+    shrinkage : float
+        The share, from 0 to 1, of what the data say about the direction that the penalty takes away.
+    weights : array (d,)
+        The direction, of length 1.
+    """
 
     shrinkage: float
     weights: Floats
 
     def largest(self, names: npt.ArrayLike, n: int = 3) -> list[tuple[str, float]]:
-        """The features it is made of, the heaviest first."""
+        """The features with the largest weights in it, the largest first."""
         order = np.argsort(-np.abs(self.weights), kind="stable")[:n]
         return [(str(np.asarray(names)[j]), float(self.weights[j])) for j in order]
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Everything there is to say about one fitted MESSI and its unlabelled trajectories."""
+    """What the unlabelled trajectories did to one fitted MESSI.
+
+    Attributes
+    ----------
+    verdict : {"help", "do not matter", "hurt"}
+        What the unlabelled trajectories do.
+    evidence : list of str
+        What the verdict rests on, in sentences.
+    similarity : array (u,)
+        The mean similarity of each unlabelled trajectory to the experts.
+    share : array (u,)
+        The share of the penalty that each of them has.
+    likeness : Likeness
+        How much better than chance the experts explain each of them.
+    influence : array (u,) or None
+        How far θ moves without each of them; NaN where that was not computed, None where it was not asked for.
+    directions : list of Direction
+        Directions of θ, the most shrunk first.
+    degrees_of_freedom : float
+        How many directions the experts still decide beside the penalty.
+    identified : int
+        How many directions the experts would decide without the penalty.
+    choice : Choice or None
+        What the selection recommends.
+    """
 
     verdict: str
     evidence: list[str]
-    similarity: Floats  # (u,) mean similarity to the experts
-    share: Floats  # (u,) share of the penalty
+    similarity: Floats
+    share: Floats
     likeness: Likeness
-    influence: Floats | None  # (u,), NaN where it was not asked for
+    influence: Floats | None
     directions: list[Direction]
     degrees_of_freedom: float
-    identified: int  # directions the experts could decide without the penalty
-    choice: Choice | None = None  # what selection recommends
+    identified: int
+    choice: Choice | None = None
 
     def rows(self) -> list[dict[str, float]]:
         """One dict per unlabelled trajectory."""
@@ -98,7 +130,7 @@ def diagnose(
 
     influential : for how many trajectories, those with the largest shares, the model is refitted without them
     progress : called with (done, all) after each of these refits
-    executor : what splits and refits are handed to (see execution.run); None: this process
+    executor : runs the splits and refits (see execution.run); None: this process
     """
     if not isinstance(model, MESSI):
         raise TypeError(f"model must be a fitted MESSI, not {type(model).__name__}: of a MESSICV give best_estimator_")
@@ -163,7 +195,7 @@ def evidence_of(chosen: MESSICV) -> list[str]:
 
 
 def penalty_shares(weights: Any, counts: Floats, theta: Floats) -> Floats:
-    """Each trajectory's share of R(θ), (n,); a pair's part is divided between the two.
+    """Each trajectory's share of R(θ), (n,); what a pair contributes is divided between the two.
 
     weights : (n, n) similarities, dense or sparse, or the function that gives blocks of them, `Similarity.on`
     """
@@ -186,7 +218,7 @@ def penalty_directions(model: MESSI, expert: Trajectories) -> tuple[list[Directi
     unit = np.where(size > 0, 1.0 / np.where(size > 0, size, 1.0), 0.0)
     values, vectors = np.linalg.eigh((bend + pull) * np.outer(unit, unit))
     kept = vectors[:, values > FLAT * max(float(values[-1]), 1e-300)]
-    basis = unit[:, None] * kept  # what data and penalty together determine
+    basis = unit[:, None] * kept  # the directions that data and penalty together determine
     shrinkage, inside = eigh(basis.T @ pull @ basis, basis.T @ (bend + pull) @ basis)
     order = np.argsort(-shrinkage, kind="stable")
     found = [Direction(float(np.clip(shrinkage[i], 0.0, 1.0)), _unit(basis @ inside[:, i])) for i in order]

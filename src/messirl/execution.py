@@ -1,11 +1,11 @@
-"""Many pieces of work: in this process, over others on this machine, or wherever an executor sends them.
+"""Many tasks: done in this process, in several on this machine, or wherever an executor sends them.
 
     with processes(4) as executor:
         for result in run(work, tasks, executor, progress):
             ...
 
-The answers, and their order, do not depend on the executor: a piece of work depends on its task alone, and random
-numbers are drawn before it is sent off.
+The results and their order do not depend on the executor: each result depends on its task alone, and random numbers are
+drawn before the tasks are sent off.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any, TypeVar
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-QUIET = "ignore:resource_tracker:UserWarning"  # it tidies up after a program ended by force, and need not say so
-PATIENCE = 1.0  # seconds that a worker has to stop
+QUIET = "ignore:resource_tracker:UserWarning"  # Python tidies up after a program that was killed, and need not warn
+PATIENCE = 1.0  # seconds that a worker has to stop by itself
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -56,7 +56,7 @@ def _results(futures: Sequence[Any]) -> Iterator[Any]:
     try:
         for future in futures:
             yield future.result()
-    except Exception:  # of work that failed the rest is not begun; of work that was interrupted, see `processes`
+    except Exception:  # after a failure the rest is not begun; for interrupts see `processes`
         for future in futures:
             future.cancel()
         raise
@@ -67,14 +67,14 @@ def _results(futures: Sequence[Any]) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def processes(jobs: int) -> Iterator[ProcessPoolExecutor | None]:
-    """An executor of `jobs` processes with one thread each; None of one: this process does the work itself.
+    """An executor of `jobs` processes with one thread each; for one job None, so that this process does the work.
 
-    Ctrl-C ends the workers at once, but for what they do inside `uninterrupted`.
+    Ctrl-C ends the workers at once, except inside `uninterrupted`.
     """
     if jobs == 1:
         yield None
         return
-    told = dict.fromkeys(THREADS, "1")  # the workers are the parallelism
+    told = dict.fromkeys(THREADS, "1")  # the processes already use all cores
     told["PYTHONWARNINGS"] = ",".join([*filter(None, [os.environ.get("PYTHONWARNINGS")]), QUIET])
     before = {name: os.environ.get(name) for name in told}
     os.environ.update(told)
@@ -82,7 +82,7 @@ def processes(jobs: int) -> Iterator[ProcessPoolExecutor | None]:
     pool = _Pool(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_begin_worker)
     try:
         yield pool
-    except KeyboardInterrupt:  # nobody waits for work of half a minute
+    except KeyboardInterrupt:  # end the workers: a task may take half a minute
         _end([worker for worker in multiprocessing.active_children() if worker not in others])
         raise
     finally:
@@ -95,7 +95,7 @@ def processes(jobs: int) -> Iterator[ProcessPoolExecutor | None]:
 
 
 class _Pool(ProcessPoolExecutor):
-    """Workers are started by `submit`: they are not cut off by Ctrl-C in the middle of an import."""
+    """A pool whose workers, which `submit` starts, are not interrupted by Ctrl-C in the middle of an import."""
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
         with _interrupt_later():
@@ -103,7 +103,7 @@ class _Pool(ProcessPoolExecutor):
 
 
 class _Stop:
-    """A worker told to stop does so at once, but what it is writing it writes to the end."""
+    """Stops a worker at once when it is told to, unless it is writing: then as soon as it has finished."""
 
     def __init__(self) -> None:
         self.told = self.writing = False
@@ -122,7 +122,7 @@ _stop = _Stop()
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """For work in a worker that is to be done to the end, such as writing a file."""
+    """A context in which a worker is not stopped before the end, such as for writing a file."""
     _stop.writing = True
     try:
         yield
@@ -132,7 +132,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 def _begin_worker() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     signal.signal(signal.SIGTERM, _stop)
     parent = multiprocessing.parent_process()
 
@@ -146,7 +146,7 @@ def _begin_worker() -> None:
 
 @contextlib.contextmanager
 def _interrupt_later() -> Iterator[None]:
-    """Hold back Ctrl-C while workers are started: they inherit that, and are not cut off in the middle of an import."""
+    """Hold back Ctrl-C while workers are started: they inherit that, and are not interrupted during an import."""
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -163,7 +163,7 @@ def _interrupt_later() -> Iterator[None]:
 
 
 def _end(workers: list[Any]) -> None:
-    """Tell the workers to stop, and end those that do not."""
+    """Tell the workers to stop, and kill those that do not."""
     for worker in workers:
         worker.terminate()
     until = time.monotonic() + PATIENCE

@@ -11,7 +11,7 @@ from messirl.estimators.persistence import Saved, read
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The fitted model in a file; ValueError if it is no such file or is damaged. Nothing in it is executed."""
+    """The fitted model in a file; ValueError if it is no model or is damaged. Nothing in it is executed."""
     return read(path, _class_of)
 
 

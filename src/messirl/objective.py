@@ -53,7 +53,7 @@ class Evaluation:
 
     @property
     def visitation(self) -> Floats:
-        """Expected visits of every state, (S,)."""
+        """Expected discounted visits to each state, (S,)."""
         if self.visits is None:
             raise NoFiniteValue("no visits: the model has no finite value at this theta")
         return self.visits.states

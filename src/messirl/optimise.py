@@ -80,6 +80,7 @@ class Secants:
         self._steps, self._falls, self.n = np.empty((most, d)), np.empty((most, d)), 0
 
     def add(self, step: Floats, fall: Floats) -> None:
+        """Remember a step and the fall of the gradient along it, unless the function does not bend along it."""
         if float(step @ fall) <= 1e-14 * float(np.sqrt((step @ step) * (fall @ fall))):
             return
         if self.n == len(self._steps):

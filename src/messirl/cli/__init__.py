@@ -1,7 +1,7 @@
 """The command `messirl`. Nothing heavy is imported before there is work to do.
 
-Exit codes: 0 done, 2 something in the input or the surroundings, 1 a fault of ours, 130 interrupted, 141 nobody reads
-what is printed any more. An error is one line on standard error.
+Exit codes: 0 done, 2 something wrong with the input or the system, 1 a bug in messirl, 130 interrupted, 141 nobody
+reads the output any more. An error is one line on standard error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-# Each is a file of this room, with a DESCRIPTION, `add(parser)` for its arguments and `run(arguments)`.
+# Each is a file of this package, with a DESCRIPTION, `add(parser)` for its arguments and `run(arguments)`.
 COMMANDS = {
     "fit": "learn a reward and a policy from a folder",
     "select": "choose the strength of the penalty by held-out expert trajectories",
@@ -36,13 +36,13 @@ COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     if argv is None and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # before there is work, Ctrl-C ends it without a word
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # before there is work, Ctrl-C ends the program silently
     from messirl.cli import streams
     from messirl.cli.common import Parser, say
 
     streams.prepare()
     words = list(sys.argv[1:] if argv is None else argv)
-    if words[:1] == ["help"]:  # as others have it
+    if words[:1] == ["help"]:  # `messirl help fit` means `messirl fit --help`, as in other programs
         words = [*words[1:2], "--help"]
     if not words or words[0] not in COMMANDS:
         return _front_door(words)
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except (KeyboardInterrupt, Exception) as error:
             if stopping.number is None and not isinstance(error, KeyboardInterrupt):
                 return _failed(error, debug=arguments.debug)
-            stopping.wait_until_said()  # an error now is only work that was cut off
+            stopping.wait_until_said()  # an error after Ctrl-C only comes from the interrupted work
             kept = "; what was finished is kept, run the same command to go on" if words[0] == "reproduce" else ""
             say(f"interrupted{kept}")
             return stopping.leave()
@@ -80,7 +80,7 @@ def _run(command: ModuleType, arguments: argparse.Namespace) -> int:
             code = int(command.run(arguments))
         sys.stdout.flush()
         return code
-    except BrokenPipeError:  # as in `messirl show … | head`; Python would complain once more at its end
+    except BrokenPipeError:  # as in `messirl show … | head`; Python would complain once more when it exits
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
 
@@ -98,7 +98,7 @@ def _failed(error: Exception, *, debug: bool) -> int:
 
 
 def _front_door(words: Sequence[str]) -> int:
-    """What answers to everything that is not a command."""
+    """Answer whatever is not a command: help, the version, or an error."""
     from messirl._words import did_you_mean
     from messirl.cli.common import Parser
 
@@ -127,7 +127,7 @@ def _explain(error: Exception) -> tuple[str, int]:
         return _explain_place(error), 2
     if isinstance(error, ValueError):
         return str(error), 2
-    if isinstance(error, ImportError) and error.name is None:  # ours: an extra is not installed
+    if isinstance(error, ImportError) and error.name is None:  # ours: an optional package is not installed
         return str(error), 2
     if isinstance(error, MemoryError):
         return "there is not enough memory: draw fewer trajectories with --n-unlabelled, or use a larger computer", 2

@@ -1,4 +1,4 @@
-"""The bar that progress is on a terminal: one line, its times labelled, full when the work is done."""
+"""The progress bar of a terminal: one line, its times labelled, full when the work is done."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from messirl.cli.streams import knows_all_letters
 if TYPE_CHECKING:
     from messirl.cli.progress import Progress
 
-WIDEST, NARROWEST = 40, 6  # signs of the bar
+WIDEST, NARROWEST = 40, 6  # characters of the bar
 
 
 class Bar(ProgressColumn):
-    """Redrawn ten times a second, so that the clock runs while the work does not report."""
+    """Redrawn ten times per second, so that the clock runs on between two reports of the work."""
 
     def __init__(self, progress: Progress) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class Bar(ProgressColumn):
         self._lines.stop()
 
     def render(self, task: Task) -> Text:
-        """Title, bar and words, which rich asks for whenever it draws; a narrow terminal has fewer of them."""
+        """Title, bar and words, which rich asks for whenever it draws; fewer of them on a narrow terminal."""
         title, words, width = self.progress.title, self._words(), self.console.width - 1
         room = width - len(title) - 4
         text = next((some for some in words if len(some) + NARROWEST <= room), words[-1])
@@ -53,7 +53,7 @@ class Bar(ProgressColumn):
         return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
 
     def _words(self) -> list[str]:
-        """From long to short."""
+        """What the line says, in versions from long to short."""
         progress = self.progress
         if self.ended:
             last = progress.ending() if progress.first is not None else "done"

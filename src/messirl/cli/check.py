@@ -1,4 +1,4 @@
-"""`messirl check`: everything that is wrong with a folder, at once."""
+"""`messirl check`: lists everything that is wrong with a folder."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ DESCRIPTION = (
 
 
 def add(made: Parser) -> None:
+    """Declare the arguments of `messirl check`."""
     made.add_argument("folder", type=path, metavar="FOLDER", help="a problem folder")
     made.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Print every fault of a problem folder; the exit code is 2 if there is one, else 0."""
     from messirl.io.folder.reader import examine
     from messirl.io.folder.settings import SETTINGS, read_settings
     from messirl.io.folder.swap import current

@@ -1,7 +1,7 @@
 """What the commands share: a parser whose errors are one sentence, kinds of arguments, and JSON on standard output.
 
-The files of this room that hold options import next to nothing, not even pathlib or typing: a command that only has to
-explain itself answers at once. The work is in files that are imported when there is some.
+The files of this package that hold options import next to nothing, not even pathlib or typing, so that help appears at
+once. What does the work is imported when there is work to do.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class Parser(argparse.ArgumentParser):
         super().__init__(formatter_class=_Formatter, **arguments)
 
     def format_help(self) -> str:
-        """The usage names what must be given; the options are explained below it."""
+        """The usage line names what must be given; the options are explained below it."""
         if self.usage is None:
             places = [str(action.metavar or action.dest) for action in self._actions if not action.option_strings]
             self.usage = " ".join([self.prog, *places, "[options]"])
         return super().format_help()
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does it, but an option that does not exist is answered with the one that was meant."""
+        """As argparse does it, but the error about an unknown option suggests the one that was meant."""
         found, left = self.parse_known_args(args, namespace)
         if left:
             known = [option for action in self._actions for option in action.option_strings if option[:2] == "--"]
@@ -46,12 +46,13 @@ class Parser(argparse.ArgumentParser):
         return found
 
     def error(self, message: str) -> NoReturn:
+        """End the program with code 2 and one line that says what is wrong and where help is."""
         text = one_line(message)
         self.exit(2, f"{self.prog}: {text}{'' if text.endswith('?') else ';'} see {self.prog} --help\n")
 
 
 class _Formatter(argparse.HelpFormatter):
-    """As wide as the terminal; values have short names by their kind: N, X, PATH."""
+    """Help as wide as the terminal; values are called by their kind: N, X, PATH."""
 
     def __init__(self, prog: str) -> None:
         told = os.environ.get("COLUMNS", "")  # argparse's own way of asking imports compression libraries
@@ -67,18 +68,18 @@ class _Formatter(argparse.HelpFormatter):
 
 
 def say(text: str) -> None:
-    """What is being done, and remarks: standard error, so that standard output is the result alone."""
-    with contextlib.suppress(OSError):  # there may be a full disk behind it
+    """Write a line to standard error, so that standard output holds the result alone."""
+    with contextlib.suppress(OSError):  # standard error may be a file on a full disk
         print(f"messirl: {text}", file=sys.stderr, flush=True)
 
 
 def note(text: str) -> None:
-    """A remark that does not stop the work."""
+    """Write a remark that does not stop the work."""
     say(f"note: {one_line(text)}")
 
 
 def one_line(text: str) -> str:
-    """What others wrote, on one line and with nothing in it that a terminal would obey."""
+    """Text from outside on one line, without characters that a terminal would interpret."""
     lines = " ".join(line.strip() for line in text.splitlines() if line.strip())  # blanks between words may matter
     return "".join(sign if sign.isprintable() else " " if sign == "\t" else "?" for sign in lines)
 
@@ -87,7 +88,7 @@ def as_json(value: Any) -> str:
     """JSON for other programs: what is not a number is null."""
     import json
 
-    plain = not streams.knows_all_letters(sys.stdout)  # then letters are written as JSON's own \\u…
+    plain = not streams.knows_all_letters(sys.stdout)  # then such letters are written as \\u…
     return json.dumps(_plain(value), indent=2, ensure_ascii=plain, allow_nan=False)
 
 
@@ -104,31 +105,32 @@ def _plain(value: Any) -> Any:
 
 
 def add_with_default(group: Any, name: str, kind: Any, default: Any, text: str, metavar: str | None = None) -> None:
-    """An option whose help says, in brackets, what is taken where nothing is given."""
+    """Add an option whose help gives its default in brackets."""
     shown = default if isinstance(default, str) else f"{default:g}"
     group.add_argument(name, type=kind, default=default, metavar=metavar, help=f"{text} ({shown})")
 
 
 def filled(kind: Any, options: dict[str, Any]) -> Any:
-    """Settings of a kind, each from the option of its name."""
+    """Settings of a class, each field from the option of its name."""
     return kind(**{name: options[name] for name in kind.__dataclass_fields__})
 
 
 def problem_in(folder: Path) -> Problem:
-    """The problem in a folder; what was interpreted is noted."""
+    """The problem in a folder; what had to be interpreted while reading is noted on standard error."""
     from messirl.io.folder.reader import read_problem
 
     return noted(read_problem(folder))
 
 
 def noted(problem: Problem) -> Problem:
-    """The problem, what was interpreted when it was read being noted."""
+    """The problem itself, after noting what had to be interpreted while reading it."""
     for text in problem.notes:
         note(text)
     return problem
 
 
 def path(text: str) -> Path:
+    """The path an argument names; an error if it is empty."""
     from pathlib import Path
 
     if not text.strip():
@@ -137,7 +139,7 @@ def path(text: str) -> Path:
 
 
 def same_place(one: str | Path, other: str | Path) -> bool:
-    """Whether two paths lead to the same file or folder, by whatever way."""
+    """Whether two paths lead to the same file or folder."""
     try:
         return os.path.samefile(one, other)
     except OSError:  # one of them is not there
@@ -145,7 +147,7 @@ def same_place(one: str | Path, other: str | Path) -> bool:
 
 
 def model_file(place: Path) -> Path:
-    """The file of a model: itself, or the one in the folder that `messirl fit` wrote."""
+    """The file of a model: the path itself, or model.npz in the folder that `messirl fit` wrote."""
     if place.is_dir():
         place = place / "model.npz"
     if not place.is_file():
@@ -157,12 +159,14 @@ def model_file(place: Path) -> Path:
 
 
 def seed(text: str) -> int:
+    """A seed that every generator accepts: a whole number from 0 to 2³¹ − 1."""
     if not text.isascii() or not text.isdigit() or int(text) >= 2**31:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to 2147483647")
     return int(text)
 
 
 def count(text: str) -> int:
+    """A whole number from 1 on."""
     try:
         value = int(text)
     except ValueError:
@@ -173,10 +177,12 @@ def count(text: str) -> int:
 
 
 def positive(text: str) -> float:
+    """A finite number above 0."""
     return finite(text, lambda x: x > 0, "a number above 0")
 
 
 def not_negative(text: str) -> float:
+    """A finite number from 0 on."""
     return finite(text, lambda x: x >= 0, "a number from 0 on")
 
 

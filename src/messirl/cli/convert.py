@@ -1,4 +1,4 @@
-"""`messirl convert`: problems and trajectories of other formats, as folders and tables of ours."""
+"""`messirl convert`: problems and trajectories of other formats, written as problem folders and tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 EPISODE = 10_000  # states after which a recorded episode is given up
-EXPERT, UNLABELLED = 20, 100  # episodes that are recorded where nothing is said
+EXPERT, UNLABELLED = 20, 100  # episodes that are recorded by default
 
 DESCRIPTION = (
     "SOURCE is a problem folder (parquet or csv); gym:ID, a toy-text environment of gymnasium with its "
@@ -22,6 +22,7 @@ DESCRIPTION = (
 
 
 def add(made: Parser) -> None:
+    """Declare the arguments of `messirl convert`."""
     made.add_argument("source", metavar="SOURCE")
     made.add_argument("dest", type=path, metavar="DEST")
     made.add_argument("--format", choices=("parquet", "csv"), default="parquet", help="of the tables of a folder")
@@ -36,6 +37,7 @@ def add(made: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Write what SOURCE holds to DEST: a problem as a folder, episodes alone as one table."""
     from pathlib import Path
 
     from messirl.io.folder.writer import check_place

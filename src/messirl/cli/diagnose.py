@@ -25,6 +25,7 @@ DESCRIPTION = (
 
 
 def add(made: Parser) -> None:
+    """Declare the arguments of `messirl diagnose`."""
     add_data(made)
     add_model(made)
     group = made.add_argument_group("diagnosis")
@@ -37,6 +38,7 @@ def add(made: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Diagnose the unlabelled trajectories of a problem folder; write a page, a table and a summary."""
     from dataclasses import replace
 
     from messirl.cli.results import Results
@@ -64,11 +66,12 @@ def _write_table(rows: list[dict[str, Any]], target: Path) -> None:
     with beside(target) as part, open(part, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
-        for row in rows:  # what was not measured is empty
+        for row in rows:  # a cell is empty where nothing was measured
             writer.writerow({k: "" if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()})
 
 
 def text_of(record: Any, summary: dict[str, Any], page: Path) -> str:
+    """The summary for the terminal: the verdict, its evidence, and the trajectories that stand out."""
     kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
     lines = [f"{kinds}: the unlabelled trajectories {summary['verdict']}", *(f"  {t}" for t in summary["evidence"]), ""]
     lines += [f"{'likeness':>10} {'share':>8} {'influence':>10}  trajectory"]

@@ -15,6 +15,7 @@ DESCRIPTION = (
 
 
 def add(made: Parser) -> None:
+    """Declare the arguments of `messirl evaluate`."""
     made.add_argument("model", type=path, metavar="MODEL", help="what messirl fit wrote: model.npz, or its folder")
     made.add_argument("folder", type=path, metavar="FOLDER", help="a problem folder")
     made.add_argument("--test", metavar="WHICH", help=f"which trajectories (default: all). {FILTERS}")
@@ -22,6 +23,7 @@ def add(made: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Print the score of a saved model on trajectories of a problem folder."""
     from messirl.loading import load
     from messirl.workflow.evaluate import evaluate
     from messirl.workflow.watch import Watcher

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-SHOWN = 20  # weights
+SHOWN = 20  # weights that are printed
 
 DESCRIPTION = (
     "Learn the reward an expert maximises from the trajectories of a problem folder. Writes the model, "
@@ -22,6 +22,7 @@ DESCRIPTION = (
 
 
 def add(made: Parser) -> None:
+    """Declare the arguments of `messirl fit`."""
     add_data(made)
     add_model(made)
     group = made.add_argument_group(
@@ -47,6 +48,7 @@ def add(made: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Fit a model to a problem folder or, with `--dynamics fitted`, to a file of recordings."""
     for option, kind in (("prior", "estimated"), ("discount", "fitted"), ("grid", "fitted")):
         if getattr(arguments, option) is not None and arguments.dynamics != kind:
             raise ValueError(f"--{option} is of --dynamics {kind}: leave it out, or say --dynamics {kind}")
@@ -109,7 +111,7 @@ def _fit_recordings(arguments: argparse.Namespace) -> int:
 
 
 def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
-    """What is printed of a fit."""
+    """The summary for the terminal: what was fitted, the weights, the scores, and the files written."""
     kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
     lines = [f"{summary['method']} on {kinds}: {summary['iterations']} iterations, {summary['termination']}", ""]
     if table is not None:

@@ -1,4 +1,4 @@
-"""The options that several commands have: which trajectories to take, and how to learn."""
+"""The options that several commands share: which trajectories to take, and how to learn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FILTERS = (
 
 
 def add_data(made: Parser) -> None:
-    """FOLDER and the options that divide its trajectories."""
+    """Add FOLDER and the options that divide its trajectories."""
     made.add_argument("folder", type=path, metavar="FOLDER", help="a problem folder")
     group = made.add_argument_group("trajectories", FILTERS)
     group.add_argument("--expert", metavar="WHICH", help="the expert's (default: all that are not named otherwise)")
@@ -25,7 +25,7 @@ def add_data(made: Parser) -> None:
 
 
 def add_model(made: Parser) -> None:
-    """The method and its numbers."""
+    """Add the options for the method and its parameters."""
     group = made.add_argument_group("method")
     group.add_argument(
         "--method",

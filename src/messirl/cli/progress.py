@@ -1,6 +1,6 @@
-"""Progress on standard error: a bar with the time left on a terminal, a plain line now and then elsewhere.
+"""Progress on standard error: on a terminal a bar with the time left, elsewhere a plain line now and then.
 
-Its last line says how it ended: done after so many iterations, which may be fewer than were allowed, or stopped.
+The last line says how the work ended: done, after how many iterations (often fewer than were allowed), or stopped.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ EVERY = 15.0  # seconds between plain lines
 
 
 class Progress:
-    """Called with (done, all); used as a context.
+    """Shows progress; a context manager that is called with (done, all).
 
     title   : what is being done
     unit    : what is counted
-    at_most : the end may come before all are done, as that of a fit that converges
+    at_most : whether the work may end before all are done, as a fit does that converges
     """
 
     def __init__(self, title: str, unit: str = "steps", *, at_most: bool = False, plain: bool | None = None) -> None:
@@ -26,7 +26,7 @@ class Progress:
         on_terminal = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self.plain = not on_terminal if plain is None else plain
         self.began = self.said = time.monotonic()
-        self.first: tuple[int, float] | None = None  # what was done when counting began, and when that was
+        self.first: tuple[int, float] | None = None  # how much was done when counting began, and the time
         self.done = self.total = 0
         self._bar: Any = None
 
@@ -45,7 +45,7 @@ class Progress:
             self._write(self.ending())
 
     def __call__(self, done: int, total: int) -> None:
-        """So much is done, of so much."""
+        """Show that `done` of `total` are done."""
         now = time.monotonic()
         begin = self.first is None
         if begin:
@@ -59,14 +59,14 @@ class Progress:
             self._write(f"{done} of {total}{times}")
 
     def left(self) -> float | None:
-        """Seconds to the end at the pace so far; None where there is none yet, or nothing is left."""
+        """Seconds to the end at the pace so far; None if the pace is not known yet or nothing is left."""
         if self.first is None or not self.first[0] < self.done < self.total:
             return None
         done, when = self.first
         return (time.monotonic() - when) / (self.done - done) * (self.total - self.done)
 
     def ending(self) -> str:
-        """The last word on work that came to its end."""
+        """The last line of work that was finished."""
         often = f", {self.done} of {self.total} {self.unit}" if self.done == self.total else ""
         return f"done{often or f' after {self.done} {self.unit}'}, {span(time.monotonic() - self.began)}"
 

@@ -18,6 +18,7 @@ DESCRIPTION = (
 
 
 def add(made: Parser) -> None:
+    """Declare the arguments of `messirl reproduce`."""
     made.add_argument("--domain", action="append", choices=DOMAINS, help="only this domain (may be repeated)")
     made.add_argument("--figure", action="append", choices=FIGURES, help="only this figure (may be repeated)")
     made.add_argument("--runs", type=count, help="runs per point (50; with --quick 5)")
@@ -31,6 +32,7 @@ def add(made: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Run the paper's experiments and write their report, or the table of the sensitivity analysis."""
     from pathlib import Path
 
     from messirl.cli.progress import Progress

@@ -1,8 +1,8 @@
 """The folder of a command's results: what this command wrote there, and what earlier ones left.
 
 Nothing is ever deleted. The summary of a command (fit.json, select.json, diagnosis.json) lists under `files` what
-belongs to it, each with its checksum, so that a model or a page of another command is not taken for its own; what stays
-of earlier commands is named in the terminal.
+belongs to it, each with its checksum, so that a model or a page of another command is not taken for its own. Files that
+remain from earlier commands are named in the terminal.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Results:
 
     writes : names of the files
     draws : whether pictures are written as well, to a folder `figures` in it
-    keep : called with a fitted model at once
+    keep : called with the model as soon as it is fitted
     before : what was there when the work began
     """
 
@@ -42,7 +42,7 @@ class Results:
     before: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def begin(self) -> None:
-        """Make the folder; refuse to write over files there that are not results of a command of ours."""
+        """Make the folder; refuse to write over files in it that are not results of a messirl command."""
         figures, ours = self.folder / "figures", any(_is_summary(self.folder / name) for name in SUMMARIES)
         if self.draws and figures.exists() and not figures.is_dir():
             raise ValueError(
@@ -61,7 +61,7 @@ class Results:
 
     @property
     def watcher(self) -> Watcher:
-        """The terminal, as a workflow tells it what it does; the folder is made when the work begins."""
+        """Shows in the terminal what a workflow does; the folder is made when the work begins."""
         return Watcher(say, note, Progress, self.begin, self.keep)
 
     def finish(self, name: str, summary: dict[str, Any], text: str, *, json: bool) -> int:
@@ -84,7 +84,7 @@ class Results:
 
 
 def out_of_date(folder: Path) -> list[str]:
-    """The summaries in a folder that are of another model than the one there."""
+    """The summaries in a folder that describe another model than the one there."""
     model, found = folder / "model.npz", []
     for name in SUMMARIES:
         if model.is_file() and _is_summary(folder / name):
@@ -95,7 +95,7 @@ def out_of_date(folder: Path) -> list[str]:
 
 
 def _there(folder: Path) -> dict[str, tuple[int, int]]:
-    """The files of ours in a folder, each with what changes when it is written."""
+    """The result files in a folder, each with two numbers that change when it is written."""
     places = [*(folder / name for name in (*SUMMARIES, *OTHERS)), *_pictures(folder)]
     stats = {place: place.stat() for place in places if place.is_file()}
     return {place.relative_to(folder).as_posix(): (at.st_ino, at.st_mtime_ns) for place, at in stats.items()}
@@ -119,7 +119,7 @@ def _is_summary(place: Path) -> bool:
 
 
 def _is_model(place: Path) -> bool:
-    """Whether it is a model: what a fit leaves that was interrupted before its summary."""
+    """Whether a file is a model, which an interrupted fit leaves without a summary."""
     try:
         with zipfile.ZipFile(place) as archive:
             return "description.npy" in archive.namelist()

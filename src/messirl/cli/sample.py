@@ -22,6 +22,7 @@ DESCRIPTION = (
 
 
 def add(made: Parser) -> None:
+    """Declare the arguments of `messirl sample`."""
     made.add_argument("model", type=path, metavar="MODEL", help="what messirl fit wrote: model.npz, or its folder")
     made.add_argument("-n", type=count, default=10, help="how many (10)")
     made.add_argument("--length", type=count, help="states of each, where the problem does not say when to end")
@@ -32,6 +33,7 @@ def add(made: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Draw trajectories of a saved model and write them as a table, or print them."""
     from pathlib import Path
 
     from messirl.io.folder.labels import read_labels
@@ -41,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     place = model_file(arguments.model)
     printed = arguments.out is not None and str(arguments.out) == "-"
     out = arguments.out or Path(DEFAULT_OUT)
-    replace = arguments.force or arguments.out is None  # what nobody named is ours
+    replace = arguments.force or arguments.out is None  # the default file may always be replaced
     if not printed:
         if same_place(place, out):
             raise ValueError(f"--out {out} is the model itself: give another name")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-REPEATED = ("expert", "unlabelled", "test", "n_expert", "n_unlabelled", "features")  # options of the next commands
+REPEATED = ("expert", "unlabelled", "test", "n_expert", "n_unlabelled", "features")  # in the next commands too
 
 DESCRIPTION = (
     "Choose how strongly to use the unlabelled trajectories, or not at all: MESSI at several strengths beside no "
@@ -24,6 +24,7 @@ DESCRIPTION = (
 
 
 def add(made: Parser) -> None:
+    """Declare the arguments of `messirl select`."""
     add_data(made)
     group = made.add_argument_group("choice")
     group.add_argument(
@@ -44,6 +45,7 @@ def add(made: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Choose the method and its strength by held-out experts; write the chosen model and a summary."""
     from dataclasses import replace
 
     from messirl.cli.results import Results
@@ -69,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _next(arguments: argparse.Namespace, chosen: dict[str, Any]) -> list[str]:
-    """Commands that go on from what was chosen."""
+    """Commands to run next with what was chosen."""
     import shlex
 
     saved, folder = shlex.quote(str(arguments.out / "model.npz")), shlex.quote(str(arguments.folder))
@@ -92,6 +94,7 @@ def _next(arguments: argparse.Namespace, chosen: dict[str, Any]) -> list[str]:
 
 
 def text_of(out: Path, summary: dict[str, Any], *, drawn: bool) -> str:
+    """The summary for the terminal: every candidate with its score, the chosen one, and why it was chosen."""
     kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
     chosen = summary["chosen"]
     lines = [f"{kinds}; {summary['splits']} splits of the expert's", ""]

@@ -18,6 +18,7 @@ DESCRIPTION = (
 
 
 def add(made: Parser) -> None:
+    """Declare the arguments of `messirl show`."""
     made.add_argument("path", type=path, metavar="PATH", help="a problem folder, or what messirl fit wrote")
     made.add_argument("--json", action="store_true", help="print JSON")
     made.add_argument(
@@ -27,6 +28,7 @@ def add(made: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Print what a problem folder or a saved model holds; draw the visits of a folder if asked."""
     if not arguments.path.exists():
         raise ValueError(f"{arguments.path} is not there: give a problem folder, or a model.npz that messirl fit wrote")
     if arguments.path.is_file() or (arguments.path / "model.npz").is_file():

@@ -1,8 +1,8 @@
-"""Ctrl-C: heard at once, whatever the program is doing, and obeyed soon.
+"""Ctrl-C: acknowledged at once, whatever the program is doing, and obeyed soon.
 
-Python runs its own handler of a signal only between two of its steps, and the next may be long in coming: compiled
-code, a wait. What the operating system does is not held up: it writes a byte into a pipe. A thread reads that pipe. It
-says that the program is stopping, and ends it when it does not end by itself or when Ctrl-C is pressed again.
+Python runs the handler of a signal only between two of its instructions, and during compiled code or a wait the next
+one may take long to come. The operating system is not held up by that: it writes a byte into a pipe. A thread reads the
+pipe, says that the program is stopping, and ends it if it does not end by itself or if Ctrl-C is pressed again.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-PATIENCE = 2.0  # seconds to end by itself
-ECHO = 0.1  # seconds in which the same key press may come twice: from the terminal, and passed on by a parent
+PATIENCE = 2.0  # seconds that the program has to end by itself
+ECHO = 0.1  # seconds in which one key press may arrive twice: from the terminal, and from the parent process
 SHOW_CURSOR = b"\x1b[?25h\n"
 
 
 class Stopping:
-    """While in this context Ctrl-C raises KeyboardInterrupt once, and is heard in any case; so does SIGTERM.
+    """Inside this context Ctrl-C or SIGTERM raises KeyboardInterrupt once, and is acknowledged in any case.
 
-    number : the signal that was heard, or None
+    number : the signal that came, or None
     """
 
     def __init__(self, *, to_the_end: bool) -> None:
         self.number: int | None = None
-        self.to_the_end = to_the_end  # of the process: nothing is put back
+        self.to_the_end = to_the_end  # the process ends with this context: the old handlers need not be restored
         self._installed = self._over = False
-        self._quiet = True  # nothing is raised outside of the work
+        self._quiet = True  # an interrupt is raised only during the work
         self._said = threading.Event()
         self._before: dict[int, Any] = {}
 
@@ -61,7 +61,7 @@ class Stopping:
             return
         self.wait_until_said()
         if self.to_the_end:
-            if signal.SIGINT in self._before:  # the work is done: Python has nothing to say about Ctrl-C
+            if signal.SIGINT in self._before:  # the work is done: Ctrl-C must not raise an error any more
                 signal.signal(signal.SIGINT, signal.SIG_DFL)
             return
         self._over = True
@@ -69,7 +69,7 @@ class Stopping:
         signal.set_wakeup_fd(self._woken)
         for number, handler in self._before.items():
             signal.signal(number, handler)
-        os.close(self._write)  # the thread reads the end of it
+        os.close(self._write)  # then the thread reads the end of the pipe, and ends
 
     def begin(self) -> None:
         """The work begins: from here on Ctrl-C is raised in it."""
@@ -83,7 +83,7 @@ class Stopping:
         return 128 + (self.number or signal.SIGINT)
 
     def leave(self) -> int:
-        """The exit code. A program of its own ends here: Python would take its time, and might give another code."""
+        """The exit code; if `to_the_end`, exit here, since Python would take longer and might change the code."""
         if self.to_the_end and self.number is not None:
             for stream in (sys.stdout, sys.stderr):
                 with contextlib.suppress(OSError, ValueError):
@@ -92,19 +92,19 @@ class Stopping:
         return self.code
 
     def wait_until_said(self) -> None:
-        """What follows comes after the first word of it."""
+        """Wait until the user has been told that the program is stopping."""
         if self.number is not None:
             self._said.wait(0.5)
 
     def _interrupt(self, number: int, frame: object) -> None:
-        """Python's own part. A second time nothing is raised: it would only disturb the tidying up."""
+        """The handler that Python runs. It raises only once: a second time would disturb the tidying up."""
         self.number = self.number or number
         if not self._quiet:
             self._quiet = True
             raise KeyboardInterrupt
 
     def _unraisable(self, what: Any) -> None:
-        """Python's complaint of an interrupt that a callback from compiled code cannot pass on."""
+        """Silence the message about an interrupt that a callback from compiled code cannot pass on."""
         if self.number is None:
             self._hook(what)
 
@@ -117,7 +117,7 @@ class Stopping:
             if first is None:
                 first, self.number = now, byte[0]
                 threading.Thread(target=self._end_after, args=(PATIENCE,), daemon=True).start()
-                threading.Thread(target=self._say, daemon=True).start()  # standard error may be a pipe that is full
+                threading.Thread(target=self._say, daemon=True).start()  # it may block, on a full pipe
             elif now - first > ECHO:
                 self._end_after(0.0)
         os.close(self._read)
@@ -127,7 +127,7 @@ class Stopping:
         self._said.set()
 
     def _end_after(self, seconds: float) -> None:
-        """End the process and its workers, whatever they do. Files are written beside their place: none is half."""
+        """End the process and its workers, whatever they do. Files get their name when complete: none is half."""
         time.sleep(seconds)
         if self._over:
             return

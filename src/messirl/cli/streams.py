@@ -1,7 +1,7 @@
-"""Standard streams that can be written to: none is missing, and every letter has a way out.
+"""Standard streams that can always be written to: none is missing, and every letter can be encoded.
 
-A stream that was closed (`2>&-`) becomes one that swallows all, so that no file is opened in its place. Where an
-encoding lacks a letter, as plain ASCII lacks λ, a word or a likeness stands for it.
+A stream that was closed (`2>&-`) is replaced by one that discards everything, so that no file is opened in its place.
+If an encoding lacks a letter, as plain ASCII lacks λ, a word or a similar letter is written instead.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LIKENESS = {
 
 
 def prepare() -> None:
-    """Call before anything is written."""
+    """Make the standard streams safe to write to; call it before anything is written."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             hole = os.open(os.devnull, os.O_RDWR)
@@ -31,7 +31,7 @@ def prepare() -> None:
     codecs.register_error(PLAIN, _plain)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            with contextlib.suppress(OSError):  # not any more the file it was
+            with contextlib.suppress(OSError):  # the descriptor belongs to another file by now
                 stream.reconfigure(errors=PLAIN)
 
 
@@ -52,6 +52,6 @@ def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     letters = error.object[error.start : error.end]
-    if all("\udc80" <= letter <= "\udcff" for letter in letters):  # bytes of a file's name: as they are
+    if all("\udc80" <= letter <= "\udcff" for letter in letters):  # bytes of a file name: as they are
         return bytes(ord(letter) - 0xDC00 for letter in letters), error.end
     return "".join(LIKENESS.get(letter, f"\\u{ord(letter):04x}") for letter in letters), error.end

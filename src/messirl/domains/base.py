@@ -2,8 +2,8 @@
 
     P_u* near-expert,  P_1,  P_2;      μ1 = ν P_u* + (1−ν) P_1,   μ2 = ν P_u* + (1−ν) P_2,   μ3 = ν P_1 + (1−ν) P_2
 
-Trajectory j of a mixture is the j-th draw of one source or of the other, by one uniform number of its own: so sets with
-more trajectories, or another ν, differ from each other as little as they can, and comparisons are paired.
+Trajectory j of a mixture is the j-th draw of one source or of the other, decided by a uniform random number of its
+own. So sets with more trajectories, or another ν, differ as little as possible, and comparisons are paired.
 """
 
 from __future__ import annotations
@@ -23,20 +23,52 @@ MIXTURES = {"MAX": ("star", "star"), "mu1": ("star", "one"), "mu2": ("star", "tw
 
 @dataclass(frozen=True)
 class Scene:
-    """One run of a domain: its expert trajectories, and what unlabelled ones are drawn from."""
+    """One run of a domain: its expert trajectories, and what unlabelled ones are drawn from.
+
+    Attributes
+    ----------
+    mdp : MDP
+        The problem, with its features.
+    expert : Trajectories
+        The expert's trajectories.
+    pools : dict from str to Trajectories
+        Draws of each source: "star" near-expert, "one" and "two" the others.
+    coins : array
+        One uniform random number per unlabelled trajectory, which decides between two sources.
+    similarity : similarity
+        The one that the paper uses in this domain.
+    performance : callable
+        From expected visits (S,) to a number; higher is better.
+    thetas : dict from str to array (d,)
+        The weights θ*, θ1 and θ2, where the sources follow rewards.
+    """
 
     mdp: MDP
     expert: Trajectories
-    pools: dict[str, Trajectories]  # draws of each source
-    coins: Floats  # one uniform number for each unlabelled trajectory
+    pools: dict[str, Trajectories]
+    coins: Floats
     similarity: Any
-    performance: Callable[[Floats], float]  # of expected visits (S,), higher is better
-    thetas: dict[str, Floats]  # θ*, θ1, θ2 where the sources have one
+    performance: Callable[[Floats], float]
+    thetas: dict[str, Floats]
 
 
 @dataclass(frozen=True)
 class Domain:
-    """A problem of the paper. `scene(seed)` makes one run; `draw(ax)` draws the problem."""
+    """A problem of the paper.
+
+    Attributes
+    ----------
+    name : str
+        What tables and commands call it.
+    mdp : MDP
+        The problem, with its features.
+    settings : dict
+        The numbers it was made with.
+    scene : callable
+        From a seed to one run, a `Scene`.
+    draw : callable
+        Draws the problem into matplotlib's axes.
+    """
 
     name: str
     mdp: MDP

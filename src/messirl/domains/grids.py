@@ -1,4 +1,4 @@
-"""Slippery grids: four actions, each done with some probability and else replaced by another; walls hold."""
+"""Slippery grids: four actions; each succeeds with some probability, else another is taken. Walls stop a move."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def slippery(side: int, success: float) -> sp.csr_array:
 
 
 def tiles(ax: Any, values: Any, label: str) -> None:
-    """One number a cell of a square grid, as coloured tiles."""
+    """Draw one number per cell of a square grid, as coloured tiles."""
     side = int(np.sqrt(len(values)))
     size = float(np.abs(values).max())
     table = np.asarray(values, dtype=float).reshape(side, side)

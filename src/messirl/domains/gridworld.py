@@ -1,6 +1,6 @@
 """The grid-world (App. B.1): 16 × 16, 70 % success, 64 macro-states of 2 × 2 cells as features.
 
-θ* is negative but for three random features; θ1 and θ2 are random. Trajectories are drawn from soft policies. The
+θ* is negative except for three random features; θ1 and θ2 are random. Trajectories are drawn from soft policies. The
 similarity is exp(−‖Δ‖/10) on discounted counts; the performance of a policy is its mean reward θ*ᵀ f_T under θ*.
 """
 

@@ -1,12 +1,12 @@
 """The highway (paper, section 4): four lanes with off-road on both sides, and busy traffic.
 
 Rows of up to two cars scroll towards the driver, who goes left, right or stays. The state is the driver's place (6),
-the row beside him and `rows_ahead` rows to come, 11 possible rows each: 6 · 11^(1 + rows_ahead) states. Features:
+the row beside the car and `rows_ahead` rows to come, 11 possible rows each: 6 · 11^(1 + rows_ahead) states. Features:
 collision, off-road, left (the two left lanes), right (the two right lanes).
 
-The expert's trajectory stays on the left with no collision and no off-road. θ* penalises both heavily and does not care
-for the side, θ1 weakly, θ2 does not penalise collisions. RBF with σ = 5 on discounted counts; performance is minus the
-expected share of time in a collision or off the road.
+The expert's trajectory stays on the left with no collision and no off-road. θ* penalises both heavily and is
+indifferent to the side, θ1 penalises both weakly, θ2 does not penalise collisions. The similarity is RBF with σ = 5 on
+discounted counts; the performance is minus the expected share of time in a collision or off the road.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _traffic(place: Any, view: Any, n_rows: int, n_views: int, chance: Floats) -
     """Transitions: the driver moves, the rows scroll by one, a new row comes into sight."""
     n = place.size
     to_place = np.clip(place[:, None] + np.array(STEP), 0, PLACES - 1)
-    ahead = (view % (n_views // n_rows)) * n_rows  # the row beside goes out of sight
+    ahead = (view % (n_views // n_rows)) * n_rows  # the row beside the car goes out of sight
     to = to_place[:, :, None] * n_views + ahead[:, None, None] + np.arange(n_rows)
     rows = np.broadcast_to((np.arange(n)[:, None] * 3 + np.arange(3))[:, :, None], to.shape)
     data = np.broadcast_to(chance, to.shape)
@@ -102,7 +102,7 @@ def _traffic(place: Any, view: Any, n_rows: int, n_views: int, chance: Floats) -
 
 
 def _keep_left(random: Any, length: int, rows_ahead: int, chance: Floats, occupied: Any) -> tuple[list[int], list[int]]:
-    """States and actions of a clean drive in the two left lanes; rows that block both are not met, so it is legal."""
+    """States and actions of a clean drive in the two left lanes; rows that would block both lanes never come."""
     open_rows = ~(occupied[:, 0] & occupied[:, 1])
     rows = random.choice(len(ROWS), length + rows_ahead, p=chance * open_rows / (chance * open_rows).sum())
     lane = int(random.choice(np.flatnonzero(~occupied[rows[0], :2])))

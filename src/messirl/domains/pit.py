@@ -3,8 +3,8 @@
 Features: left edge (left column and top row), right edge (bottom row and right column), pit (the 4 × 4 inside). The
 expert's one trajectory goes round counter-clockwise, along the right edge, and never slips. Unlabelled trajectories
 come from policies that go round either way (P_u*), and from policies that cross: in stairs (P_1), or straight through
-the middle (P_2); the paper has one crossing policy, the second serves for μ2 and μ3. Similarity exp(−|n_j − n_k|) on
-changes of direction; performance is minus the expected visits to the pit.
+the middle (P_2). The paper has one crossing policy; the second is ours, for the mixtures μ2 and μ3. The
+similarity is exp(−|n_j − n_k|) on changes of direction; the performance is minus the expected visits to the pit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ UP, DOWN, LEFT, RIGHT = range(4)
 
 @dataclass(frozen=True)
 class TurnSimilarity:
-    """exp(−|n_j − n_k| / scale), n the number of changes of direction; steps that stay in place have none."""
+    """exp(−|n_j − n_k| / scale), n the number of changes of direction; steps that stay in place have no direction."""
 
     scale: float = 1.0
 
@@ -75,7 +75,7 @@ def pit(
         action_names=ACTIONS,
         feature_names=["left edge", "right edge", "pit"],
     )
-    # Along the edge; from inside the pit, where a slip may lead, back to the edge it came from.
+    # Along the edge; after a slip into the pit, back to the edge it came from.
     back = np.where(x < y, LEFT, DOWN)
     counter_clockwise = _follow(np.select([x == last, y == 0, x == 0], [UP, RIGHT, DOWN], back), terminal)
     back = np.where(x > y, DOWN, LEFT)

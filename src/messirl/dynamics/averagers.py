@@ -2,9 +2,9 @@
 
     Ê[V(s')|s, a] = Σ_j K_a(s, j) V(s'_j),     K_a ≥ 0,  Σ_j K_a(s, j) = 1,     j over the steps recorded with action a
 
-A tree puts equal weight on the samples in the leaf of s, a forest the mean of its trees', nearest neighbours theirs. As
-K does not depend on V, soft value iteration is a contraction, and exactly that of an MDP whose states are the recorded
-ones, p(s'_j|s, a) = K_a(s, j) (Gordon 1995; Ormoneit & Sen 2002).
+A tree puts equal weight on the samples in the leaf of s, a forest averages the weights of its trees, and nearest
+neighbours are weighted as scikit-learn does. As K does not depend on V, soft value iteration is a contraction: it is
+that of an MDP over the recorded states, with p(s'_j|s, a) = K_a(s, j) (Gordon 1995; Ormoneit & Sen 2002).
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ MAX_ENTRIES = 50_000_000  # weights held at once
 
 
 def is_averager(regressor: Any) -> bool:
-    """Whether it predicts averages of the targets, with weights that need not depend on them."""
+    """Whether a regressor predicts averages of the targets, with weights that do not depend on them."""
     return isinstance(regressor, (*TREES, KNeighborsRegressor))
 
 
 class AveragerModel:
-    """Where each action leads from any state, as probabilities of the recorded ones."""
+    """Where each action leads from any state, as probabilities of the recorded states."""
 
     def __init__(self, regressor: Any, samples: Samples, forests: Sequence[Forest] | None = None) -> None:
-        """Fit the regressor to each action's moves; or, with `forests`, take what was fitted before."""
+        """Fit the regressor to each action's moves or, if `forests` are given, use those fitted before."""
         self._scale, self.samples = Scale.of(samples.points), samples
         points = self._scale(samples.points)
-        # What a step leads to: a tree need not split where that is one and the same.
+        # The targets are the states entered: a tree need not split where they are all the same.
         ends = np.column_stack([points, samples.terminal])
         self._averagers = []
         for action, (source, target) in enumerate(samples.moves()):
@@ -60,7 +60,7 @@ class AveragerModel:
         return sp.csr_array(averager.weights(self._scale(points)) @ averager.target)
 
     def forests(self) -> list[Forest]:
-        """The trees of each action, none of nearest neighbours, which are found again from the samples."""
+        """The trees of each action; empty for nearest neighbours, which are found again from the samples."""
         return [Forest.of(one.fitted) for one in self._averagers if isinstance(one, _Leaves)]
 
     def mdp(self, table: Floats, discount: float) -> MDP:
@@ -73,7 +73,7 @@ class AveragerModel:
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Fitted trees as plain arrays over all their nodes: where each goes on, and by what. root (T,): first nodes."""
+    """Fitted trees as plain arrays over all their nodes: children, feature and threshold. root (T,): first nodes."""
 
     left: Ints
     right: Ints
@@ -83,7 +83,7 @@ class Forest:
 
     @classmethod
     def of(cls, fitted: Any) -> Forest:
-        """Of a tree or forest of scikit-learn, or of such arrays."""
+        """From a tree or forest of scikit-learn, or from such arrays."""
         if isinstance(fitted, Forest):
             return fitted
         trees = [one.tree_ for one in getattr(fitted, "estimators_", [fitted])]
@@ -93,7 +93,7 @@ class Forest:
 
     def apply(self, at: Floats) -> Ints:
         """The leaf of every state in every tree, (n, T), numbered within the tree, as scikit-learn's `apply`."""
-        x = at.astype(np.float32)  # as the trees were grown
+        x = at.astype(np.float32)  # the precision in which the trees were grown
         node = np.zeros((len(at), self.root.size), dtype=np.int64)
         while True:
             here = self.root + node
@@ -106,7 +106,7 @@ class Forest:
 
 
 class _Leaves:
-    """K of a tree or forest: 1/size on the samples in the leaf, all of them, also where trees are grown on draws."""
+    """K of a tree or forest: 1/size on all samples in the leaf, also where a tree was grown on some of them only."""
 
     def __init__(self, fitted: Any, sources: Floats, target: sp.csr_array) -> None:
         self.fitted, self.target = fitted, target
@@ -130,7 +130,7 @@ class _Leaves:
 
 
 class _Neighbours:
-    """K of nearest neighbours: alike, by 1/distance (those in its very place take all), or by a callable."""
+    """K of nearest neighbours: equal weights, 1/distance (a neighbour at distance 0 has all), or a callable."""
 
     def __init__(self, fitted: Any, sources: Floats, target: sp.csr_array) -> None:
         self.fitted, self.target, self._sources = fitted, target, sources
@@ -144,7 +144,7 @@ class _Neighbours:
             if not (np.isfinite(share).all() and (share >= 0).all() and share.any(axis=1).all()):
                 raise ValueError("the regressor's weights must be finite, >= 0 and not all zero: mend its callable")
         elif kind == "distance":
-            # The distance of a point to itself is 1e-8 by some ways of computing it: compare the places as well.
+            # Some algorithms compute 1e-8 as the distance of a point to itself: compare the coordinates as well.
             there = (distance == 0) | (self._sources[index] == at[:, None]).all(axis=2)
             share = np.where(there.any(axis=1, keepdims=True), there, 1.0 / np.where(there, 1.0, distance))
         else:

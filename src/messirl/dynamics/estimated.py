@@ -1,6 +1,7 @@
-"""An MDP whose dynamics are counted from moves, what the data says of it, and draws of what else it may be.
+"""An MDP whose dynamics are counted from moves, how well the data supports it, and draws from its posterior.
 
-Rows are Dirichlet a posteriori, with the parameters n(s,a,s') + α/K of `messirl.problem.counted`.
+A posteriori each row of the dynamics has a Dirichlet distribution with the parameters n(s,a,s') + α/K, as in
+`messirl.problem.counted`.
 """
 
 from __future__ import annotations
@@ -24,18 +25,42 @@ SMALLEST = 1e-15  # share below which no drawn probability falls, so that every 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the moves say of the dynamics and what they leave open. `str` of it is a short text."""
+    """What the recorded moves say about the dynamics, and what they leave open; `str` gives a short text.
+
+    Attributes
+    ----------
+    n_transitions, n_pairs : int
+        The moves counted, and the different pairs of a state and an action among them.
+    actions_inferred : bool
+        Whether no actions were recorded, so that each move from a state is an action of its own.
+    never_left : array of int
+        States that were entered but never left, and are not terminal.
+    never_visited : array of int
+        States that occur in no trajectory.
+    without_moves : array of int
+        States, not terminal, for which neither the data nor the graph with its prior gives a move.
+    unseen : {"terminal", "self", "error"}
+        What became of the states without moves, as `estimate_mdp` was told.
+    never_seen : array of int (k, 2)
+        Pairs of a state and an action never seen: in states that were left or, with a graph, among its moves.
+    kept : bool
+        Whether those pairs are allowed nevertheless, with the mean of the prior.
+    thin : array of int (k, 2)
+        Pairs that were seen, but fewer than `least` times.
+    least : int
+        The number of times below which a pair counts as thin.
+    """
 
     n_transitions: int
-    n_pairs: int  # state-action pairs seen
-    actions_inferred: bool  # none were recorded: each move from a state is an action of its own
-    never_left: Ints  # states entered but never left, and not terminal
-    never_visited: Ints  # states
-    without_moves: Ints  # states, not terminal, for which neither data nor graph and prior give a move
-    unseen: str  # what these have become
-    never_seen: Ints  # (k, 2) state and action, of states that were left or, with a graph, of its moves
-    kept: bool  # whether those pairs are allowed, with the prior's mean
-    thin: Ints  # (k, 2) pairs seen, but fewer than `least` times
+    n_pairs: int
+    actions_inferred: bool
+    never_left: Ints
+    never_visited: Ints
+    without_moves: Ints
+    unseen: str
+    never_seen: Ints
+    kept: bool
+    thin: Ints
     least: int
 
     def __str__(self) -> str:
@@ -62,7 +87,23 @@ class Evidence:
 class EstimatedMDP(CountedMDP):
     """An MDP with the counts behind it: the posterior mean or, with prior 0, the maximum likelihood.
 
-    report : what was seen and what was not
+    Attributes
+    ----------
+    report : Evidence
+        What was seen and what was not.
+
+    Examples
+    --------
+    From state 0 action 0 led to state 1 three times, and once to state 2.
+
+    >>> from messirl import Trajectories
+    >>> from messirl.dynamics import estimate_mdp
+    >>> walks = Trajectories.from_lists([[0, 1], [0, 1], [0, 1], [0, 2]], actions=[[0], [0], [0], [0]])
+    >>> estimated = estimate_mdp(walks, features=[[0.0], [1.0], [2.0]], discount=0.9)
+    >>> estimated.mdp.transitions.toarray()[0]
+    array([0.  , 0.75, 0.25])
+    >>> estimated.report.n_transitions, estimated.report.never_left
+    (4, array([1, 2]))
     """
 
     report: Evidence
@@ -74,24 +115,23 @@ class EstimatedMDP(CountedMDP):
 
 
 def estimate_mdp(trajectories: Trajectories, features: Any, *, thin: int = 5, **options: Any) -> EstimatedMDP:
-    """The MDP that the moves of `trajectories` speak of, and what they leave open.
+    """The MDP with dynamics counted from the moves of `trajectories`, and what these leave open.
 
-    features : as of an MDP; they have a row for every state, unless n_states= says how many there are
-    thin : pairs seen fewer times are listed in the report
+    features : as for an MDP; they have a row for every state, unless n_states= says how many there are
+    thin : pairs seen fewer times than this are listed in the report
 
     Options, by name:
-    discount : as of an MDP, and needed
-    n_states, n_actions : how many there are; None: as many as features have rows, and as are seen
+    discount : as for an MDP; it must be given
+    n_states, n_actions : how many there are; None: as many as features have rows, and as many as are seen
     prior : α ≥ 0, pseudo-counts that each row spreads evenly over its possible next states; 0 if not given
     graph : the possible moves, (S, S), or (S·A, S) with row s·A + a, sparse or dense; a move outside is an error.
         With prior > 0, pairs of it never seen get the prior's mean; any other pair never seen is not allowed
-    deterministic : read where no actions are recorded.  True, if not given: each move is an action of its own, action k
-        leading to the k-th next state in order, of those seen or in the graph.  False: an error, since nothing can be
-        told
-    unseen : what becomes of a state without any move that is not terminal: "terminal" (nothing is known of what
-        follows, so a trajectory ends there; if not given), "self" (action 0 stays there), or "error" where it can be
-        entered
-    horizon, terminal, start, state_names, action_names, feature_names : as of an MDP
+    deterministic : matters where no actions are recorded.  True (the default): each move is an action of its own,
+        action k leading to the k-th next state in order, of those seen or in the graph.  False: an error, since the
+        action of a move cannot be known
+    unseen : what becomes of a state without any move that is not terminal: "terminal" (the default: nothing is known
+        of what follows, so a trajectory ends there), "self" (action 0 stays there), or "error" if it can be entered
+    horizon, terminal, start, state_names, action_names, feature_names : as for an MDP
     """
     least = whole("thin", thin)
     found = counted_mdp(trajectories, features, **options)

@@ -3,7 +3,7 @@
     Squares      f(s) = (1, z, z²),                   z = (s − mean) / spread
     RadialGrid   f(s) = (1, exp(−½‖(s − c_i)/w‖²)),   c_i a grid of n centres per coordinate, w their distance
 
-Both hold a constant: its weight is the price of a step, which is how an episode that ends soon is told from a long one.
+Both hold a constant: its weight is the reward of every step, by which a policy may prefer short episodes to long ones.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class RadialGrid:
 
     @classmethod
     def fit(cls, points: npt.ArrayLike, n: int) -> Self:
-        """A grid from the least to the greatest of the points (m, k)."""
+        """A grid that covers the range of the points (m, k)."""
         found = as_points(points, "points")
         low, high = found.min(axis=0), found.max(axis=0)
         if isinstance(n, bool) or n < 2 or float(n) ** low.size > MAX_CENTRES:
@@ -63,7 +63,7 @@ class RadialGrid:
 
     @property
     def centres(self) -> Floats:
-        """(n^k, k), the last coordinate counting fastest."""
+        """The centres, (n^k, k), the last coordinate counting fastest."""
         axes = [np.linspace(a, b, self.n) for a, b in zip(self.low, self.high, strict=True)]
         return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
 

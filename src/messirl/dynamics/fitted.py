@@ -46,7 +46,7 @@ from messirl.problem.units import spread_of
 from messirl.similarity import DEFAULT, RBF, CompleteGraph, Exponential, Precomputed, similarity_penalty
 
 COUNTS = ("model", "importance")
-FEW = 2.0  # effective trajectories below which importance weights say nothing
+FEW = 2.0  # effective number of trajectories below which importance weights are useless
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -60,7 +60,7 @@ class FittedMESSI(Saved):
     features : callable
         Function from states (n, k) to their features (n, d).
     regressor : scikit-learn regressor, optional
-        Of what follows an action, one fit per action; it sees states in units of their spread. None:
+        Predicts what follows an action, one fit per action; it sees states in units of their spread. None:
         ExtraTreesRegressor with 30 trees grown until their leaves are pure.
     similarity : RBF, Exponential, CompleteGraph, Precomputed or callable
         Similarity of recordings by their feature counts.
@@ -75,7 +75,7 @@ class FittedMESSI(Saved):
     counts : {"model", "importance"}
         Expected counts under the fitted dynamics, or of re-weighted recordings.
     classifier : scikit-learn classifier, optional
-        Of the recorded behaviour, for counts="importance". None: ExtraTreesClassifier with 10 samples per leaf.
+        Predicts the recorded actions, for counts="importance". None: ExtraTreesClassifier with 10 samples per leaf.
     max_iter : int
         Iterations at most.
     tol : float
@@ -83,7 +83,7 @@ class FittedMESSI(Saved):
     max_backups, backup_tol : int, float
         Backups at most, and the change at which they end, where the regressor does not average.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
-        Of the default regressor and classifier.
+        The randomness of the default regressor and classifier.
     callback : callable, optional
         Called with a dict after every iteration; returning True stops the search.
 
@@ -105,8 +105,12 @@ class FittedMESSI(Saved):
         The value of every distinct state recorded.
     n_features_in_, n_actions_ : int
         Coordinates of a state, and actions.
-    effective_sample_size_ : float
-        With counts="importance", how many recordings the weights amount to.
+    effective_sample_size_ : float or None
+        With counts="importance", how many recordings the weights amount to; else None.
+    model_ : AveragerModel or RefittedModel
+        The fitted dynamics: for a regressor that averages, or for any other.
+    mdp_ : MDP
+        With a regressor that averages, the finite MDP over the recorded states.
 
     References
     ----------
@@ -233,7 +237,7 @@ class FittedMESSI(Saved):
         return target, counts, float(self.lambda0) / float(self.theta_max) * penalty
 
     def _finish(self, table: Floats, objective: Any, converged: bool, reason: str) -> None:
-        """Values at the θ found, and whether all that was iterated came to its end."""
+        """Compute the values at the θ found, and record whether every iteration converged."""
         reward = table @ self.theta_
         if isinstance(self.model_, AveragerModel):
             self.sample_values_ = soft_values(self.mdp_, reward)
@@ -263,7 +267,7 @@ class FittedMESSI(Saved):
     # -- using --------------------------------------------------------------------------------------------------
 
     def _ahead(self, states: npt.ArrayLike) -> Floats:
-        """γ Ê_a[V(s')](s), (n, A): what of Q differs from action to action."""
+        """γ Ê_a[V(s')](s), (n, A): the part of Q that depends on the action."""
         self._fitted()
         points = as_points(states, "states", self.n_features_in_)
         if isinstance(self.model_, RefittedModel):
@@ -277,7 +281,7 @@ class FittedMESSI(Saved):
         return np.asarray(np.exp(ahead - logsumexp(ahead, axis=1, keepdims=True)))
 
     def policy(self, states: npt.ArrayLike) -> Floats:
-        """The same, as a function of states beside `values` and `reward`."""
+        """The same as `predict_proba`, to go with `values` and `reward`."""
         return self.predict_proba(states)
 
     def values(self, states: npt.ArrayLike) -> Floats:
@@ -310,7 +314,7 @@ class FittedMESSI(Saved):
     # -- saving -------------------------------------------------------------------------------------------------
 
     def _parts(self) -> dict[str, Any]:
-        """What the policy needs: the samples and, of trees, their nodes."""
+        """What the policy needs: the samples and, if there are trees, their nodes."""
         settings = {} if self.regressor is None else self.regressor.get_params(deep=False)
         if not isinstance(self.model_, AveragerModel) or any(map(callable, settings.values())):
             raise ValueError(

@@ -4,7 +4,7 @@
 
 with b the behaviour policy, estimated by a classifier; the dynamics cancel, as behaviour and model share them. f* − f_θ
 is the exact gradient of L(θ) = θᵀf* − log Σ_ζ exp(θᵀf_ζ) / Π b (relative entropy IRL; Boularias, Kober & Peters 2011).
-Over long trajectories few weights are left: the effective sample size 1/Σ w² says how many.
+For long trajectories a few weights dominate; the effective sample size 1/Σ w² says how many count.
 """
 
 from __future__ import annotations

@@ -19,17 +19,27 @@ from messirl.problem.trajectories import Trajectories
 
 @dataclass(frozen=True)
 class Spread:
-    """Fits on n draws of the dynamics: theta (n, d), policy (n, S, A) or (n, H − 1, S, A), or None with goals."""
+    """Fits on n draws of the dynamics, and how far they differ.
+
+    Attributes
+    ----------
+    theta : array (n, d)
+        The weights of each fit.
+    policy : array (n, S, A), (n, H − 1, S, A) with a horizon, or None
+        The policy of each fit; None with goals.
+    """
 
     theta: Floats
     policy: Floats | None
 
     @property
     def theta_mean(self) -> Floats:
+        """The mean of each weight over the fits, (d,)."""
         return np.asarray(self.theta.mean(axis=0))
 
     @property
     def theta_sd(self) -> Floats:
+        """The standard deviation of each weight over the fits, (d,)."""
         return np.asarray(self.theta.std(axis=0, ddof=1))
 
     def theta_interval(self, level: float = 0.9) -> Floats:
@@ -38,10 +48,12 @@ class Spread:
 
     @property
     def policy_mean(self) -> Floats:
+        """The mean of each probability over the fits, (S, A) or (H − 1, S, A)."""
         return np.asarray(self._policies().mean(axis=0))
 
     @property
     def policy_sd(self) -> Floats:
+        """The standard deviation of each probability over the fits, (S, A) or (H − 1, S, A)."""
         return np.asarray(self._policies().std(axis=0, ddof=1))
 
     def policy_interval(self, level: float = 0.9) -> Floats:
@@ -63,7 +75,7 @@ def spread(
     random_state: Any = None,
     executor: Any = None,
 ) -> Spread:
-    """How far θ and the policy move when the dynamics are drawn from their posterior: one refit a draw.
+    """How far θ and the policy move when the dynamics are drawn from their posterior: one refit per draw.
 
     The trajectories stay as they are, so this is the uncertainty that comes from p alone.
     """

@@ -3,7 +3,7 @@
     ζ = (s_0, a_0, s_1, …, s_T),   s_t ∈ R^k,   a_t ∈ {0, …, A − 1}
 
 A recording is anything with `observations` (T + 1, k), `actions` (T,) and `terminated`. The last observation of one
-that terminated is a terminal state; an equal vector that was gone on from is another state.
+that terminated is a terminal state; an equal vector from which a step was made counts as another state.
 """
 
 from __future__ import annotations

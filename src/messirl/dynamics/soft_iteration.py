@@ -3,12 +3,13 @@
     V(s) = log Σ_a exp Q_a(s),     Q_a(s) = r_θ(s) + γ Ê_a[V(s')](s),     V = r_θ in terminal states
 
 Ê_a is the regressor fitted to (s_j, V(s'_j)) over the steps j recorded with action a. The expected counts follow from
-the same regressors, one output a feature,
+the same regressors, one output per feature,
 
     Ψ(s) = f(s) + γ Σ_a π(a|s) Ê_a[Ψ(s')](s),     f_θ = Σ_s start(s) Ψ(s),
 
 which is the exact gradient of Σ start V where predictions are linear in the targets, and an approximation elsewhere.
-Nothing guarantees convergence: it is watched, and capped. Trees and neighbours are better used through `averagers`.
+Convergence is not guaranteed: it is checked, and the number of backups is limited. Trees and nearest neighbours are
+better used through `averagers`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class RefittedModel:
         self._many = regressor if get_tags(regressor).target_tags.multi_output else MultiOutputRegressor(regressor)
         self._values = np.zeros(len(table))
         self._counts = np.zeros_like(table)
-        self.capped = 0  # iterations that max_backups ended, not their tolerance
+        self.capped = 0  # iterations that ended because of max_backups, not because of their tolerance
 
     def ahead(self, targets: Floats, at: Floats | None = None) -> Floats:
         """Ê_a of targets (N,) or (N, d), at scaled states `at` or at the samples, (A, n) or (A, n, d)."""
@@ -125,7 +126,7 @@ class RefittedObjective:
 
 
 def penalised(theta: Floats, value: float, target: Floats, counts: Floats, quadratic: Floats | None) -> Evaluation:
-    """L and f* − f_θ, less the quadratic penalty."""
+    """L and its gradient f* − f_θ, minus the quadratic penalty and its gradient."""
     if quadratic is None:
         return Evaluation(value, target - counts, counts, None)
     pull = quadratic @ theta

@@ -1,4 +1,4 @@
-"""Where the search for θ begins: where told to, at random, or at zero; with discount=1 where values are finite."""
+"""Where the search for θ begins: at a given θ, at random, or at zero; with discount=1 where values are finite."""
 
 from __future__ import annotations
 

@@ -3,13 +3,13 @@
     MESSI      Eq. 6                     Ridge      ½ρ‖θ‖²
     MaxEnt     no penalty                RidgeStd   ½ρ Σ_j (σ_j θ_j)², counts in units of their spread
     EM         η-EM-MaxEnt, Eq. 9        Complete   Eq. 5 with all similarities 1
-    Screened   MESSI with those of the   Pooling    all are experts
-               unlabelled trajectories   uniform    no learning: every allowed action alike
+    Screened   MESSI with those of the   Pooling    MaxEnt, as if all trajectories were experts'
+               unlabelled trajectories   uniform    no learning: all allowed actions equally likely
                that look like experts'
 
-The penalties of Ridge, RidgeStd and Complete have the trace that MESSI's has on the same trajectories, so that one λ0
-means one strength. A method is added by a file with its estimator and an entry in `METHODS`. Classes are imported when
-they are asked for: the command line reads this table before anything else.
+The penalties of Ridge, RidgeStd and Complete have the trace that MESSI's has on the same trajectories, so that equal λ0
+are equally strong. A method is added by a file with its estimator and an entry in `METHODS`. Classes are imported when
+they are needed: the command line reads this table before anything else, and must start quickly.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ EXPERT, BOTH, POOLED, NOTHING = "expert", "expert + unlabelled", "all as experts
 class Method:
     """One entry.
 
-    name : in candidates, tables and files
-    label : in words, for pages and figures
+    name : what candidates, tables and files call it
+    label : what pages and figures call it, in words
     fitted_to : what a table of scores says that it learns from
     kind : the name of its class
-    option : what the command line calls it; None where it is only compared with
-    shape : function of the counts (n, d) → the matrix (d, d) that its penalty is a multiple of; None: by similarity
-    baseline : whether it stands beside MESSI in every comparison
-    inference : whether standard errors of its weights mean what they say where nothing is penalised
-    rank : the lower, the sooner it is taken of what predicts alike
+    option : what the command line calls it; None if it is a baseline only
+    shape : function from counts (n, d) to the matrix (d, d) that its penalty is a multiple of; None: by similarity
+    baseline : whether every comparison with MESSI includes it
+    inference : whether standard errors of its weights are valid if there is no penalty
+    rank : of methods that predict equally well, the one with the lowest rank is chosen
     """
 
     name: str
@@ -59,7 +59,7 @@ class Method:
 
     @property
     def unlabelled(self) -> bool:
-        """Whether it is there for the unlabelled trajectories, and is nothing without them."""
+        """Whether it uses unlabelled trajectories, and makes no sense without them."""
         return self.fitted_to in (BOTH, POOLED)
 
     @property
@@ -68,17 +68,17 @@ class Method:
         return self.kind == "MESSI" or self.shape is not None
 
     def estimator(self) -> type[Any]:
-        """Its class."""
+        """Its class, imported now."""
         kind: type[Any] = getattr(estimators, self.kind)
         return kind
 
     def build(self, settings: dict[str, Any]) -> Any:
-        """The estimator with those of the settings that it has."""
+        """The estimator, with those of the settings that are parameters of it."""
         names = self.estimator()._get_param_names()
         return self.estimator()(**{name: value for name, value in settings.items() if name in names})
 
     def make(self, model: Any, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None) -> Task:
-        """The estimator, unfitted and as strong as a MESSI `model`, and what to fit it to."""
+        """The unfitted estimator, with a penalty as strong as that of a MESSI `model`, and what to fit it to."""
         settings = model.get_params(deep=False)
         sets = (expert, unlabelled) if unlabelled is not None and len(unlabelled) > 0 else (expert,)
         everyone = expert if unlabelled is None else expert + unlabelled
@@ -111,7 +111,7 @@ def equal_trace(weight: float, strength: float, shape: Floats) -> float:
 def _as_strong(
     shape_of: Callable[[Floats], Floats], model: Any, mdp: MDP, everyone: Trajectories
 ) -> dict[str, Any] | None:
-    """What a ridge or a complete graph is set to that is as strong as the model's penalty; None: no counts differ."""
+    """Parameters that make a ridge or a complete graph as strong as the model's penalty; None if no counts differ."""
     from messirl.problem.counts import feature_counts
     from messirl.similarity import CompleteGraph
     from messirl.similarity.kernels import deviations

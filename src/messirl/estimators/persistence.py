@@ -1,7 +1,7 @@
 """Saving and loading fitted models: one .npz file of plain arrays with a JSON description inside. Never pickle.
 
 Policies are not stored: they follow from the reward. What cannot be written (a callback, a similarity that is a
-function of the user's own) is left out, and said so where it is missed.
+user-defined function) is left out; using it after loading is an error that says so.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ BROKEN = (
 
 @dataclass(frozen=True)
 class Unsaved:
-    """Stands for a function of the user's own, which could not be written to a file, where it is missed."""
+    """Takes the place of a user-defined function, which could not be written to the file."""
 
     parameter: str
     name: str
 
     def __call__(self, *arguments: Any) -> Any:
+        """Raise the error that says which parameter must be set before the model can be fitted again."""
         raise ValueError(
             f"the {self.parameter} {self.name} was not saved with the model: "
             f"set_params({self.parameter}=...) before fit"
@@ -50,14 +51,14 @@ class Unsaved:
 
 
 class Saved(BaseEstimator):
-    """An estimator that can be written to one file. A class says what of a fit belongs in it; a subclass adds its own.
+    """An estimator that can be written to one file. A class declares what belongs in it; a subclass adds its own.
 
     _arrays : names of fitted arrays; a file without one of them is damaged
     _optional : names of fitted arrays that are None in some fits
     _facts : names of fitted numbers and texts
     _records : names of fitted dataclasses of plain lists, without the underscore, and their classes
     _kinds : classes of objects that parameters may be, written by name with their own parameters
-    _missed : names of parameters that may be functions of the user's own, and cannot be done without
+    _missed : names of parameters that may be user-defined functions, without which the model cannot be fitted again
 
     Plain parameters and `mdp_` are always written.
     """
@@ -78,10 +79,10 @@ class Saved(BaseEstimator):
         return {}
 
     def _revive(self, parts: dict[str, Any]) -> None:
-        """Check what was read from a file, all of whose arrays are the parts, and make again what follows from it."""
+        """Check what was read from a file (`parts` are all its arrays), and compute again what follows from it."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to one file that `messirl.load` reads; an old one stays until this is complete."""
+        """Write the fitted model to a file that `messirl.load` reads; an old file stays until this one is complete."""
         self._fitted()
         arrays, kind = self._parts(), type(self)
         described = {
@@ -103,13 +104,16 @@ class Saved(BaseEstimator):
 
 
 def _declared(kind: type[Saved], name: str) -> list[str]:
-    """What a class and those it derives from declare, theirs first."""
+    """What a class and its parents declare under a name, the parents first."""
     return [item for one in reversed(kind.__mro__) for item in vars(one).get(name, ())]
 
 
 def read(path: str | os.PathLike[str], class_of: Callable[[str], type[Saved]]) -> Any:
-    """The model that `save` wrote, `class_of` its name; ValueError if the file is none or damaged. Runs nothing."""
-    content = io.BytesIO(Path(path).read_bytes())  # from here on only the content can be at fault
+    """The model that `save` wrote; ValueError if the file is no model or is damaged. Nothing in it is executed.
+
+    class_of : function from the name of a class to the class
+    """
+    content = io.BytesIO(Path(path).read_bytes())  # whatever fails from here on is the fault of the content
     try:
         _check_claims(content)
         with np.load(content, allow_pickle=False) as archive:
@@ -129,7 +133,7 @@ def read(path: str | os.PathLike[str], class_of: Callable[[str], type[Saved]]) -
 
 
 def _check_claims(content: io.BytesIO) -> None:
-    """Refuse an array that claims to be larger than its part of the file, before memory is asked for."""
+    """Refuse an array that claims to be larger than its part of the file, before memory is allocated for it."""
     with zipfile.ZipFile(content) as archive:
         for part in archive.infolist():
             with archive.open(part) as file:
@@ -181,7 +185,7 @@ def _restore(name: str, value: Any, kind: type[Saved], arrays: dict[str, Any]) -
     if not isinstance(value, dict):
         return value
     kinds = {one.__name__: one for one in kind._kinds}
-    if "arguments" in value:  # earlier files call the class of a similarity by the name of the parameter
+    if "arguments" in value:  # earlier files name the class under "similarity", not "kind"
         inside = {k: _restore(f"{name}_{k}", v, kind, arrays) for k, v in value["arguments"].items()}
         return kinds[value["kind"] if "kind" in value else value["similarity"]](**inside)
     if "precomputed" in value:  # in earlier files
@@ -192,7 +196,7 @@ def _restore(name: str, value: Any, kind: type[Saved], arrays: dict[str, Any]) -
 
 
 def _put(name: str, value: Any, arrays: dict[str, Any]) -> None:
-    """Among the arrays of a file: a sparse matrix by its parts; nothing of None."""
+    """Add a value to the arrays of a file: a sparse matrix as its parts, None not at all."""
     if sp.issparse(value):
         arrays |= {f"{name}_{part}": getattr(value, part) for part in SPARSE}
         arrays[f"{name}_shape"] = np.array(value.shape)
@@ -201,7 +205,7 @@ def _put(name: str, value: Any, arrays: dict[str, Any]) -> None:
 
 
 def _get(name: str, arrays: dict[str, Any]) -> Any:
-    """What `_put` put there."""
+    """The value that `_put` added."""
     if f"{name}_shape" not in arrays:
         return arrays[name]
     shape = tuple(int(n) for n in arrays[f"{name}_shape"])

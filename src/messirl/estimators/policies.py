@@ -1,4 +1,4 @@
-"""The policies of a fit with goals: one per goal, computed when first asked for."""
+"""The policies of a fit with goals: one per goal, computed when first needed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from messirl.problem.mdp import MDP
 
 
 class GoalPolicies(Mapping[int, Floats]):
-    """A lazy mapping from goal to policy (S, A). Any state may be asked for; iteration is over the expert's goals."""
+    """A lazy mapping from goal to policy (S, A). Any state may be the goal; iteration is over the expert's goals."""
 
     def __init__(self, mdp: MDP, reward: Floats, goals: Ints, start: Floats) -> None:
         self._mdp, self._reward, self._start = mdp, reward, start

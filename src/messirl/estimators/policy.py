@@ -1,8 +1,9 @@
 """What every fitted method offers: a policy, and what can be asked of it.
 
 The ladder of estimators: `PolicyEstimator` ← `RewardEstimator` (reward.py), which also has θ ← `MaximumEntropy`
-(maximum_entropy.py), which also has a model of how the expert errs, a solver and a box. A method that finds a policy by
-other means than a reward derives from the first; its `fit` sets `mdp_`, `policy_`, `start_` and `converged_`.
+(maximum_entropy.py), which also has a model of how the expert errs, a solver and a bound on θ. A
+method that finds a policy by other means than a reward derives from the first; its `fit` sets `mdp_`, `policy_`,
+`start_` and `converged_`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from messirl.problem.trajectories import Trajectories
 
 
 class PolicyEstimator(Saved):
-    """A policy learned for an MDP, whatever it was learned from: what it predicts, how well, and how it is kept.
+    """A policy learned for an MDP: what it predicts, how well, and how it is saved.
 
     Attributes
     ----------
@@ -36,7 +37,7 @@ class PolicyEstimator(Saved):
     start_ : array (S,)
         The distribution of first states, from which `sample` draws.
     converged_ : bool
-        Whether the search for it came to its end.
+        Whether the search for it converged.
     """
 
     mdp_: MDP
@@ -65,7 +66,7 @@ class PolicyEstimator(Saved):
         return log_likelihood(self.mdp_, self.policy_, trajectories)
 
     def predict_proba(self, states: npt.ArrayLike, step: int | None = None, goal: int | None = None) -> Floats:
-        """π(·|s) of every state given, (n, A). With a horizon say which step, with goals which goal."""
+        """π(·|s) of every state given, (n, A). With a horizon `step` must be given, with goals `goal`."""
         self._fitted()
         at = np.asarray(states)
         at = at.astype(np.int64) if at.size == 0 else at
@@ -76,7 +77,7 @@ class PolicyEstimator(Saved):
         return np.array(self._one_policy(step, goal)[at])
 
     def _towards(self, goal: int | None) -> Floats:
-        """The policy of the fit, or towards the goal asked for."""
+        """The policy of the fit or, with goals, the policy towards `goal`."""
         if (goal is None) == isinstance(self.policy_, Mapping):
             raise ValueError(
                 "say goal=, towards which state" if goal is None else "this fit has no goals: leave goal out"
@@ -107,7 +108,7 @@ class PolicyEstimator(Saved):
         start: npt.ArrayLike | None = None,
         random_state: Any = None,
     ) -> Trajectories:
-        """n trajectories of the fitted policy, from the starts of the fit."""
+        """n trajectories of the fitted policy, from the starts of the fit unless `start` (S,) is given."""
         self._fitted()
         policy = self._towards(goal)
         seed = getattr(self, "random_state", None) if random_state is None else random_state

@@ -1,4 +1,4 @@
-"""Methods that find a reward, r_θ = features @ θ, and a policy by it."""
+"""Methods that find a reward, r_θ = features @ θ, and the policy that follows from it."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
     box            the weight sits on ±theta_max and would go further
     penalty        the penalty keeps the expected count of its feature away from the expert's: more than half of the
                    gap that there was at the start is still there
-    unidentified   no trajectory tells it from others
-    unsettled      the search ended before the weight came to rest: hardly anything in the data holds it
+    unidentified   a change of the weight, alone or with others, changes the probability of no trajectory
+    unsettled      the search ended before the weight came to rest: the data hardly determine it
 
 Box and penalty act in the units of the features. A feature given in millimetres needs a weight a thousand times
 smaller than one in metres, and one given in kilometres may need one that the box does not allow.
@@ -25,8 +25,8 @@ from messirl.optimise import EDGE, NEAR, ROUNDING, UNSETTLED, Result
 from messirl.problem.mdp import MDP
 from messirl.problem.units import feature_spread
 
-SHOWN = 6  # features that a remark names
-HELD = 0.5  # share of the gap to the expert's counts that is left
+SHOWN = 6  # most features that a remark names
+HELD = 0.5  # share of the gap to the expert's counts above which the penalty holds a weight
 
 
 class IdentifiabilityWarning(UserWarning):
@@ -35,7 +35,7 @@ class IdentifiabilityWarning(UserWarning):
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """For fits among many: that one did not converge, or that θ is not identified, is not said each time."""
+    """Ignore the warnings that a fit did not converge or is not identified, where it is one of many fits."""
     with warnings.catch_warnings():
         for kind in (ConvergenceWarning, IdentifiabilityWarning):
             warnings.simplefilter("ignore", kind)
@@ -44,7 +44,7 @@ def quietly() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Standing:
-    """Features whose weights are held, by their numbers; see above."""
+    """The numbers of the features whose weights are held, by what holds them (see the top of this file)."""
 
     box: tuple[int, ...] = ()
     penalty: tuple[int, ...] = ()
@@ -61,7 +61,7 @@ class Standing:
         return {kind: [mdp.feature_ids[j] for j in which] for kind, which in vars(self).items()}
 
     def remarks(self, mdp: MDP, theta: Floats) -> Iterator[str]:
-        """What box and penalty hold, and what to do; the rest is said in warnings."""
+        """Sentences on what box and penalty hold, and what to do; the other kinds are reported in warnings."""
         unit = feature_spread(mdp)
         if self.box:
             small = min(self.box, key=lambda j: float(unit[j]))
@@ -79,7 +79,7 @@ class Standing:
 
 
 def some_features(mdp: MDP, which: Sequence[int]) -> str:
-    """The first few by name, and how many more."""
+    """The names of the first few features, and how many more there are."""
     names = ", ".join(mdp.feature_label(j) for j in which[:SHOWN])
     return names + (f" and {len(which) - SHOWN} more" if len(which) > SHOWN else "")
 
@@ -95,12 +95,12 @@ def held_by_box(theta: Floats, gradient: Floats, bound: float) -> tuple[int, ...
 
 
 def held_by_penalty(pull: Floats, gap: Floats, unit: Floats) -> tuple[int, ...]:
-    """Features of which the penalty's pull (d,) leaves more than half of the gap (d,) there was to the expert."""
+    """Features for which the penalty's pull (d,) leaves more than half of the first gap (d,) to the expert's counts."""
     return numbers_of((np.abs(gap) > 1e-6 * unit) & (np.abs(pull) > HELD * np.abs(gap)))
 
 
 def not_converged(result: Result, standing: Standing, mdp: MDP, tol: float) -> str:
-    """Why the search ended before its time, which weights had not settled, and what to do."""
+    """Why the search ended before it converged, which weights had not settled, and what to do."""
     worst = int(np.argmax(result.move))
     said = (
         f"did not converge: {result.reason}. With a projected gradient of {result.gradient_norm:.2g} the weight of "
@@ -110,7 +110,7 @@ def not_converged(result: Result, standing: Standing, mdp: MDP, tol: float) -> s
     loose = standing.unsettled
     if not loose:
         return said
-    if result.reason == ROUNDING and result.move[worst] <= NEAR:  # the numbers are in the way, not the data
+    if result.reason == ROUNDING and result.move[worst] <= NEAR:  # rounding is the limit, not the data
         return f"{said}. The values allow no more: take a tol above that, or a smaller discount where it is near 1"
     said = f"{said}. Not settled: {some_features(mdp, loose)}"
     if result.reason not in (EDGE, UNSETTLED, ROUNDING):

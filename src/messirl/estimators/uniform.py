@@ -1,4 +1,4 @@
-"""The policy that takes every allowed action alike: what chance is, and what every other method is measured against."""
+"""The uniform policy: chance, against which every other method is measured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,27 @@ from messirl.problem.trajectories import Trajectories
 
 
 class UniformPolicy(PolicyEstimator):
-    """Every allowed action alike. `fit` takes from the trajectories only where they begin and what their goals are."""
+    """The policy that takes every allowed action with the same probability.
+
+    `fit` takes from the trajectories only where they begin and what their goals are.
+
+    Attributes
+    ----------
+    goals_ : array of int or None
+        The distinct goals of the experts, where they have goals.
+
+    Examples
+    --------
+    Of the three states the first allows both actions, the second one alone; the third is the end.
+
+    >>> from messirl import MDP, Trajectories
+    >>> from messirl.estimators import UniformPolicy
+    >>> moves = [[[0, 1, 0], [0, 0, 1]], [[0, 0, 1], [0, 0, 0]], [[0, 0, 0], [0, 0, 0]]]
+    >>> mdp = MDP(moves, features=[[0.0], [1.0], [0.0]], discount=0.9, terminal=[False, False, True])
+    >>> UniformPolicy().fit(mdp, Trajectories.from_lists([[0, 1, 2]])).predict_proba([0, 1])
+    array([[0.5, 0.5],
+           [1. , 0. ]])
+    """
 
     _arrays: ClassVar[tuple[str, ...]] = ("start_",)
     _optional: ClassVar[tuple[str, ...]] = ("goals_",)
@@ -32,18 +52,18 @@ class UniformPolicy(PolicyEstimator):
     def _revive(self, parts: dict[str, Any]) -> None:
         self.policy_, self.converged_ = uniform_policy(self.mdp_, self.goals_), True
 
-    def _log_likelihood(self, trajectories: Trajectories) -> Floats:  # towards any goal, those of the fit or others
+    def _log_likelihood(self, trajectories: Trajectories) -> Floats:  # goals need not be those of the fit
         return log_likelihood(self.mdp_, uniform_policy(self.mdp_, trajectories.goals), trajectories)
 
 
 def uniform_score(mdp: MDP, trajectories: Trajectories) -> float:
-    """Log-probability per step under the policy that takes every allowed action alike."""
+    """Log-probability per step under the policy that takes every allowed action with the same probability."""
     steps = int((trajectories.lengths - 1).sum())
     return float(log_likelihood(mdp, uniform_policy(mdp, trajectories.goals), trajectories).sum() / max(steps, 1))
 
 
 def uniform_policy(mdp: MDP, goals: Ints | None) -> Any:
-    """Every allowed action alike: as `policy_`, a mapping where there are goals."""
+    """The uniform policy in the form of `policy_`: an array, or a mapping where there are goals."""
     alike: Floats = mdp.allowed / np.maximum(mdp.allowed.sum(axis=1, keepdims=True), 1)
     if goals is not None:
         return dict.fromkeys(np.unique(goals).tolist(), alike)

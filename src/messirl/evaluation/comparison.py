@@ -1,4 +1,4 @@
-"""The baselines a sceptic asks for beside MESSI, each as strong as it (see estimators/methods.py), and chance."""
+"""Baselines to compare MESSI with, each with a penalty as strong (see estimators/methods.py), and chance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from messirl.problem.trajectories import Trajectories
 
 @dataclass(frozen=True)
 class Comparison:
-    """One method beside the others: its log-probability per step on the experts and on held-out trajectories."""
+    """The log-probability per step of one method, on the experts and on held-out trajectories."""
 
     name: str
     expert: float
@@ -35,13 +35,13 @@ def compare(
     held_out: Trajectories | None,
     methods: Iterable[Method] = BASELINES,
 ) -> list[Comparison]:
-    """Every baseline fitted as MESSI was, and the policy that takes every allowed action alike."""
+    """The scores of all baselines, fitted with the settings of the MESSI `model`."""
     rows = []
     for method in methods:
-        if unlabelled is None and (method.penalised or method.unlabelled):  # there is no penalty to be as strong as
+        if unlabelled is None and (method.penalised or method.unlabelled):  # MESSI has no penalty then
             continue
         estimator, data = method.make(clone(model), mdp, expert, unlabelled)
-        with quietly():  # said in the row
+        with quietly():  # the row says whether it converged
             estimator.fit(mdp, *data)
         out = None if held_out is None else estimator.score(held_out)
         rows.append(Comparison(method.name, estimator.score(expert), out, estimator.converged_))
@@ -49,7 +49,7 @@ def compare(
 
 
 def below_chance(model: MaximumEntropy, expert: Trajectories) -> str | None:
-    """Why a fit scores lower on its own experts than the policy that takes every allowed action alike, if it does."""
+    """Why a fit scores lower on its own experts than the uniform policy; None if it does not."""
     mdp, own, chance = model.mdp_, model.score(expert), uniform_score(model.mdp_, expert)
     if own >= chance:
         return None

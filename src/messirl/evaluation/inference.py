@@ -33,7 +33,25 @@ SAME = 1e-12  # of a variance, relative to the size of its terms: rounding
 
 @dataclass(frozen=True)
 class EstimationTable:
-    """One row per feature, and how well the whole fits."""
+    """Estimates and their standard errors, one per feature, and how well the model fits as a whole.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The features.
+    estimate : array (d,)
+        θ.
+    std_error, robust_std_error : arrays (d,)
+        Standard errors by the Hessian and by the sandwich; NaN where the data do not determine them.
+    covariance, robust_covariance : arrays (d, d)
+        The covariance of θ by the Hessian and by the sandwich.
+    log_likelihood : float
+        Of all expert trajectories.
+    n_trajectories, n_steps : int
+        How many trajectories and steps that was.
+    n_parameters : int
+        The number of weights, less those on the bound and the directions that are not identified.
+    """
 
     names: tuple[str, ...]
     estimate: Floats
@@ -159,7 +177,17 @@ def _inverse(hessian: Floats, free: np.ndarray) -> tuple[Floats, int, np.ndarray
 
 @dataclass(frozen=True)
 class LikelihoodRatio:
-    """2 (log-likelihood of the full − of the restricted model), χ² with `degrees` under the restriction."""
+    """The likelihood-ratio test of a restricted model against a full one.
+
+    Attributes
+    ----------
+    statistic : float
+        Twice the difference of their log-likelihoods; χ²-distributed if the restriction is true.
+    degrees : int
+        Degrees of freedom: how many parameters the full model has more.
+    p : float
+        The probability of a statistic at least as large if the restriction is true.
+    """
 
     statistic: float
     degrees: int

@@ -5,8 +5,8 @@
     epic_distance               between two rewards, whatever potential shaping or scale (Gleave et al. 2021)
     policy_kl                   between two policies, where the first one goes
 
-Rewards are (S,) or (S, A), policies (S, A), or (H − 1, S, A) with a horizon, as everywhere. One policy a call: a fit
-with goals has one for each goal and is not supported.
+Rewards are (S,) or (S, A), policies (S, A), or (H − 1, S, A) with a horizon, as everywhere. Each call takes one
+policy: fits with goals have one per goal and are not supported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from messirl.planning.chain import chain_matrix, factorised
 from messirl.planning.structure import reach, structure_of
 from messirl.problem.mdp import MDP
 
-CONSTANT = 1e-12  # spread, relative to the largest reward, below which a canonical reward is rounding
+CONSTANT = 1e-12  # spread, relative to the largest reward, below which a canonical reward counts as constant
 
 
 def policy_value(mdp: MDP, reward: npt.ArrayLike, policy: npt.ArrayLike, start: npt.ArrayLike | None = None) -> float:
@@ -74,7 +74,7 @@ def inverse_learning_error(
 
 
 def policy_kl(mdp: MDP, policy_p: npt.ArrayLike, policy_q: npt.ArrayLike, start: npt.ArrayLike | None = None) -> float:
-    """Mean over the choices that p meets of KL(p(·|s) ‖ q(·|s)), in nats.
+    """The mean of KL(p(·|s) ‖ q(·|s)) over the choices that p comes to, in nats.
 
         Σ_s d(s) KL(p(·|s) ‖ q(·|s)) / Σ_s d(s),     d(s) = Σ_t γ^t P_p(s_t = s, a choice is made)
 
@@ -102,12 +102,12 @@ def epic_distance(mdp: MDP, reward_a: npt.ArrayLike, reward_b: npt.ArrayLike, *,
 
     reward_a, reward_b : (S,), (S, A), or (S, A, S) for rewards that depend on the next state.  A step from s has the
         state reward r(s); an (S, A) reward is zero where no action can be taken.
-    coverage : weights of the steps (s, a, s'), (S, A, S) or sparse (S·A, S).  None: every allowed (s, a) alike, s'
-        from the dynamics, so that steps which cannot happen do not count.
+    coverage : weights of the steps (s, a, s'), (S, A, S) or sparse (S·A, S).  None: every allowed (s, a) with
+        the same weight, s' from the dynamics, so that steps which cannot happen do not count.
 
     In E the states S, S' are uniform over all states, A over the actions allowed in the state (over all where none is).
-    Expectations are exact. A reward whose C is constant has no correlation: it is at ½ from every other, and at 0 from
-    one of its kind, the values of ½‖x − y‖ for standardised x and y, with 0 for what cannot be standardised.
+    Expectations are exact. A reward whose C is constant has no correlation: its distance is ½ to every other reward,
+    and 0 to another such one. These are the values of ½‖x − y‖ for standardised C, x and y, a constant C being 0.
     """
     weights = _coverage(mdp, coverage)
     x = _standardised(mdp, reward_a, weights, "reward_a")
@@ -143,7 +143,7 @@ def _visits(mdp: MDP, policy: npt.ArrayLike, start: npt.ArrayLike | None) -> Vis
 
 
 def _choices(mdp: MDP, policy: npt.ArrayLike, start: npt.ArrayLike | None) -> tuple[Floats, Flags]:
-    """Expected discounted choices, (S,), or (H − 1, S) with a horizon, and where any is made at all."""
+    """Expected discounted choices in each state, (S,), or (H − 1, S) with a horizon, and where there are any."""
     seen, table, now = _visits(mdp, policy, start), _checked_policy(mdp, policy), _start(mdp, start)
     assert seen.steps is not None
     if mdp.horizon is None:
@@ -153,7 +153,7 @@ def _choices(mdp: MDP, policy: npt.ArrayLike, start: npt.ArrayLike | None) -> tu
     for t, rows in enumerate(table):
         d[t] = np.where(mdp.terminal, 0.0, now)
         now = mdp.discount * (chain_matrix(mdp, rows).T @ now)
-    return d, d > 0  # sums of products of probabilities: zero where there is no way, and only there
+    return d, d > 0  # sums of products of probabilities: zero exactly where a state cannot be reached
 
 
 def _first_values(mdp: MDP, reward: npt.ArrayLike) -> Floats:
@@ -167,7 +167,7 @@ def _arcs(mdp: MDP, rows: Floats) -> tuple[Ints, Ints]:
 
 def _values_under(mdp: MDP, reward: Floats, table: Floats, valued: Flags) -> Floats:
     """V^π of the first step, (S,), wherever it is `valued`: V = r_π + γ P_π V.  table : the policy."""
-    _visits(mdp, table, valued / valued.sum())  # whether it is a policy, in every state that counts
+    _visits(mdp, table, valued / valued.sum())  # checks that it is a policy in every state that counts
 
     def gain(rows: Floats) -> Floats:
         return reward if reward.ndim == 1 else np.where(mdp.terminal, 0.0, (rows * reward).sum(axis=1))

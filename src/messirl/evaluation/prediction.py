@@ -14,7 +14,7 @@ from messirl.planning.likelihood import log_policies
 from messirl.problem.faults import check_trajectories
 from messirl.problem.trajectories import Trajectories
 
-TIE = 1e-9  # probabilities closer than this are equal: they carry the rounding of values of any size
+TIE = 1e-9  # probabilities closer than this count as equal: they carry the rounding errors of the values
 
 
 def expected_flows(model: MaximumEntropy, trips: Trajectories) -> Visits:
@@ -34,7 +34,7 @@ def expected_flows(model: MaximumEntropy, trips: Trajectories) -> Visits:
 
 
 def next_state_accuracy(model: MaximumEntropy, trajectories: Trajectories) -> float:
-    """The share of steps that enter the state the model holds most likely; of k equally likely ones, 1/k of a hit."""
+    """The share of steps into the state that the model considers most likely; if k are equally likely, 1/k of a hit."""
     model._fitted()
     mdp = model.mdp_
     check_trajectories(mdp, trajectories)

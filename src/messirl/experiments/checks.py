@@ -1,7 +1,7 @@
 """Tests that decide claims: on differences paired over runs, each with a 95 % interval.
 
 A check takes the curves of the methods that a claim is about and returns a finding, or None where they cannot say.
-Where a moment is picked out as the best, it is picked on one half of the runs and tested on the other.
+If a test picks a best moment of a curve, it picks it on one half of the runs and tests it on the other.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from messirl.experiments.curves import NOTHING, Curve, Interval, interval
 from messirl.experiments.settings import Setting
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
-SOON = 36.0  # iterations: three dozen
+SOON = 36.0  # iterations: "three dozen" in the paper
 ENOUGH = 0.15  # share ν of good trajectories
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a test found: verdict, the difference it rests on, and a word on it."""
+    """What a test found: the verdict, the difference it rests on, and a short comment."""
 
     verdict: str
     evidence: Interval | None
@@ -29,14 +29,14 @@ class Finding:
 
 
 def above_zero(values: Floats | Interval, note: str = "", *, touching: bool = False) -> Finding:
-    """Holds where the mean is above zero (or, with `touching`, not below it) beyond doubt."""
+    """Holds if the 95 % interval of the mean is above zero or, with `touching`, not below it."""
     found = values if isinstance(values, Interval) else interval(values)
     holds = found.low >= 0 if touching else found.low > 0
     return Finding(HOLDS if holds and found.high >= 0 else FAILS if found.high < 0 else UNDECIDED, found, note)
 
 
 def first_best(means: Floats) -> int:
-    """The place of the largest number, the first of equals."""
+    """The index of the largest number; of equal ones the first."""
     return int(np.argmax(means >= means.max() - NOTHING))
 
 

@@ -1,9 +1,9 @@
 """The paper's results, sentence by sentence, as tests on a results table.
 
 Every test is on differences paired over runs, with a 95 % interval: a claim *holds* where the interval says so, *does
-not hold* where it says the opposite, and is *undecided* in between. Where a moment is picked out as the best, it is
-picked on one half of the runs and tested on the other. Each claim is decided for the paper's fixed steps and, where it
-can be, for the exact optimum of the same objective: where the two differ, the claim is an artefact of the step.
+not hold* where it says the opposite, and is *undecided* in between. If a test picks a best moment of a curve, it
+picks it on one half of the runs and tests it on the other. Each claim is decided for the paper's fixed steps and, where
+possible, for the exact optimum of the same objective: if the two differ, the claim is an artefact of the steps.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ MIXTURES = (("mu1", "MESSI-mu1", "MESSI on μ1"), ("mu2", "MESSI-mu2", "MESSI on
 class Claim:
     """One sentence of the paper that can be true or false.
 
-    where : it stands
-    test : that decides it, in words, and `check`, which does it
-    figure, methods : whose curves `check` is given
-    solvers : it can be asked of
-    optional : methods whose curves are given too where the table has them
+    where : the place in the paper
+    test : how it is decided, in words; `check` does it
+    figure, methods : the curves that `check` is given
+    solvers : those for which it can be decided
+    optional : methods whose curves are given as well if the table has them
     """
 
     id: str
@@ -59,7 +59,7 @@ def _final(name: str, text: str, check: Callable[..., Finding | None], *methods:
 
 
 def _steps(where: str, name: str, text: str, test: str, check: Any, *methods: str, figure: str = "iterations") -> Claim:
-    """A claim about fixed steps: the optimum has no iterations."""
+    """A claim about fixed steps only, since the exact optimum has no iterations."""
     return Claim(name, text, where, test, check, figure, methods, (STEPS,))
 
 
@@ -238,7 +238,7 @@ CLAIMS = (
         )
     ),
 )
-IN_THE_PIT = Claim(  # the one claim over two domains
+IN_THE_PIT = Claim(  # the only claim about two domains
     "pit-larger",
     "The pit shows an even stronger advantage of MESSI.",
     "App. B.2",
@@ -260,7 +260,7 @@ def decide(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def _row(curves: Curves, claim: Claim, domains: Sequence[str], solver: str) -> dict[str, Any] | None:
-    """What is found of a claim; None where the table cannot decide it."""
+    """The verdict on a claim, as plain data; None if the table cannot decide it."""
     suffix = EXACT if solver == OPTIMUM else ""
     keys = [(domain, claim.figure, method + suffix) for domain in domains for method in claim.methods]
     if not all(key in curves for key in keys):
@@ -284,7 +284,7 @@ def _row(curves: Curves, claim: Claim, domains: Sequence[str], solver: str) -> d
 
 
 def _finite(evidence: Interval | None) -> dict[str, float] | None:
-    """The interval as data; one run has none."""
+    """The interval as plain data; None for one run, which has no interval."""
     if evidence is None or not np.isfinite([evidence.low, evidence.high]).all():
         return None
     return asdict(evidence)

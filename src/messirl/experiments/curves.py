@@ -26,7 +26,7 @@ class Interval:
 
 
 def interval(values: Floats) -> Interval:
-    """Mean and 95 % interval of one number per run; differences of a rounding are none."""
+    """Mean and 95 % interval of one number per run; differences that are rounding errors count as zero."""
     values = np.where(np.abs(values) > NOTHING, values, 0.0)
     n, mean = len(values), float(np.mean(values))
     if n < 2:
@@ -86,7 +86,7 @@ def _curve(columns: dict[str, Any]) -> Curve:
     for name in ("performance", "theta_norm"):
         grid = np.full((len(x), len(runs)), np.nan)
         grid[column, row] = columns[name]
-        # A training that stopped early (the optimum was found) stays where it stopped.
+        # A training that stopped early, at the optimum, keeps its last value.
         for k in range(1, len(x)):
             grid[k] = np.where(np.isnan(grid[k]), grid[k - 1], grid[k])
         out.append(grid)

@@ -1,4 +1,4 @@
-"""The whole reproduction: tasks, table, claims. Figures and pages are the report's."""
+"""The whole reproduction: tasks, table, claims. Figures and pages are made in `report`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Plan:
         return {name: s for name, s in known.items() if not self.domains or name in self.domains}
 
     def tasks(self) -> list[Task]:
-        """Run by run, so that early results already show everything."""
+        """All tasks, run by run, so that early results already cover every figure."""
         wanted = self.figures or FIGURES
         return [
             Task(name, setting, figure, run, self.seed + run)
@@ -65,7 +65,7 @@ def reproduce(plan: Plan, progress: Callable[[int, int], None]) -> tuple[pa.Tabl
 def _results(
     plan: Plan, folder: Path, settings: dict[str, Setting], todo: list[Task], progress: Callable[[int, int], None]
 ) -> pa.Table:
-    """The rows of all tasks; those that the folder lacks are done first."""
+    """The rows of all tasks, after running those whose rows the folder lacks."""
     store = Store(folder, origin(plan.seed, configuration(settings)))
     store.open()
     run(store, todo, plan.jobs, progress)
@@ -104,7 +104,7 @@ PAIRS = (
 
 
 def run_sensitivity(plan: Plan, progress: Callable[[int, int], None]) -> list[dict[str, Any]]:
-    """Each choice halved and doubled: the main comparison again. Writes sensitivity.csv and its table."""
+    """The main comparison with each choice halved and doubled; writes sensitivity.csv and its table."""
     variants = {
         f"{name}: {change}": variant
         for name, setting in plan.settings.items()

@@ -1,4 +1,4 @@
-"""Running the reproduction: tasks over processes, parts into the store, going on where it was stopped."""
+"""Running the reproduction: tasks over processes, results into the store, continued where it was stopped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from messirl.experiments.trials import run_trials, trials
 class Task:
     """All trainings of one figure in one run of one setting."""
 
-    name: str  # of the setting: the domain's, or a variant's
+    name: str  # of the setting: the domain, or a variant of it
     setting: Setting
     figure: str
     run: int
@@ -29,11 +29,12 @@ class Task:
 
     @property
     def key(self) -> str:
+        """The name under which a store keeps its rows."""
         return f"{self.name}-{self.figure}-{self.run:03d}".replace(": ", "-").replace(" ", "_")
 
 
 def configuration(settings: dict[str, Setting]) -> str:
-    """A hash over all settings: what a store may not be mixed over."""
+    """A hash over all settings; one store holds results of one hash only."""
     return hashlib.sha256("".join(f"{k}:{s.config_hash};" for k, s in settings.items()).encode()).hexdigest()[:12]
 
 
@@ -73,4 +74,4 @@ def run(store: Store, todo: list[Task], jobs: int, progress: Callable[[int, int]
     with processes(jobs) as executor:
         work = functools.partial(_work, store.folder, store.origin)
         for _ in execution.run(work, left, executor, lambda done, _: progress(there + done, len(todo))):
-            pass  # the workers have written it
+            pass  # the workers have written the results

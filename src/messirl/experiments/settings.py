@@ -2,7 +2,7 @@
 
 The paper gives θ_max = 500, T = 100 iterations, l = 1, u = 20, ν = 0.5, λ0 = 0.05 and 50 runs. It does not give the
 step size, the discount, the density of traffic, the length of trajectories or the scale of θ*. What stands here was
-chosen on the pilot seeds 0 … 49; what is reported comes from the seeds FRESH, FRESH + 1, …, which no choice has seen.
+chosen on the pilot seeds 0 … 49; what is reported comes from the seeds FRESH, FRESH + 1, …, which no choice used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 FRESH = 2000
 
 # Points of the sweeps, per figure.
-EXACT = "/exact"  # ends the name of a method at its optimum
+EXACT = "/exact"  # suffix of a method that was optimised exactly
 AGAINST = " against "  # between two domains that a claim compares
 UNLABELLED = (0, 1, 2, 5, 10, 20, 50, 100)
 NU = (0.0, 0.05, 0.1, 0.15, 0.25, 0.5, 0.75, 1.0)
@@ -35,7 +35,7 @@ class Setting:
     u: int = 20
     nu: float = 0.5
     figures: tuple[str, ...] = ("iterations", "unlabelled", "nu", "lambda", "em")
-    sceptics: bool = True  # also the sceptic's baselines, and the exact solver beside the paper's
+    sceptics: bool = True  # also the baselines that the paper lacks, and the exact solver
     arguments: dict[str, Any] = field(default_factory=dict)
     sweeps: dict[str, tuple[float, ...]] = field(
         default_factory=lambda: {"unlabelled": UNLABELLED, "nu": NU, "lambda": LAMBDA0, "em": ETA}
@@ -68,7 +68,7 @@ SETTINGS: dict[str, Setting] = {
     ).main_only(),
 }
 
-# The same with fewer points, for a first look.
+# Fewer points, for a first look.
 QUICK: dict[str, Setting] = {
     name: replace(
         setting,

@@ -1,4 +1,4 @@
-"""Where results live: one Parquet file per run and figure, whole or not there at all, and a manifest of their origin.
+"""Where results are kept: one complete Parquet file per run and figure, and a manifest of their origin.
 
 A part is written beside its place and then renamed into it, so that killing the program at any moment leaves only
 complete parts. The final table is all parts in one order: it does not depend on who wrote them when.
@@ -49,7 +49,7 @@ class StoreError(ValueError):
 
 @dataclass(frozen=True)
 class Origin:
-    """What made a table: the same origin gives the same numbers."""
+    """What a table was made with: the same origin gives the same numbers."""
 
     version: str
     commit: str
@@ -75,14 +75,14 @@ def commit() -> str:
 
 
 class Store:
-    """Parts of one reproduction under a folder."""
+    """The results of one reproduction in a folder, one part per task."""
 
     def __init__(self, folder: Path, origin: Origin) -> None:
         self.folder, self.origin = folder, origin
         self.parts = folder / "parts"
 
     def open(self) -> None:
-        """Make the folder, or check that what is there is ours to go on with."""
+        """Make the folder, or check that it holds results of the same origin, which can be continued."""
         manifest = self.folder / "manifest.json"
         if self.folder.is_dir() and not manifest.exists():
             ours = {self.parts.name, manifest.name}
@@ -109,7 +109,7 @@ class Store:
                 )
 
     def _claim(self, manifest: Path) -> None:
-        """Write the manifest if nobody else did in the meantime."""
+        """Write the manifest, unless another process did in the meantime."""
         part = manifest.with_name(f".{manifest.name}.{uuid.uuid4().hex}")
         part.write_text(json.dumps(asdict(self.origin), indent=2) + "\n", encoding="utf-8")
         try:
@@ -128,7 +128,7 @@ class Store:
         return self.path(key).exists()
 
     def put(self, key: str, rows: list[dict[str, Any]]) -> None:
-        """Write one part, whole or not at all."""
+        """Write one part, completely or not at all."""
         origin = {"version": self.origin.version, "commit": self.origin.commit}
         table = pa.Table.from_pylist([{**row, **origin} for row in rows], schema=SCHEMA)
         self.write_table(table.replace_schema_metadata({"digest": _digest(table)}), self.path(key))
@@ -155,7 +155,7 @@ class Store:
 
     @staticmethod
     def write_table(table: pa.Table, target: Path) -> None:
-        """Write a table, whole or not at all."""
+        """Write a table, completely or not at all."""
         try:
             with beside(target) as part:
                 pq.write_table(table, part, compression="zstd")
@@ -166,7 +166,7 @@ class Store:
 
     @staticmethod
     def write_text(target: Path, text: str) -> None:
-        """Write a text file, whole or not at all."""
+        """Write a text file, completely or not at all."""
         with beside(target) as part:
             part.write_text(text, encoding="utf-8")
 

@@ -1,9 +1,9 @@
 """One figure's trainings as data, and how to do one of them.
 
 A trial is one training: a method, the unlabelled trajectories it sees, its λ0. The methods are the paper's (MaxEnt,
-MESSIMAX, MESSI on μ1, μ2, μ3, EM with η) and beside them the sceptic's: ridge, standardised ridge, complete graph and
-pooling, all three penalties at the trace that MESSI's has on the same trajectories, so that every λ0 means the same
-strength. "/exact" are the same objectives at their optimum, by the exact solver.
+MESSIMAX, MESSI on μ1, μ2, μ3, EM with η) and further baselines that a sceptical reader would ask for: ridge,
+standardised ridge, complete graph and pooling. Penalties have the trace that MESSI's has on the same trajectories, so
+that equal λ0 are equally strong. Names that end in "/exact" are the same objectives at their exact optimum.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FIGURES = ("iterations", "unlabelled", "nu", "lambda", "em")
 MESSIS = {"MESSIMAX": "MAX", "MESSI-mu1": "mu1", "MESSI-mu2": "mu2", "MESSI-mu3": "mu3"}
 SCEPTICS = tuple(method.name for method in BASELINES if method.penalised or method.unlabelled)
 EXACT_ITERATIONS = 400
-# What the exact solver is also asked for along each axis: enough to tell which findings are artefacts of the step.
+# Methods that the exact solver fits as well, per axis: enough to tell which findings are artefacts of the steps.
 EXACTLY = {
     "unlabelled": ("MaxEnt", "MESSIMAX", "MESSI-mu1"),
     "nu": ("MaxEnt", "MESSIMAX", "MESSI-mu1"),
@@ -32,7 +32,7 @@ EXACTLY = {
 
 @dataclass(frozen=True)
 class Trial:
-    """One training. `x` is its place on the figure's axis; None: every iteration is a point."""
+    """One training. `x` is its place on the axis of the figure; None: every iteration is a point."""
 
     method: str
     mixture: str | None = None
@@ -45,6 +45,7 @@ class Trial:
 
     @property
     def name(self) -> str:
+        """The method as tables name it, with a mark if it was optimised exactly."""
         return self.method + (EXACT if self.exact else "")
 
 
@@ -80,7 +81,7 @@ def trials(figure: str, setting: Setting) -> list[Trial]:
 
 
 def canonical(trial: Trial) -> Trial:
-    """The simplest trial that is the same training: what penalises nothing is MaxEnt, MESSIMAX has no ν, and so on."""
+    """The simplest trial that is the same training: without a penalty MaxEnt, MESSIMAX without ν, and so on."""
     penalised = trial.method in MESSIS or (trial.method in SCEPTICS and METHODS[trial.method].penalised)
     if trial.method == "MaxEnt" or (trial.u == 0 and not trial.eta) or (penalised and trial.lambda0 == 0):
         return Trial("MaxEnt", exact=trial.exact)
@@ -133,6 +134,6 @@ def train(trial: Trial, setting: Setting, scene: Scene) -> list[dict[str, Any]]:
         )
 
     model, data = estimator(trial, setting, scene, record)
-    with quietly():  # fixed steps are not meant to converge, and blocks of a grid are not identified
+    with quietly():  # fixed steps need not converge, and the features of the gridworld are not identified
         model.fit(scene.mdp, *data)
     return [{**row, "converged": bool(model.converged_)} for row in rows]

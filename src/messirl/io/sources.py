@@ -16,11 +16,11 @@ from messirl.problem.errors import InputError
 
 
 def read_recordings(source: str | PathLike[str]) -> tuple[list[Recording], dict[str, Array]]:
-    """Recordings with points as observations and numbered actions, and what filters see of them.
+    """Recordings with points as observations and numbered actions, and the columns that filters can use.
 
     source : a file .npz, .parquet, .csv or .hdf5, or minari:ID
 
-    Filters see trajectory_id, steps, terminated, return (where there are rewards), and further columns of a table.
+    These are trajectory_id, steps, terminated, return (where there are rewards), and further columns of a table.
     """
     where = fspath(source)
     kind, colon, name = where.partition(":")

@@ -133,7 +133,7 @@ def _widest(off):
 
 @jit
 def soft_sweep(shared, off, idx, prob, n_actions, state_reward, action_reward, gamma, v, out, policy):
-    """One soft Bellman backup of all states and its policy (A, S):
+    """One soft Bellman backup of all states, and its policy (A, S).
 
     V(s) = r(s) + log Σ_a exp(r(s,a) + γ Σ p v),   π(a|s) = exp(Q(s,a) − V(s))
     """

@@ -35,6 +35,7 @@ class Layout:
 
     @property
     def dynamics(self) -> tuple[Any, ...]:
+        """The arguments of a kernel that say where moves lead."""
         return self.shared, self.off, self.idx, self.prob, self.n_actions
 
     def pad(self, per_state: npt.NDArray[Any]) -> Floats:

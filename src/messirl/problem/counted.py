@@ -16,6 +16,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from messirl._checks import number
+from messirl._docstrings import inherit_documentation
 from messirl._types import Flags
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
@@ -28,11 +29,22 @@ UNSEEN = ("terminal", "self", "error")
 class CountedMDP:
     """An MDP with the counts behind it.
 
-    counts : sparse (S·A, S), n(s,a,s')
-    possible : sparse (S·A, S), 1 for every move of the graph, or None without one
-    posterior : sparse (S·A, S), n(s,a,s') + α/K in every allowed row
-    prior : α, its weight in each row
-    ends : states that were said to be terminal;  stuck : states, not terminal, for which nothing gives a move
+    Attributes
+    ----------
+    mdp : MDP
+        The MDP with the estimated dynamics.
+    counts : scipy.sparse (S·A, S)
+        n(s,a,s'), how often each move was made; row s·A + a.
+    possible : scipy.sparse (S·A, S) or None
+        1 for every move of the graph; None without a graph.
+    posterior : scipy.sparse (S·A, S)
+        n(s,a,s') + α/K in every allowed row: the parameters of its Dirichlet distribution.
+    prior : float
+        α, the weight of the prior in each row.
+    ends : array of bool (S,)
+        The states that were declared terminal.
+    stuck : array of bool (S,)
+        The states, not declared terminal, from which neither the data nor the prior gives a move.
     """
 
     mdp: MDP
@@ -42,6 +54,10 @@ class CountedMDP:
     prior: float
     ends: Flags
     stuck: Flags
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        inherit_documentation(cls)
 
 
 def counted_mdp(

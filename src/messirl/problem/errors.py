@@ -4,10 +4,21 @@ from __future__ import annotations
 
 
 class InputError(ValueError):
-    """`file, row 7: what is wrong: what to do`.
+    """Data that cannot be used. The message is `file, row 7: what is wrong: what to do`.
 
     Rows are counted as a spreadsheet counts them: the header is row 1, the first row of data is row 2. Parquet files
-    and tables in memory are counted alike.
+    and tables in memory are counted the same way.
+
+    Parameters
+    ----------
+    where : str
+        The file, table or argument at fault.
+    what : str
+        What is wrong.
+    remedy : str
+        What to do about it.
+    row : int, optional
+        The row at fault; None if it is not one row alone.
     """
 
     def __init__(self, where: str, what: str, remedy: str, row: int | None = None) -> None:

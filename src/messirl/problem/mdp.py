@@ -53,7 +53,9 @@ class MDP:
     Attributes
     ----------
     transitions : scipy.sparse.csr_array (S·A, S)
+        The probability of each next state; row s·A + a.
     features : array or scipy.sparse.csr_array
+        As given, as floats.
     start, discount, horizon, terminal, allowed, state_names, action_names, feature_names
         As given; `terminal` and `allowed` are always arrays.
     n_states, n_actions, n_features : int

@@ -19,15 +19,39 @@ GIVE = "give a filter such as 'role = expert', a mask, indices or a slice"
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What `read_problem` returns and `write_problem` takes.
+    """An MDP, trajectories in it, and what is known of each; `read_problem` returns it and `write_problem` takes it.
 
-    meta : columns, one entry per trajectory
-    state_ids, action_ids, trajectory_ids : what the user calls state 0, 1, …; None: 0, 1, … themselves
-    xy : (S, 2) coordinates of the states, or None
-    state_columns : further columns of the table of states, kept as they are
-    edge_columns : further columns of the table of edges, one entry per move, in the order of `mdp.transitions`
-    step_columns : further columns of the table of trajectories, one entry per entry of `trajectories.states`
-    notes : what was interpreted when the tables were read, one sentence each
+    Parameters
+    ----------
+    mdp : MDP
+        Where the trajectories move.
+    trajectories : Trajectories
+        All of them, experts or not.
+    meta : mapping from str to array (n,), optional
+        Columns with one entry per trajectory, by which `select` and the commands choose.
+    trajectory_ids, state_ids, action_ids : arrays, optional
+        What the user calls trajectory, state and action 0, 1, … None: by these numbers.
+    xy : array (S, 2), optional
+        Coordinates of the states.
+    state_columns : mapping from str to array (S,), optional
+        Further columns of the table of states, kept as they are.
+    edge_columns : mapping from str to array, optional
+        Further columns of the table of edges, with one entry per move, in the order of `mdp.transitions`.
+    step_columns : mapping from str to array, optional
+        Further columns of the table of trajectories, with one entry per entry of `trajectories.states`.
+    notes : tuple of str
+        What was interpreted when the tables were read, one sentence each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from messirl import MDP, Trajectories
+    >>> from messirl.io import Problem
+    >>> mdp = MDP([[[0, 1]], [[1, 0]]], features=[[0.0], [1.0]], discount=0.9)
+    >>> walks = Trajectories.from_lists([[0, 1, 0], [1, 0]])
+    >>> problem = Problem(mdp, walks, meta={"role": np.array(["expert", "unknown"])})
+    >>> len(problem.select("role = expert").trajectories)
+    1
     """
 
     mdp: MDP

@@ -17,7 +17,17 @@ from messirl._types import Flags, Ints
 
 
 class Trajectory(NamedTuple):
-    """One trajectory: T states, T − 1 actions or None, its goal or None."""
+    """One trajectory.
+
+    Attributes
+    ----------
+    states : array of int (T,)
+        The states in the order in which they were visited.
+    actions : array of int (T − 1,) or None
+        The action of each step; None where actions are not known.
+    goal : int or None
+        The state it was heading for; None without goals.
+    """
 
     states: Ints
     actions: Ints | None

@@ -37,9 +37,24 @@ LIGHT = (0.01, 0.03)  # λ0 of the screened candidates: a light touch is what th
 
 @dataclass(frozen=True)
 class Candidate:
-    """One way to learn. MaxEnt and Pooling have no λ0; only MESSI and Screened have a similarity.
+    """One way to learn that a selection chooses from.
 
-    Screened is MESSI with those unlabelled trajectories that look like the expert's (see likeness.py).
+    Parameters
+    ----------
+    method : str
+        Its name in `estimators/methods.py`. "Screened" is MESSI with only those unlabelled trajectories that look like
+        the expert's (see likeness.py).
+    lambda0 : float
+        λ0, the strength of the penalty; "MaxEnt" and "Pooling" have none.
+    similarity : similarity, optional
+        Of "MESSI" and "Screened" only.
+
+    Examples
+    --------
+    >>> from messirl.selection import Candidate
+    >>> from messirl.similarity import RBF
+    >>> print(Candidate("MESSI", 0.1, RBF(5.0)))
+    MESSI λ0=0.1 RBF(sigma=5.0, standardise=False)
     """
 
     method: str
@@ -72,10 +87,39 @@ def candidates(
 
 @dataclass(eq=False)
 class Bench:
-    """Fits candidates to one set of experts: everything that λ0 does not touch is built once.
+    """Fits candidates to one set of experts: everything that does not depend on λ0 is computed once.
 
-    yardstick : the similarity whose penalty says how strong those of the baselines are
-    alike : (u,) which of the unlabelled trajectories the screened candidates see; None: none of them
+    Parameters
+    ----------
+    mdp : MDP
+        The problem.
+    expert : Trajectories
+        The expert's trajectories.
+    unlabelled : Trajectories or None
+        Those of unknown quality.
+    yardstick : similarity
+        The penalties of the baselines get the trace that the penalty of this similarity has.
+    theta_max, entropy, objective, max_iter, tol : float, str, str, int, float
+        As for `MESSI`.
+    alike : array of bool (u,), optional
+        Which of the unlabelled trajectories the screened candidates see. None: none of them.
+
+    Examples
+    --------
+    Six places in a row; the experts prefer the right end.
+
+    >>> import numpy as np
+    >>> from messirl import MDP, sample, soft_policy
+    >>> right = np.minimum(np.arange(6) + 1, 5)
+    >>> left = np.maximum(np.arange(6) - 1, 0)
+    >>> moves = np.stack([np.eye(6)[left], np.eye(6)[right]], axis=1)
+    >>> mdp = MDP(moves, features=np.linspace(0, 1, 6)[:, None], discount=0.9, horizon=8)
+    >>> expert = sample(mdp, soft_policy(mdp, mdp.reward([2.0])), 20, start=np.ones(6), random_state=0)
+    >>> from messirl.selection import Bench, Candidate
+    >>> from messirl.similarity import CompleteGraph
+    >>> bench = Bench(mdp, expert, None, yardstick=CompleteGraph())
+    >>> bench.fit(Candidate("MaxEnt"), bench.begin()).round(2)
+    array([2.14])
     """
 
     mdp: MDP

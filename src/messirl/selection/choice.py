@@ -39,7 +39,17 @@ CLEAR = 2.0  # standard errors a difference must exceed to count as clear
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen, and why."""
+    """What was chosen, and why.
+
+    Attributes
+    ----------
+    index : int
+        Its place among the candidates of the validation.
+    candidate : Candidate
+        The method, λ0 and similarity.
+    reason : str
+        Why it was chosen, in a sentence.
+    """
 
     index: int
     candidate: Candidate

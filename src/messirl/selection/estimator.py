@@ -201,17 +201,27 @@ def _defined(similarities: Sequence[Any], everyone: Trajectories, counts: Floats
 
 @dataclass(frozen=True)
 class NestedScore:
-    """Held-out score of the whole procedure, choosing included: one per outer split, and what each chose."""
+    """The held-out score of the whole procedure, choosing included.
+
+    Attributes
+    ----------
+    scores : array (K,)
+        Log-probability per step on the trajectories that each outer split holds out.
+    chosen : list of Candidate
+        What was chosen on the rest of each split.
+    """
 
     scores: Floats
     chosen: list[Candidate]
 
     @property
     def mean(self) -> float:
+        """The mean score over the outer splits, in nats per step."""
         return float(self.scores.mean())
 
     @property
     def standard_error(self) -> float:
+        """The standard error of that mean."""
         return float(self.scores.std(ddof=1) / np.sqrt(self.scores.size))
 
 

@@ -31,16 +31,28 @@ LESSONS = 64  # sets of experts that an MDP remembers what was learnt from
 
 @dataclass(frozen=True)
 class Likeness:
-    """Nats per step better than chance: of each unlabelled trajectory, and of held-out experts on average."""
+    """How much better than chance the experts explain trajectories, in nats per step.
 
-    unlabelled: Floats  # (u,)
+    Attributes
+    ----------
+    unlabelled : array (u,)
+        Of each unlabelled trajectory.
+    expert : float
+        The mean over held-out expert trajectories.
+    candidate : Candidate
+        What was fitted to the experts alone.
+    scale : float
+        The multiple of its θ that predicts held-out experts best.
+    """
+
+    unlabelled: Floats
     expert: float
-    candidate: Candidate  # what the experts alone were learnt with
+    candidate: Candidate
     scale: float
 
     @property
     def mean(self) -> float:
-        """Of the unlabelled set."""
+        """The mean over the unlabelled trajectories."""
         return float(self.unlabelled.mean())
 
     @property
@@ -87,6 +99,7 @@ class Alike:
     options: dict[str, Any]
 
     def __call__(self, expert: Trajectories) -> Flags:
+        """Which of the unlabelled trajectories look like those of `expert`; none if no expert can be held out."""
         try:
             return likeness(self.mdp, expert, self.unlabelled, **self.options).alike
         except NothingHeldOut:

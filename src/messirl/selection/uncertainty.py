@@ -25,14 +25,25 @@ from messirl.similarity import as_similarity
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """θ, reward and policy refitted to resampled trajectories; percentile intervals of each."""
+    """Fits to resampled trajectories, and percentile intervals of anything computed from them.
 
-    theta: Floats  # (B, d)
-    policy: Floats | None  # (B, …): as policy_; None with goals
+    Attributes
+    ----------
+    theta : array (B, d)
+        The weights of each fit.
+    policy : array (B, S, A), (B, H − 1, S, A) with a horizon, or None
+        The policy of each fit; None with goals.
+    mdp : MDP
+        What they were fitted to.
+    """
+
+    theta: Floats
+    policy: Floats | None
     mdp: MDP
 
     @property
     def reward(self) -> Floats:
+        """The reward of each replicate, (B, S) or (B, S, A)."""
         return np.array([self.mdp.reward(theta) for theta in self.theta])
 
     def interval(self, values: npt.ArrayLike, level: float = 0.95) -> Floats:

@@ -32,7 +32,7 @@ ALONE = (
 
 
 class NothingHeldOut(ValueError):
-    """One expert trajectory that cannot be divided: no validation is possible."""
+    """Raised where there is one expert trajectory that cannot be divided, so that nothing can be held out."""
 
 
 def splits(
@@ -81,13 +81,27 @@ def _later_parts(mdp: MDP, expert: Trajectories) -> list[Split]:
 
 @dataclass(frozen=True)
 class Validation:
-    """Held-out log-probability per step of every candidate, (C, K): plain, and at the scale of θ that suits it best."""
+    """Held-out log-probability per step of C candidates on K splits.
+
+    Attributes
+    ----------
+    candidates : list of Candidate
+        λ0 = 0 first.
+    plain : array (C, K)
+        The scores of the fits as they are.
+    scores : array (C, K)
+        The scores of the fits with θ multiplied by `scale`.
+    scale : array (C,)
+        The multiple of θ, one for all splits, with which a candidate predicts best.
+    chance : float
+        The score of the policy that takes every allowed action with the same probability.
+    """
 
     candidates: list[Candidate]
     plain: Floats
     scores: Floats
-    scale: Floats  # (C,)
-    chance: float = -np.inf  # of the policy that takes every allowed action alike
+    scale: Floats
+    chance: float = -np.inf
 
     def gains(self, over: int = 0) -> tuple[Floats, Floats]:
         """Mean gain over a candidate, the first being λ0 = 0, and its standard error; −inf and 0: a split has none."""
@@ -98,7 +112,7 @@ class Validation:
         return np.where(lost, -np.inf, gain), np.where(lost, 0.0, spread)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dict a candidate."""
+        """One dict per candidate."""
         gain, spread = self.gains()
         return [
             {

@@ -56,6 +56,7 @@ class RBF(Similarity):
     standardise: bool = False
 
     def on(self, trajectories: Any, counts: Floats) -> Block:
+        """The blocks exp(−‖Δ‖²/2σ); "median" and standardised units are taken over the whole set."""
         points = standardised(counts) if self.standardise else centred(counts)
         sigma = bandwidth(points) if self.sigma == "median" else number("sigma", self.sigma, above=0.0)
         return lambda rows, columns: np.exp(-squared_distances(points[rows], points[columns]) / (2.0 * sigma))
@@ -95,6 +96,7 @@ class Exponential(Similarity):
     standardise: bool = False
 
     def on(self, trajectories: Any, counts: Floats) -> Block:
+        """The blocks exp(−‖Δ‖/scale); standardised units are taken over the whole set."""
         points = standardised(counts) if self.standardise else centred(counts)
         scale = number("scale", self.scale, above=0.0)
         return lambda rows, columns: np.exp(-np.sqrt(squared_distances(points[rows], points[columns])) / scale)
@@ -121,6 +123,7 @@ class CompleteGraph(Similarity):
     """
 
     def on(self, trajectories: Any, counts: Floats) -> Block:
+        """Blocks of ones."""
         every = np.arange(len(counts))
         return lambda rows, columns: np.ones((every[rows].size, every[columns].size))
 

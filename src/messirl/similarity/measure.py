@@ -20,9 +20,36 @@ from messirl.similarity.blocks import ALL, Block, penalty_from
 
 
 class Similarity:
-    """A measure between trajectories: finite, not negative and symmetric.
+    """A measure of how alike two trajectories are: finite, not negative and symmetric.
 
-    fixed : whether it is known for one set of trajectories only, and cannot be asked of others
+    A new one derives from this class and defines `on`; everything else follows from that.
+
+    Attributes
+    ----------
+    fixed : bool
+        Whether it is known for one set of trajectories only, as a given matrix is, and cannot be computed for others.
+
+    References
+    ----------
+    Audiffren, Valko, Lazaric, Ghavamzadeh: Maximum Entropy Semi-Supervised Inverse Reinforcement Learning, IJCAI 2015,
+    section 3.
+
+    Examples
+    --------
+    Trajectories are the more alike, the closer their lengths are.
+
+    >>> import numpy as np
+    >>> from messirl import Trajectories
+    >>> from messirl.similarity import Similarity
+    >>> class OfLengths(Similarity):
+    ...     def on(self, trajectories, counts):
+    ...         n = trajectories.lengths
+    ...         return lambda rows, columns: np.exp(-abs(n[rows][:, None] - n[columns]))
+    >>> walks = Trajectories.from_lists([[0, 1], [0, 1, 2], [0, 2]])
+    >>> OfLengths()(walks, np.zeros((3, 1))).round(2)
+    array([[1.  , 0.37, 1.  ],
+           [0.37, 1.  , 0.37],
+           [1.  , 0.37, 1.  ]])
     """
 
     fixed = False
@@ -79,9 +106,11 @@ class Precomputed(Similarity):
     fixed = True
 
     def on(self, trajectories: Any, counts: Floats) -> Block:
+        """The blocks of the given matrix, after checking that it fits the set of trajectories."""
         return _cut(checked_similarities(self.matrix, len(counts)))
 
     def part(self, rows: npt.ArrayLike) -> Precomputed:
+        """The rows and columns of the matrix that belong to the trajectories `rows`."""
         which = np.asarray(rows)
         return Precomputed((self.matrix if sp.issparse(self.matrix) else np.asarray(self.matrix))[which][:, which])
 
@@ -93,10 +122,12 @@ class Computed(Similarity):
     function: Callable[[Any, Any], Any]
 
     def on(self, trajectories: Any, counts: Floats) -> Block:
+        """The blocks of the matrix that the function returns for the whole set."""
         matrix = self.function(trajectories, counts)
         return _cut(matrix if sp.issparse(matrix) else np.asarray(matrix))
 
     def penalty(self, trajectories: Any, counts: Floats) -> Floats:
+        """Matrix M (d, d) of Eq. 5, after checking the matrix that the function returns."""
         return Precomputed(self.function(trajectories, counts)).penalty(trajectories, counts)
 
 

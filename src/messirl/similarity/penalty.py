@@ -1,4 +1,4 @@
-"""The pairwise penalty, Eq. 5:
+"""The pairwise penalty (Eq. 5).
 
     R(θ) = 1/(2n) Σ_{ζ,ζ'} s(ζ, ζ') (θᵀ(f_ζ − f_ζ'))² = ½ θᵀ M θ,     M = (2/n) Fᵀ (D − W) F,  D = diag(W 1)
 

@@ -20,8 +20,36 @@ from messirl.workflow.watch import SILENT, Watcher
 class DiagnoseSettings(ModelSettings):
     """How to learn, and how to judge the unlabelled trajectories.
 
-    influential, cv, aim : as of `messirl.diagnose`
-    groups : hold out whole groups, by this column of the problem's `meta`
+    Parameters
+    ----------
+    influential : int
+        How many unlabelled trajectories, those with the largest shares of the penalty, are left out one by one.
+    cv : int
+        Folds of the experts.
+    groups : str, optional
+        Hold out whole groups of experts, named by this column of the problem's `meta`.
+    aim : {"imitation", "prediction"}
+        As for `MESSICV`.
+
+    Examples
+    --------
+    Six places in a row; the experts prefer the right end, the others the left one.
+
+    >>> import numpy as np
+    >>> from messirl import MDP, sample, soft_policy
+    >>> right = np.minimum(np.arange(6) + 1, 5)
+    >>> left = np.maximum(np.arange(6) - 1, 0)
+    >>> moves = np.stack([np.eye(6)[left], np.eye(6)[right]], axis=1)
+    >>> mdp = MDP(moves, features=np.linspace(0, 1, 6)[:, None], discount=0.9, horizon=8)
+    >>> expert = sample(mdp, soft_policy(mdp, mdp.reward([2.0])), 20, start=np.ones(6), random_state=0)
+    >>> others = sample(mdp, soft_policy(mdp, mdp.reward([-2.0])), 20, start=np.ones(6), random_state=1)
+    >>> from messirl.io import Problem
+    >>> from messirl.workflow.diagnose import DiagnoseSettings, diagnose
+    >>> from messirl.workflow.split import Split
+    >>> problem = Problem(mdp, expert[:6] + others, {"role": np.repeat(["expert", "other"], [6, 20])})
+    >>> split = Split(expert="role = expert", unlabelled="role = other")
+    >>> diagnose(problem, split, DiagnoseSettings(influential=0)).diagnosis.verdict
+    'hurt'
     """
 
     influential: int = INFLUENTIAL

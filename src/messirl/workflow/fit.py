@@ -23,7 +23,33 @@ from messirl.workflow.watch import SILENT, Watcher
 
 @dataclass(frozen=True)
 class FitSettings(ModelSettings):
-    """How to learn, and whether the simpler methods are fitted beside it."""
+    """How to learn, and whether the baselines are fitted as well.
+
+    Parameters
+    ----------
+    baselines : bool
+        Whether simpler methods are fitted to the same trajectories for comparison.
+
+    Examples
+    --------
+    Six places in a row; the experts prefer the right end.
+
+    >>> import numpy as np
+    >>> from messirl import MDP, sample, soft_policy
+    >>> right = np.minimum(np.arange(6) + 1, 5)
+    >>> left = np.maximum(np.arange(6) - 1, 0)
+    >>> moves = np.stack([np.eye(6)[left], np.eye(6)[right]], axis=1)
+    >>> mdp = MDP(moves, features=np.linspace(0, 1, 6)[:, None], discount=0.9, horizon=8)
+    >>> expert = sample(mdp, soft_policy(mdp, mdp.reward([2.0])), 20, start=np.ones(6), random_state=0)
+    >>> from messirl.io import Problem
+    >>> from messirl.workflow.fit import FitSettings, fit
+    >>> from messirl.workflow.split import Split
+    >>> record = fit(Problem(mdp, expert), Split(), FitSettings(method="maxent"))
+    >>> record.model.theta_.round(2)
+    array([2.14])
+    >>> [score.name for score in record.scores]
+    ['MaxEnt-IRL', 'uniform policy']
+    """
 
     baselines: bool = True
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from messirl import _defaults as default
+from messirl._docstrings import inherit_documentation
 from messirl._words import did_you_mean
 from messirl.estimators.methods import OPTIONS
 from messirl.problem.mdp import MDP
@@ -14,19 +15,40 @@ from messirl.similarity import RBF, CompleteGraph, Exponential
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """How to learn.
+    """How to learn: the options of `messirl fit`, as plain numbers and words.
 
-    method : its option in `estimators/methods.py`; None is messi with unlabelled trajectories, and maxent without
-    similarity : "rbf", "exponential" or "complete"
-    sigma : of rbf: a number, or "median"
-    scale : of exponential: its length
-    standardise_counts : whether similarities see counts in units of their spread
-    lambda0, theta_max, entropy, step_size, max_iter, tol : as of the estimators
-    ridge, standardise : of maxent
-    eta : of em: steps between two looks
-    solver : "lbfgs", "paper", or None for the default of the method
-    features : names with commas between them, of the only features to use; None uses all
-    seed : of what is drawn
+    Parameters
+    ----------
+    method : {"messi", "maxent", "em"}, optional
+        None: "messi" with unlabelled trajectories, and "maxent" without.
+    lambda0 : float
+        λ0, the strength of MESSI's penalty.
+    similarity : {"rbf", "exponential", "complete"}
+        The similarity of trajectories.
+    sigma : float or "median"
+        The width of "rbf".
+    scale : float
+        The length of "exponential".
+    standardise_counts : bool
+        Whether similarities see counts in units of their spread.
+    ridge, standardise : float, bool
+        As for `MaxEntIRL`.
+    eta : int
+        With "em", the steps between two times that the trajectories are weighted anew.
+    theta_max, entropy, step_size, max_iter, tol : float, str, float, int, float
+        As for the estimators.
+    solver : {"lbfgs", "paper"}, optional
+        None: the default of the method.
+    features : str, optional
+        The names of the features to use, separated by commas. None: all.
+    seed : int
+        The seed of whatever is random.
+
+    Examples
+    --------
+    >>> from messirl.workflow.model import ModelSettings, make_model
+    >>> make_model(ModelSettings(method="maxent", ridge=0.5), unlabelled=False).ridge
+    0.5
     """
 
     method: str | None = None
@@ -46,6 +68,10 @@ class ModelSettings:
     tol: float = default.TOL
     features: str | None = None
     seed: int = 0
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        inherit_documentation(cls)
 
 
 def make_model(settings: ModelSettings, *, unlabelled: bool) -> Any:

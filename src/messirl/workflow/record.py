@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from messirl import __version__
+from messirl._docstrings import inherit_documentation
 from messirl._types import Floats, Ints
 from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.workflow.ranking import ranked
@@ -29,7 +30,21 @@ LISTED = 5  # trajectories of each ranking in a summary
 
 @dataclass(frozen=True)
 class Score:
-    """Mean log-probability per step of one method, on the expert's own trajectories and on held-out ones."""
+    """The mean log-probability per step of one method.
+
+    Attributes
+    ----------
+    name : str
+        The method, in words.
+    fit_on : str
+        What it was fitted to, in words.
+    expert : float or None
+        On the expert's own trajectories.
+    held_out : float or None
+        On the held-out trajectories; None without any.
+    note : str
+        What else is to be known, such as that the fit did not converge.
+    """
 
     name: str
     fit_on: str
@@ -42,12 +57,20 @@ class Score:
 class Record:
     """What every record has.
 
-    title : what a page is called
-    folder : what was read
-    command : the words that do it again
-    counts : how many trajectories of each kind, {"expert": 10, "unlabelled": 500, "test": 464}
-    settings : of the estimator, as text
-    warnings : remarks that concern the result
+    Attributes
+    ----------
+    title : str
+        The title of the page.
+    folder : str
+        What was read.
+    command : str
+        The command line that produces the record again.
+    counts : dict from str to int
+        How many trajectories there were of each kind, {"expert": 10, "unlabelled": 500, "test": 464}.
+    settings : dict from str to str
+        The arguments of the estimator, as text.
+    warnings : list of str
+        Remarks that concern the result.
     """
 
     title: str = ""
@@ -57,19 +80,33 @@ class Record:
     settings: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        inherit_documentation(cls)
+
 
 @dataclass(frozen=True, eq=False)
 class FitRecord(Record):
-    """One fit.
+    """What a fit found; `summary()` is what fit.json holds.
 
-    model : fitted
-    xy : (S, 2) coordinates of the states, not finite where a state has none; or None
-    scores : the method first, then the baselines
-    estimates : rows with name, estimate, std_error, robust_std_error, t, p; each number may be None
-    table : the same, to be printed
-    statistics : of the whole fit
-    dynamics : where moves lead, and what is known of it: {"kind": "known"}, or the evidence of estimated dynamics
-    goal : with goals, the one to show the policy for; None is the one with the most expected visits
+    Attributes
+    ----------
+    model : estimator
+        The fitted model.
+    xy : array (S, 2) or None
+        Coordinates of the states, not finite where a state has none.
+    scores : list of Score
+        The method first, then the baselines.
+    estimates : list of dict or None
+        One per feature, with name, estimate, std_error, robust_std_error, t and p, each of which may be None.
+    table : EstimationTable or None
+        The same, to be printed.
+    statistics : dict from str to float
+        Numbers that describe the whole fit, such as its log-likelihood.
+    dynamics : dict
+        How the dynamics are known: {"kind": "known"}, or the evidence of estimated dynamics.
+    goal : int or None
+        With goals, the one that the policy is shown for; None is the one with the most expected visits.
     """
 
     title: str = field()  # the first argument, and without the default that a Record has
@@ -173,14 +210,28 @@ class FitRecord(Record):
 
 @dataclass(frozen=True, eq=False)
 class SelectionRecord(Record):
-    """What was chosen, or why nothing could be.
+    """What was chosen, or why nothing could be; `summary()` is what select.json holds.
 
-    validation, choice, model : what the candidates scored, what was chosen, and that fitted; None where nothing was
-    aim : "imitation" or "prediction"
-    expert, held_out : scores of what was chosen
-    nested : a score of the whole procedure, if it was asked for
-    intervals : 95 % intervals of θ, by feature, if they were asked for
-    reason, stability : where nothing could be held out: why, and how stable the policy is for each λ0
+    Attributes
+    ----------
+    validation : Validation or None
+        What the candidates scored; None where nothing could be held out.
+    choice : Choice or None
+        What was chosen.
+    model : MESSICV or None
+        The choice, fitted.
+    aim : {"imitation", "prediction"}
+        What the choice was made for.
+    expert, held_out : float or None
+        The score of the choice on the expert's own and on held-out trajectories.
+    nested : NestedScore or None
+        The score of the whole procedure, if it was asked for.
+    intervals : dict from str to list or None
+        The 95 % interval of each weight by the name of its feature, if intervals were asked for.
+    reason : str
+        Where nothing could be held out, why.
+    stability : list of dict or None
+        Where nothing could be held out, how stable the policy is at each λ0.
     """
 
     validation: Validation | None
@@ -238,11 +289,18 @@ class SelectionRecord(Record):
 
 @dataclass(frozen=True, eq=False)
 class DiagnosisRecord(Record):
-    """A diagnosis, and what people call the things in it.
+    """A diagnosis, and the names of the things in it; `summary()` is what diagnosis.json holds.
 
-    ids : (u,) of the unlabelled trajectories
-    features : (d,) their names
-    lambda0 : of the model that was diagnosed
+    Attributes
+    ----------
+    diagnosis : Diagnosis
+        What was found.
+    ids : list of str
+        What the unlabelled trajectories are called.
+    features : list of str
+        What the features are called.
+    lambda0 : float
+        λ0 of the model that was diagnosed.
     """
 
     diagnosis: Diagnosis
@@ -301,12 +359,24 @@ class DiagnosisRecord(Record):
 
 @dataclass(frozen=True)
 class EvaluationRecord:
-    """A saved model on trajectories.
+    """How well a saved model predicts trajectories; `summary()` is what `messirl evaluate --json` prints.
 
-    test : the filter that took them, or None
-    score, uniform : log-probability per step, of the model and of the policy that takes every allowed action alike
-    next_state_accuracy : how often the state held most likely was the next one
-    differences : in what the problem differs from the one that the model was fitted to
+    Attributes
+    ----------
+    model, folder : str
+        What the model and the problem are called.
+    test : str or None
+        The filter that chose the trajectories; None if all were taken.
+    trajectories, steps : int
+        How many trajectories and steps were scored.
+    score : float
+        The log-probability per step under the model.
+    uniform : float
+        The same under the policy that takes every allowed action with the same probability.
+    next_state_accuracy : float
+        How often the next state was the one that the model considers most likely.
+    differences : list of str
+        In what the problem differs from the one that the model was fitted to.
     """
 
     model: str

@@ -23,8 +23,29 @@ from messirl.workflow.watch import SILENT, Watcher
 class RecordingSettings(ModelSettings):
     """How to learn from recordings.
 
-    discount : γ, below 1; must be given
-    grid : features from so many centres per coordinate; None: 1, o, o²
+    Parameters
+    ----------
+    discount : float
+        γ, below 1; it must be given.
+    grid : int, optional
+        Features from so many centres per coordinate. None: a constant, each coordinate and its square.
+
+    Examples
+    --------
+    Walks on a line from 0 to 1; the experts go right.
+
+    >>> import numpy as np
+    >>> from messirl.io import Recording
+    >>> from messirl.workflow.recordings import RecordingSettings, fit_recordings
+    >>> from messirl.workflow.split import Split
+    >>> steps = np.linspace(0.0, 1.0, 6)[:, None]
+    >>> right = Recording(steps, np.ones(5, dtype=int), terminated=True)
+    >>> left = Recording(steps[::-1], np.zeros(5, dtype=int), terminated=True)
+    >>> facts = {"trajectory_id": np.arange(3), "role": np.array(["expert", "expert", "other"])}
+    >>> split = Split(expert="role = expert", unlabelled="role = other")
+    >>> record = fit_recordings([right, right, left], facts, split, RecordingSettings(discount=0.9))
+    >>> [score.name for score in record.scores]
+    ['FittedMESSI', 'uniform policy']
     """
 
     discount: float | None = None
@@ -33,12 +54,21 @@ class RecordingSettings(ModelSettings):
 
 @dataclass(frozen=True, eq=False)
 class RecordingsRecord(Record):
-    """One fit to recordings.
+    """What a fit to recordings found; `summary()` is what fit.json holds.
 
-    theta : by the name of the feature
-    scores : the method first, then the uniform policy
-    dynamics : what was fitted, and from how much
-    policy : columns of a table with a row for every state that was left: o_*, reward, value, p_* (of each action)
+    Attributes
+    ----------
+    model : FittedMESSI
+        The fitted model.
+    theta : dict from str to float
+        The weights by the names of their features.
+    scores : list of Score
+        The method first, then the uniform policy.
+    dynamics : dict
+        What was fitted to the transitions, and how many there were.
+    policy : dict from str to array
+        Columns of a table with a row for every recorded state but the last of an episode: o_* (the state), reward,
+        value, and p_* (the probability of each action).
     """
 
     model: FittedMESSI

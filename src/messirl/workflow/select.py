@@ -18,14 +18,44 @@ from messirl.workflow.watch import SILENT, Watcher, remarks
 
 @dataclass(frozen=True)
 class SelectSettings:
-    """What to choose from, and what for.
+    """What to choose from, and for which aim: the options of `messirl select`.
 
-    aim, cv, lambdas, theta_max : as of MESSICV; lambdas=None takes its own
-    groups : hold out whole groups, by this column of the problem's `meta`
-    nested : whether the whole procedure is scored as well
-    bootstrap : 95 % intervals of θ from so many resamples; None finds none
-    features : names with commas between them, of the only features to use; None uses all
-    seed : of what is drawn
+    Parameters
+    ----------
+    aim, cv, theta_max : str, int, float
+        As for `MESSICV`.
+    groups : str, optional
+        Hold out whole groups of experts, named by this column of the problem's `meta`.
+    lambdas : tuple of float, optional
+        The λ0 to choose from. None: those of `MESSICV`.
+    nested : bool
+        Whether the whole procedure is scored as well.
+    bootstrap : int, optional
+        95 % intervals of θ from so many resamples. None: no intervals.
+    features : str, optional
+        The names of the features to use, separated by commas. None: all.
+    seed : int
+        The seed of whatever is random.
+
+    Examples
+    --------
+    Six places in a row; the experts prefer the right end, the others the left one.
+
+    >>> import numpy as np
+    >>> from messirl import MDP, sample, soft_policy
+    >>> right = np.minimum(np.arange(6) + 1, 5)
+    >>> left = np.maximum(np.arange(6) - 1, 0)
+    >>> moves = np.stack([np.eye(6)[left], np.eye(6)[right]], axis=1)
+    >>> mdp = MDP(moves, features=np.linspace(0, 1, 6)[:, None], discount=0.9, horizon=8)
+    >>> expert = sample(mdp, soft_policy(mdp, mdp.reward([2.0])), 20, start=np.ones(6), random_state=0)
+    >>> others = sample(mdp, soft_policy(mdp, mdp.reward([-2.0])), 20, start=np.ones(6), random_state=1)
+    >>> from messirl.io import Problem
+    >>> from messirl.workflow.select import SelectSettings, select
+    >>> from messirl.workflow.split import Split
+    >>> problem = Problem(mdp, expert[:6] + others, {"role": np.repeat(["expert", "other"], [6, 20])})
+    >>> split = Split(expert="role = expert", unlabelled="role = other")
+    >>> select(problem, split, SelectSettings(lambdas=(0.1, 1.0))).choice.candidate.method
+    'MaxEnt'
     """
 
     aim: str = AIM

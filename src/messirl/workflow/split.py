@@ -19,11 +19,30 @@ PROBLEM = "the problem"  # what errors call it where it has no other name
 
 @dataclass(frozen=True)
 class Split:
-    """How to divide trajectories.
+    """How to divide the trajectories of a problem.
 
-    expert, unlabelled, test : filters, see `messirl.problem.filters`; expert=None takes all that no other one names
-    n_expert, n_unlabelled : draw so many of them at random; None takes all
-    seed : of these draws
+    Parameters
+    ----------
+    expert, unlabelled, test : str, optional
+        Filters over the columns of the problem's `meta` (see `messirl.problem.filters`): which trajectories are the
+        expert's, which are of unknown quality, and which are held out. Without `expert` these are all that the other
+        two do not take.
+    n_expert, n_unlabelled : int, optional
+        Draw so many of them at random. None: take all.
+    seed : int
+        The seed of these draws.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from messirl import MDP, Trajectories
+    >>> from messirl.io import Problem
+    >>> from messirl.workflow.split import Split, divide
+    >>> mdp = MDP([[[1, 0], [0, 1]], [[1, 0], [0, 1]]], features=[[0.0], [1.0]], discount=0.9)
+    >>> walks = Trajectories.from_lists([[0, 1, 0], [1, 0], [0, 0, 1]])
+    >>> problem = Problem(mdp, walks, meta={"day": np.array([1, 2, 2])})
+    >>> divide(problem, Split(expert="day = 1", unlabelled="day > 1")).counts
+    {'expert': 1, 'unlabelled': 2}
     """
 
     expert: str | None = None
@@ -38,8 +57,18 @@ class Split:
 class Parts:
     """A problem, divided.
 
-    rows : the numbers of the trajectories of each part in the problem, None where there is none
-    dynamics : where moves lead, and what is known of it
+    Attributes
+    ----------
+    problem : Problem
+        The whole of it.
+    expert : Trajectories
+        The expert's.
+    unlabelled, test : Trajectories or None
+        Those of unknown quality and those that are held out; None where there are none.
+    rows : dict from str to array of int or None
+        The numbers that the trajectories of each part have in the problem.
+    dynamics : dict
+        How the dynamics are known: {"kind": "known"}, or the evidence of estimated dynamics.
     """
 
     problem: Problem

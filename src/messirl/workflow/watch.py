@@ -22,14 +22,27 @@ def _uncounted(title: str, unit: str, *, at_most: bool = False) -> AbstractConte
 
 @dataclass(frozen=True)
 class Watcher:
-    """Who is told what; by default nobody is told anything.
+    """The functions that a workflow calls while it works; by default they do nothing.
 
-    say : called with what begins now, or was found on the way, in a few words
-    note : called with a remark that does not stop the work; the record has those that concern the result
-    progress : called with a title and what is counted (`at_most=True` where the end may come before all are done);
-        gives a context, and in it what is called with (done, all)
-    begin : called when all that was given is checked and the work begins
-    keep : called with the fitted model before anything else is done with it, so that a long fit is not lost
+    Parameters
+    ----------
+    say : callable
+        Called with a few words on what begins now or was found on the way.
+    note : callable
+        Called with a remark that does not stop the work; the record also has the remarks that concern the result.
+    progress : callable
+        Called with a title and the unit that is counted, and `at_most=True` where the end may come before all are done.
+        It returns a context manager that gives a function, which is called with (done, all).
+    begin : callable
+        Called when all arguments have been checked and the work begins.
+    keep : callable
+        Called with the fitted model before anything else is done with it, so that a long fit is not lost.
+
+    Examples
+    --------
+    >>> from messirl.workflow.watch import Watcher
+    >>> texts = Watcher(note=print).noted(["theta_max holds one weight"])
+    theta_max holds one weight
     """
 
     say: Callable[[str], None] = _nothing

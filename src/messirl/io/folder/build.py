@@ -44,7 +44,7 @@ def problem_from_tables(
 def read_trajectories(source: Any, problem: Problem | MDP | None = None) -> tuple[Trajectories, Array]:
     """Trajectories and what they are called, from a table `trajectory_id`, `step`, `state`, optionally `action`.
 
-    problem : what the states and actions belong to; without it they must be numbered and nothing else is checked
+    problem : whose states and actions they are; without it both must be numbers, and nothing else is checked
 
     What was interpreted (another separator, steps from 1, rows out of order) is a UserWarning.
     """
@@ -66,14 +66,14 @@ def read_trajectories(source: Any, problem: Problem | MDP | None = None) -> tupl
 
 
 def _known(table: Table, noun: str, n: int, ids: Array | None, names: tuple[str, ...] | None) -> Ids:
-    """How a table may call the things of a problem: by their ids, else by their names, else by number."""
+    """How a table may refer to states or actions of a problem: by their ids, else by their names, else by number."""
     if ids is None and names is not None and noun in table.cells and table.column(noun).kind == "text":
         ids = np.array(names, dtype=object)
     return Ids.of(noun, n, ids)
 
 
 def build(faults: Faults, tables: dict[str, Table], settings: Settings | None) -> Problem | None:
-    """Read each table against those before it; with no fault, put the problem together."""
+    """Read each table against those before it; if there is no fault, put the problem together."""
     states = read_states(faults, tables["states"]) if "states" in tables else States()
     edges = None
     given = faults.attempt(_given_actions, tables.get("edges"), settings)
@@ -108,7 +108,7 @@ class Tracks:
 
     @property
     def ids(self) -> Array:
-        """What the trajectories are called, 0, 1, … where nothing else is said."""
+        """What the trajectories are called; 0, 1, … if they have no ids."""
         ids = self.steps.order.ids
         labels = ids.array()
         return np.arange(ids.n) if labels is None else labels
@@ -135,7 +135,7 @@ def assembled(
     edge_columns: dict[str, Array],
     notes: tuple[str, ...],
 ) -> Problem:
-    """A problem of its MDP and of what else the tables say."""
+    """The problem made of an MDP and of what else the tables hold."""
     called = tracks.ids
     plain = called.dtype.kind == "i" and np.array_equal(called, np.arange(called.size))
     return Problem(
@@ -154,7 +154,7 @@ def assembled(
 
 
 def all_notes(faults: Faults, tables: dict[str, Table]) -> tuple[str, ...]:
-    """What was interpreted while tables were read, once each."""
+    """Notes on what was interpreted while the tables were read, each once."""
     return tuple(dict.fromkeys([*(note for table in tables.values() for note in table.notes), *faults.notes]))
 
 
@@ -222,14 +222,14 @@ def labels_of(ids: Ids) -> list[str] | None:
 def _step_features(states: States, edges: Edges, choice: Ints, size: tuple[int, int]) -> Any:
     """f(s, a) = Σ_s' p(s'|s,a) (f(s'), g(s, a, s')), shape (S, A, d); sparse (S·A, d) where that is too large.
 
-    Written as g₀ + Σ p (g − g₀) with g₀ the first edge's: exact where all edges of a choice have the same features.
+    Computed as g₀ + Σ p (g − g₀), g₀ being those of the first edge: exact if all edges of a choice have equal features.
     """
     open_ = ~states.terminal[edges.source]
     values = np.hstack([states.features[edges.target], edges.features])[open_]
     rows, first, group = np.unique(choice[open_], return_index=True, return_inverse=True)
     weight = edges.probability[open_] / np.bincount(group, edges.probability[open_], minlength=rows.size)[group]
     expected: Floats = values[first].copy()
-    with np.errstate(over="ignore", invalid="ignore"):  # the MDP refuses what is not finite
+    with np.errstate(over="ignore", invalid="ignore"):  # the MDP refuses what is not finite, with a better message
         np.add.at(expected, group, (values - expected[group]) * weight[:, None])
     n_rows, d = size[0] * size[1], values.shape[1]
     if n_rows * d <= DENSE:
@@ -243,9 +243,9 @@ def _step_features(states: States, edges: Edges, choice: Ints, size: tuple[int, 
 def _check_fit(faults: Faults, mdp: MDP, tracks: Tracks, table: Table, called: tuple[Ids, Ids]) -> None:
     """Every fault between trajectories and MDP, with the labels and the rows of the table.
 
-    Where a trajectory may end when discount = 1, and whether `start` allows for where it begins, is a matter of what is
-    fitted to it: whoever only reads may still mark terminal states, give goals, a horizon or another start, so these
-    alone do not stop the reading.
+    With discount = 1 a trajectory must end in a terminal state, and it must begin where `start` allows it. These two
+    faults alone do not stop the reading, since the user may still mark terminal states, or give goals, a horizon or
+    another start before a fit.
     """
     found = trajectory_faults(mdp, tracks.trajectories)
     if not faults.collect:
@@ -266,7 +266,7 @@ def _check_fit(faults: Faults, mdp: MDP, tracks: Tracks, table: Table, called: t
 
 
 def _located(fault: Fault, tracks: Tracks, table: Table, called: tuple[Ids, Ids]) -> InputError:
-    """A fault in the words of the table: its labels, its row, its way to count steps."""
+    """A fault in terms of the table: its labels, its row, and its way of counting steps."""
     states, actions = called
     what = fault.what(states.show, actions.show)
     if fault.trajectory is None:

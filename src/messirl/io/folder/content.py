@@ -1,6 +1,6 @@
 """What the four tables of a problem say: states, edges, steps of trajectories, and facts about each trajectory.
 
-One function per table. Each checks its table alone and against what the tables before it call their things.
+One function per table. Each checks its table by itself and against the names in the tables read before.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def read_states(faults: Faults, table: Table) -> States:
 
 
 def _kept(faults: Faults, table: Table, used: Container[str]) -> dict[str, Array]:
-    """The columns that mean nothing here, as they are."""
+    """The columns that messirl does not use, as they are."""
     columns = {name: faults.attempt(table.column, name) for name in table.names if name not in used}
     return {name: column.array() for name, column in columns.items() if column is not None}
 
@@ -171,7 +171,7 @@ def read_edges(faults: Faults, table: Table, states: Ids | None, given: Ids | No
 
 
 def _action_ids(faults: Faults, table: Table) -> Ids | None:
-    """What actions are called: 0 … A − 1, every one of them used, or labels, sorted."""
+    """What actions are called: 0 … A − 1, all of which must occur, or labels, sorted."""
     column = id_column(faults, table, "action")
     if column is None:
         return None
@@ -215,7 +215,7 @@ def _check_moves(
 def read_steps(faults: Faults, table: Table, states: Ids | None, actions: Ids | None) -> Steps | None:
     """`trajectory_id`, `step`, `state`, and optionally `action`, empty in the last row of a trajectory.
 
-    Rows may stand in any order. Steps count 0, 1, 2, … in every trajectory, or 1, 2, 3, … in every one of them.
+    Rows may be in any order. Steps count 0, 1, 2, … in every trajectory, or 1, 2, 3, … in every one of them.
     """
     if not has_columns(faults, table, "trajectory_id", "step", "state"):
         return None
@@ -253,7 +253,7 @@ def read_meta(
         return {}, None
     before = len(faults.found)
     at = trajectories.find(faults, table, "trajectory_id")
-    if len(faults.found) > before and (at < 0).all():  # the column as a whole is not one of ids
+    if len(faults.found) > before and (at < 0).all():  # the whole column holds no ids: one fault is enough
         return {}, None
     names = table.column("trajectory_id")
     again = repeated(at) & (at >= 0)

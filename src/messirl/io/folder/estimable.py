@@ -30,17 +30,21 @@ from messirl.problem.trajectories import Trajectories
 
 @dataclass(frozen=True, eq=False)
 class Estimable:
-    """A problem whose dynamics are to be estimated.
+    """A problem whose dynamics are to be estimated from trajectories.
 
-    problem : as the folder has it; where there are no edges, with the MDP of all its trajectories
-    known : what is known of the MDP besides its dynamics, as arguments of `estimate_mdp`
+    Attributes
+    ----------
+    problem : Problem
+        The problem in the folder; where that has no edges, with the MDP estimated from all its trajectories.
+    known : dict
+        What is known of the MDP besides its dynamics, as arguments of `estimate_mdp`.
     """
 
     problem: Problem
     known: dict[str, Any]
 
     def estimate(self, trajectories: Trajectories, prior: float = 0.0) -> EstimatedMDP:
-        """The MDP that these trajectories of the problem speak of."""
+        """The MDP with dynamics counted from these trajectories of the problem."""
         return estimate_mdp(trajectories, prior=prior, **self.known)
 
 
@@ -83,7 +87,7 @@ def _without_edges(folder: Path) -> Estimable:
         "action_names": settings.names.get("action_names", None if actions is None else labels_of(actions)),
         "feature_names": settings.names.get("feature_names", states.feature_names),
     }
-    mdp = estimate_mdp(tracks.trajectories, **known).mdp  # names what is wrong with any of them, held out or not
+    mdp = estimate_mdp(tracks.trajectories, **known).mdp  # checks all trajectories, held out or not
     return Estimable(assembled(mdp, states, actions, tracks, {}, all_notes(faults, tables)), known)
 
 

@@ -1,7 +1,7 @@
 """What a folder calls its states and actions, kept inside the file of a model that was fitted to it.
 
-A model knows names, which need not be the labels: a table of states may have both, and a folder may have labels and no
-names. The labels are one more array of the .npz file, JSON as bytes; nothing else of the file changes.
+A model knows names, which need not be the labels: a table of states may have both, and a folder may have labels but no
+names. The labels are one more array in the .npz file, JSON as bytes; the rest of the file stays the same.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ MEMBER = "folder_labels"
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels of states and of actions; None: 0, 1, … themselves."""
+    """Labels of states and of actions; None if they are numbered 0, 1, …."""
 
     states: list[str] | None = None
     actions: list[str] | None = None
 
     @classmethod
     def of(cls, problem: Problem) -> Labels:
-        """What a problem calls them."""
+        """The labels of a problem."""
         both = problem.state_ids, problem.action_ids
         return cls(*(None if ids is None else [str(label) for label in ids.tolist()] for ids in both))
 

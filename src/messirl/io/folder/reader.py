@@ -6,10 +6,10 @@
     trajectory_meta   optional: trajectory_id and any columns; goal is used if present
     problem.json      discount; optional horizon, n_actions, state_names, action_names, feature_names
 
-States are called 0 … S − 1 or by labels. Features are f(s) of the states or, with `g_*` columns, of the steps: what the
-edge has, and what the state entered has, in expectation over the state entered. Further columns are kept. A key of
-problem.json that is null says that there are no such names; one that is absent, that labels and the names of columns
-are the names.
+States are called 0 … S − 1 or by labels. Features are f(s) of the states or, with `g_*` columns, of the steps: those
+of the edge and those of the state entered, in expectation over the state entered. Further columns are kept. A key of
+problem.json that is null says that there are no such names; if it is absent, the labels and the names of the columns
+serve as names.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ SUFFIXES = (".parquet", ".csv")
 
 
 def read_problem(folder: str | os.PathLike[str]) -> Problem:
-    """The problem in a folder; InputError at the first thing that is wrong with it."""
+    """The problem in a folder; InputError at the first fault."""
     problem = _read(Path(folder), Faults(), {})
     assert problem is not None, "what is wrong was raised"
     return problem
 
 
 def check_problem(folder: str | os.PathLike[str]) -> list[InputError]:
-    """Everything that is wrong with a folder: all that keeps `read_problem` from reading it, or a fit from using it."""
+    """All faults of a folder: whatever keeps `read_problem` from reading it or a fit from using it."""
     return examine(folder)[1]
 
 
 def examine(folder: str | os.PathLike[str]) -> tuple[Problem | None, list[InputError], tuple[str, ...]]:
-    """The problem, if it can be read; everything that is wrong with it; what was interpreted."""
+    """The problem, if it can be read; all faults; and notes on what was interpreted."""
     faults, tables = Faults(collect=True), dict[str, Table]()
     problem = _read(Path(folder), faults, tables)
     return problem, faults.found, all_notes(faults, tables)

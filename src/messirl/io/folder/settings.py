@@ -15,7 +15,7 @@ from messirl.problem.mdp import NAMES
 SETTINGS = "problem.json"
 KNOWN = ("discount", "horizon", "n_actions", *NAMES)
 SYNONYMS = {"gamma": "discount", "γ": "discount", "discount_factor": "discount"}
-LARGEST = 50_000_000  # states times actions: what fits a computer
+LARGEST = 50_000_000  # states times actions: more do not fit into memory
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,13 @@ class Settings:
     n_actions: int | None = None
     names: dict[str, list[str] | None] = field(default_factory=dict)
     where: str = SETTINGS
-    unknown: tuple[str, ...] = ()  # keys that mean nothing here
+    unknown: tuple[str, ...] = ()  # keys that messirl does not know
 
 
 def read_settings(path: Path) -> Settings:
-    """problem.json; nothing in it may be guessed.
+    """The settings in problem.json; nothing is guessed.
 
-    A key that resembles a known one is an error, since what it says would be ignored; any other is left alone.
+    A key that resembles a known one is an error, since its value would be ignored; any other unknown key is allowed.
     """
 
     def refuse(what: str, remedy: str) -> InputError:

@@ -1,9 +1,9 @@
-"""Several files of a folder replaced at once: whoever reads finds all of the old ones or all of the new ones.
+"""Several files of a folder replaced at once: a reader finds all of the old ones or all of the new ones.
 
-The new files are written into a hidden folder inside, which then gets the name REPLACING in one step: from that moment
-on they are what the folder holds, and `current` says so. They are then linked into their places, and the hidden folder
-goes. A process that is killed leaves the old files before that step and the new ones after it; the next replacement
-tidies up. Files that are not named stay as they are.
+The new files are written into a hidden folder inside, which is then renamed to REPLACING in one step: from that moment
+on they count as the content of the folder, and `current` says so. Then they are linked into their places, and the
+hidden folder is removed. If the process is killed before the renaming the old files stay, after it the new ones count;
+the next replacement tidies up. Files that are not named stay as they are.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 REPLACING = ".messirl-replacing"
-HIDDEN = ".messirl-part-"  # how the folders begin in which files are made ready
+HIDDEN = ".messirl-part-"  # beginning of the names of folders in which files are prepared
 
 
 def current(folder: Path) -> Path:
@@ -59,7 +59,7 @@ def _finish(folder: Path, known: Collection[str]) -> None:
     for name in names:
         try:
             os.link(new / name, ready / name)
-        except OSError:  # a file system without links
+        except OSError:  # the file system has no links
             shutil.copyfile(new / name, ready / name)
         os.replace(ready / name, folder / name)
     for name in set(known) - set(names):

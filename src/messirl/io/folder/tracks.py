@@ -1,4 +1,4 @@
-"""Trajectories alone, as a table: trajectory_id, step, state, and where they are known action, goal and names."""
+"""Trajectories alone, as a table: trajectory_id, step, state and, where known, action, goal and names."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def write_trajectories(
 ) -> None:
     """Write a .csv or .parquet that `read_trajectories` reads; an existing file is refused without `overwrite`.
 
-    mdp : gives states and actions their names beside
-    labels : what a folder calls them, instead of numbers
+    mdp : adds columns with the names of states and actions
+    labels : what a folder calls states and actions, instead of numbers
     """
     import pyarrow.csv
     import pyarrow.parquet
@@ -43,7 +43,7 @@ def write_trajectories(
 
 
 def trajectories_as_csv(trajectories: Trajectories, mdp: MDP | None = None, labels: Labels | None = None) -> str:
-    """The same table as CSV text."""
+    """The table that `write_trajectories` writes, as CSV text."""
     import pyarrow.csv
 
     sink = io.BytesIO()
@@ -52,7 +52,7 @@ def trajectories_as_csv(trajectories: Trajectories, mdp: MDP | None = None, labe
 
 
 def check_table_place(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
-    """The path, if a table may be written there."""
+    """The path, or an InputError if no table may be written there."""
     place = Path(path)
     if place.suffix not in (".csv", ".parquet"):
         raise InputError(str(place), "is neither .csv nor .parquet", "end its name in one of them")

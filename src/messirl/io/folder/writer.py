@@ -1,7 +1,7 @@
 """Writing a problem folder that reads back as the same problem.
 
-Nothing that is there is replaced unless that is asked for, and then all tables at once: a process that is killed leaves
-the old problem or the new one. Features of steps are written as columns `g_*` of the edges, whatever tables they once
+Existing files are replaced only on request, and then all tables at once: a process that is killed leaves the old
+problem or the new one. Features of steps are written as columns `g_*` of the edges, whatever tables they once
 came from; `feature_names` in problem.json keeps their names where the columns cannot.
 """
 
@@ -41,11 +41,11 @@ def write_problem(
 ) -> None:
     """Write the tables of a problem ("parquet" or "csv") and problem.json into a new or empty folder.
 
-    overwrite : also into a folder that holds a problem, whose tables are replaced, all at once; any other file stays
+    overwrite : replace the problem that the folder holds, all tables at once; any other file stays
 
-    What a table of states or edges cannot hold is lost: moves out of terminal states, features of steps that are not
-    allowed, and whole numbers as ids that are not 0 … n − 1 become labels of text. A CSV cannot hold everything: text
-    that reads like a number, empty text, text with blanks around it or times are refused.
+    What a table of states or edges cannot hold is lost: moves out of terminal states, and features of steps that are
+    not allowed. Ids that are whole numbers other than 0 … n − 1 become text. A CSV cannot hold everything: text that
+    looks like a number, empty text, text with blanks around it, and times are refused.
     """
     if format not in ("parquet", "csv"):
         raise ValueError(f"format is {format!r}: choose parquet or csv")
@@ -111,7 +111,7 @@ def _states(problem: Problem, labels: Labels) -> Columns:
             columns[name] = pa.array(values, from_pandas=True)
     if mdp.state_names is not None and list(mdp.state_names) != labels.states:
         columns["name"] = pa.array(mdp.state_names, pa.string())
-    meant = [name for name in STATE_COLUMNS if name not in ("x", "y")]  # one of these alone is kept
+    meant = [name for name in STATE_COLUMNS if name not in ("x", "y")]  # x or y without the other is an ordinary column
     _add_kept(columns, "state", problem.state_columns, meant, mdp.n_states, prefix="f_")
     return columns
 
@@ -139,7 +139,7 @@ def _edges(problem: Problem, labels: Labels) -> Columns:
 def _add_kept(
     columns: Columns, noun: str, kept: Mapping[str, Array], meant: Sequence[str], n: int, prefix: str | None = None
 ) -> None:
-    """Columns that a table was read with and that mean nothing here."""
+    """Add the further columns that a table was read with, which messirl does not use."""
     for name, values in kept.items():
         if name in meant or name in columns or (prefix is not None and name.startswith(prefix)):
             raise InputError(f"{noun}_columns", f"column {name!r} means something else", "rename it")
@@ -161,7 +161,7 @@ def _feature_columns(mdp: MDP) -> list[str]:
 
 
 def _settings(problem: Problem, tables: Mapping[str, Columns]) -> dict[str, Any]:
-    """problem.json: names stand in it only where the tables say something else."""
+    """The content of problem.json; names are written only if they differ from what the tables imply."""
     mdp = problem.mdp
     settings: dict[str, Any] = {"discount": mdp.discount, "horizon": mdp.horizon}
     if problem.state_ids is not None and mdp.state_names is None:

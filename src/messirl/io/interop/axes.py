@@ -5,7 +5,7 @@
     sas   p[s, a, s']   imitation, and here
 
 Each converter checks that the probabilities sum to one over s' in the order stated, all-zero rows apart (an action that
-is not allowed). It never guesses: where another order would fit instead, the error says so.
+is not allowed). It never guesses: if another order would fit, the error says so.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Gymnasium's toy-text environments: their tables `P[s][a] = [(p, s', r, done), …]` as an MDP, and rollouts.
 
-A `done` transition leads to one added state, the last and the only terminal one: the state that it names may also be
-entered without `done`, and in Taxi and CliffWalking it has moves of its own.
+A `done` transition leads to one added state, the last and the only terminal one. The state that the table names cannot
+be made terminal: it may also be entered without `done`, and in Taxi and CliffWalking it has moves of its own.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ class Outcomes(NamedTuple):
 
     @property
     def row(self) -> Ints:
+        """The row s·A + a of each outcome in the matrix of transitions."""
         return self.state * self.n_actions + self.action
 
 
@@ -51,7 +52,7 @@ def from_gym(
     features : of the original states, (S, d) or (S, A, d), dense or sparse (S, d), zero in the added state;
         None : one indicator per state;
         "entered" : one indicator for each state that a step enters, `done` or not (the expected one, (S, A, S));
-        where every entry into a state is `done`, as into FrozenLake's goal, only these see it
+        where every entry into a state is `done`, as into FrozenLake's goal, only "entered" has a feature for it
     """
     table = read_outcomes(env)
     n, m, end = table.n_states, table.n_actions, table.n_states
@@ -84,7 +85,7 @@ def record(env: Any, policy: npt.ArrayLike | Callable[[int], int], n: int, *, le
     n_states, n_actions = read_outcomes(env)[:2]
     if n < 1 or length < 2:
         raise InputError("record", f"n={n}, length={length}", "give n >= 1 and length >= 2")
-    # Two streams: gymnasium and NumPy draw the same numbers from the same seed.
+    # Two different seeds: from the same one gymnasium and NumPy would draw the same numbers.
     of_env, of_policy = np.random.SeedSequence(seed).spawn(2)
     act = policy if callable(policy) else _drawn(policy, n_states, n_actions, np.random.default_rng(of_policy))
     made = _made(env)

@@ -1,7 +1,7 @@
-"""Demonstrations of the package imitation, by their shape: obs (T + 1), acts (T), terminal, and rews if known.
+"""Demonstrations of the package imitation, known by their attributes obs (T + 1), acts (T), terminal and rews.
 
 They come as objects (`Trajectory`), or as the table in which imitation keeps them on disk and on the Hugging Face hub:
-one row per demonstration, with the columns obs, acts, terminal and, if known, rews. Nothing of either is imported.
+one row per demonstration, with the columns obs, acts, terminal and, if known, rews. Neither package is imported.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ def from_imitation(demonstrations: Any, *, end_state: int | None = None) -> Traj
 
     demonstrations : objects with obs, acts and terminal; or their table: a dict of lists, a pyarrow.Table or a
         datasets.Dataset
-    end_state : what the last state of a terminal demonstration becomes; `from_gym` adds such a state.  imitation calls
-        an episode terminal also where its time ran out: then leave end_state out, or cut those yourself.
+    end_state : what the last state of a terminal demonstration becomes; `from_gym` adds such a state.  imitation also
+        marks an episode as terminal if its time ran out: then leave end_state out, or cut those episodes yourself.
     """
     return trajectories_from_recordings(recordings_from_imitation(demonstrations), end_state=end_state)
 
 
 def recordings_from_imitation(demonstrations: Any) -> list[Recording]:
-    """The same, with any observations and actions, as recordings."""
+    """Recordings from demonstrations with any observations and actions."""
     names = getattr(demonstrations, "column_names", None)
     if names is None and isinstance(demonstrations, dict):
         names = list(demonstrations)

@@ -1,4 +1,4 @@
-"""Minari's data sets of recorded episodes, by its API. Nothing is fetched: data sets are those on this disk.
+"""Minari's data sets of recorded episodes, through its API. Nothing is downloaded: only data sets on this disk.
 
 Infos, seeds and options of episodes are not read. `io.hdf5` reads the same files without Minari.
 """
@@ -75,11 +75,11 @@ def to_minari(
 ) -> Any:
     """Make a MinariDataset on this disk, under MINARI_DATASETS_PATH if it is set.
 
-    terminated : of trajectories, bool (n,) or one for all: they ended, and were not cut short
+    terminated : for trajectories, whether they ended and were not cut short: bool (n,), or one for all
     observation_space, action_space : a number n for Discrete(n), or a space of gymnasium; None: the smallest Discrete
         space from 0 that holds the whole numbers there are, or a Box without bounds
     renumber : number the episodes anew; Minari's ids are 0, 1, …
-    details : of minari.create_dataset_from_buffers (description, author, env, …)
+    details : further arguments of minari.create_dataset_from_buffers (description, author, env, …)
 
     Rewards that are not known are stored as NaN.
     """
@@ -99,7 +99,7 @@ def to_minari(
         "observation_space": _space("observation", observation_space, [one.observations for one in recordings]),
         "action_space": _space("action", action_space, [one.actions for one in recordings]),
     }
-    with warnings.catch_warnings():  # one for every detail that is left out
+    with warnings.catch_warnings():  # Minari warns of every detail that is left out
         warnings.filterwarnings("ignore", r"`\w+` is set to None|env_spec is None", UserWarning)
         return minari.create_dataset_from_buffers(dataset_id, buffers, **spaces, **details)
 
@@ -118,7 +118,7 @@ def _buffer(minari: Any, number: int, one: Recording) -> Any:
 
 
 def _space(what: str, given: Any, arrays: list[Array]) -> Any:
-    """The space asked for, or the one that the data needs; the data lies in it."""
+    """The given space, after checking that it contains the data, or the smallest one that does."""
     from gymnasium import spaces
 
     flat, dtype = [one for one in arrays if one.size], np.result_type(*arrays)

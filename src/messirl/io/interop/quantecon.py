@@ -63,8 +63,8 @@ def from_quantecon(program: Any, *, features: Any = None, start: npt.ArrayLike |
 def to_quantecon(mdp: MDP, reward: npt.ArrayLike) -> SparseForm:
     """The sparse form with the same optimal values; reward (S,) or (S, A).
 
-    A terminal state becomes a loop: worth nothing under a reward (S, A), and (1 − β) r(s) a step, r(s) in all, under a
-    reward (S,).
+    A terminal state becomes a loop: worth nothing under a reward (S, A), and (1 − β) r(s) per step, r(s) in all, under
+    a reward (S,).
     """
     r = np.asarray(reward, dtype=np.float64)
     n, m = mdp.n_states, mdp.n_actions

@@ -23,8 +23,23 @@ OUTSIDE = ("clip", "error")
 class Grid:
     """Boxes: dimension j is cut at edges e_0 < … < e_m into m intervals [e_i, e_{i+1}), the last one closed.
 
-    The number of a box counts the last dimension fastest. A point beyond the edges belongs to the nearest interval
-    (outside="clip", the default) or is an error (outside="error").
+    Boxes are numbered from 0, the last dimension counting fastest.
+
+    Parameters
+    ----------
+    edges : sequence of arrays
+        The edges of each dimension, finite and increasing.
+    outside : {"clip", "error"}
+        Whether a point beyond the edges belongs to the nearest interval, or is an error.
+
+    Examples
+    --------
+    >>> from messirl.io import Grid
+    >>> grid = Grid([[0.0, 1.0, 2.0], [0.0, 10.0]])
+    >>> grid.n_states
+    2
+    >>> grid.transform([[0.5, 3.0], [1.0, 3.0], [7.0, 3.0]])
+    array([0, 1, 1])
     """
 
     def __init__(self, edges: Sequence[npt.ArrayLike], *, outside: str = "clip") -> None:
@@ -40,7 +55,7 @@ class Grid:
 
     @classmethod
     def fit(cls, observations: Any, bins: int | Sequence[int], *, outside: str = "clip") -> Grid:
-        """Equal intervals from the least to the greatest observation, `bins` of them in each dimension."""
+        """Equal intervals from the smallest to the largest observation, `bins` of them in each dimension."""
         points = _stacked(observations)
         k = points.shape[1]
         counts = [bins] * k if isinstance(bins, int | np.integer) else list(bins)
@@ -60,6 +75,7 @@ class Grid:
 
     @property
     def n_states(self) -> int:
+        """How many boxes there are, S."""
         return int(np.prod(self.shape))
 
     @property
@@ -83,11 +99,27 @@ class Grid:
         return np.asarray(np.ravel_multi_index(cells, self.shape), dtype=np.int64)
 
     def to_dict(self) -> dict[str, Any]:
+        """The grid as plain lists, from which `from_dict` makes it again."""
         return {"kind": "grid", "edges": [cuts.tolist() for cuts in self.edges], "outside": self.outside}
 
 
 class KMeans:
-    """The nearest of S centres (k,). Every point has one, however far away it is: nothing is outside."""
+    """The nearest of S centres. Every point has one, however far away it is: nothing is outside.
+
+    Parameters
+    ----------
+    centres : array (S, k)
+        A point gets the number of the centre it is closest to.
+
+    Examples
+    --------
+    >>> from messirl.io import KMeans
+    >>> KMeans([[0.0, 0.0], [5.0, 5.0]]).transform([[1.0, 0.0], [9.0, 9.0]])
+    array([0, 1])
+    >>> KMeans.fit([[0.0], [0.2], [5.0], [5.2]], n_states=2).centres
+    array([[0.1],
+           [5.1]])
+    """
 
     def __init__(self, centres: npt.ArrayLike) -> None:
         self.centres: Floats = np.asarray(centres, dtype=np.float64)
@@ -110,6 +142,7 @@ class KMeans:
 
     @property
     def n_states(self) -> int:
+        """How many centres there are, S."""
         return len(self.centres)
 
     def transform(self, observations: npt.ArrayLike) -> Ints:
@@ -118,6 +151,7 @@ class KMeans:
         return np.asarray(cKDTree(self.centres).query(points)[1], dtype=np.int64)
 
     def to_dict(self) -> dict[str, Any]:
+        """The centres as plain lists, from which `from_dict` makes the mapping again."""
         return {"kind": "kmeans", "centres": self.centres.tolist()}
 
 

@@ -19,7 +19,7 @@ from messirl.io.tables.order import Order, read_order
 from messirl.io.tables.table import Table, load_table
 from messirl.problem.errors import InputError
 
-OWN = ("trajectory_id", "step", "action", "reward", "terminated")  # columns that a recording is made of
+OWN = ("trajectory_id", "step", "action", "reward", "terminated")  # columns that belong to a recording itself
 
 
 def recordings_from_numpy(source: str | PathLike[str] | Mapping[str, Any]) -> list[Recording]:
@@ -62,7 +62,7 @@ def recordings_from_table(path: str | PathLike[str]) -> list[Recording]:
 def recordings_with_columns(path: str | PathLike[str]) -> tuple[list[Recording], dict[str, Array]]:
     """Recordings from a table, and its further columns, which have one value per trajectory."""
     found, table, order = _from_table(path)
-    first = np.minimum.reduceat(order.rows, order.offsets[:-1])  # the row that names a trajectory first
+    first = np.minimum.reduceat(order.rows, order.offsets[:-1])  # the first row of each trajectory in the file
     named = np.empty(table.n_rows, dtype=np.int64)
     named[order.rows] = np.repeat(first, np.diff(order.offsets))
     columns = {}
@@ -109,7 +109,7 @@ def _from_table(path: str | PathLike[str]) -> tuple[list[Recording], Table, Orde
 
 
 def _cut(where: str, arrays: Mapping[str, Array]) -> list[Recording]:
-    """One recording after the other out of the arrays."""
+    """The recordings that lie one after the other in the arrays."""
     known = {"observations", "actions", "rewards", "lengths", "terminated", "truncated", "ids"}
     for name in ("observations", "actions"):
         if name not in arrays:

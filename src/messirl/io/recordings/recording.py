@@ -20,13 +20,29 @@ from messirl.problem.trajectories import Trajectories
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """One episode.
+    """One recorded episode of T steps.
 
-    observations : (T + 1, k) numbers, or (T + 1,)
-    actions : (T,) or (T, m)
-    terminated : the last step ended the episode;  truncated : it was cut short.  Neither or both may hold.
-    rewards : (T,) or None
-    id : what the source calls the episode, or None
+    Parameters
+    ----------
+    observations : array (T + 1, k), or (T + 1,)
+        What was observed before each step and after the last one: points, or numbers of states.
+    actions : array (T,), or (T, m)
+        What was done in each step.
+    terminated : bool
+        Whether the last step ended the episode.
+    truncated : bool
+        Whether the episode was cut short. Neither, either or both may be the case.
+    rewards : array (T,), optional
+        The reward of each step.
+    id : int or str, optional
+        What the source calls the episode.
+
+    Examples
+    --------
+    >>> from messirl.io import Recording
+    >>> walk = Recording([[0.0], [0.4], [1.0]], [1, 1], terminated=True)
+    >>> len(walk), walk.observations.shape
+    (2, (3, 1))
     """
 
     observations: Array
@@ -82,8 +98,7 @@ def as_recordings(episodes: Trajectories | Iterable[Recording], terminated: npt.
 def trajectories_from_recordings(recordings: Iterable[Recording], *, end_state: int | None = None) -> Trajectories:
     """Recordings of a discrete space as trajectories.
 
-    end_state : the state that a step which ends the episode leads to, as `from_gym` adds it (its last state): the last
-        observation of a recording that terminated gives way to it.
+    end_state : replaces the last state of a recording that terminated, as `from_gym` adds such a state (its last one)
     """
     states: list[Any] = []
     actions: list[Any] = []

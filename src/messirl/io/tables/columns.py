@@ -1,4 +1,4 @@
-"""Columns of a table, checked: ids, numbers, booleans and text; nothing is empty where nothing may be."""
+"""Columns of a table, checked: ids, numbers, booleans and text; empty cells only where they are allowed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from messirl._words import did_you_mean, meant
 from messirl.io.tables.faults import Faults
 from messirl.io.tables.table import COMMA, NUMBER, Column, Table, floats, matches
 
-SMALL_WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"  # whole numbers that surely fit 64 bits
+SMALL_WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"  # whole numbers that certainly fit into 64 bits
 POINT_ZERO = r"^(0|-?[1-9][0-9]{0,17})\.0$"  # what pandas writes for whole numbers where one is missing
 YES_NO = r"^(?i:yes|no|true|false)$"
-NEEDED = {"trajectory_id": "id"}  # what a column that is needed may be called instead
-USED = {"prob": "probability", "p": "probability", "done": "terminal", "end": "terminal"}  # and one that may be there
-ALIKE = 0.8  # how alike the name of a column that is kept and one that is used must be for a note
+NEEDED = {"trajectory_id": "id"}  # other names under which a required column is recognised in an error
+USED = {"prob": "probability", "p": "probability", "done": "terminal", "end": "terminal"}  # and an optional one
+ALIKE = 0.8  # similarity of names from which a note suspects a misspelt column
 WRITE_WHOLE = "write whole numbers, without a decimal point (pandas: astype('Int64')), or labels of text"
 KINDS = {
     "whole": "whole numbers",
@@ -46,7 +46,7 @@ def has_columns(faults: Faults, table: Table, *names: str) -> bool:
 
 
 def remark_columns(faults: Faults, table: Table, kept: Iterable[str], unused: Iterable[str]) -> None:
-    """A note of each column that is kept only, but is called almost like one of those that would have been used."""
+    """Note each column that is not used, but whose name is almost that of a column that would be."""
     known = [name for name in unused if name not in table.cells]
     for name in kept:
         close = meant(name, known, USED)
@@ -69,7 +69,7 @@ def as_whole(column: Column) -> Column:
 
 
 def missing(faults: Faults, table: Table, name: str, column: Column) -> None:
-    """A fault for every empty cell."""
+    """Report every empty cell as a fault."""
     faults.rows(table, column.null, lambda row: f"{name} is empty", "fill it in, or drop the row")
 
 
@@ -84,7 +84,7 @@ def id_column(faults: Faults, table: Table, name: str) -> Column | None:
     if column.kind not in ("whole", "text"):
         what = f"column {name!r} holds {KINDS[column.kind]}"
         wrong = ~column.null
-        if column.kind in ("number", "huge") and column.text is not None:  # those that made it one
+        if column.kind in ("number", "huge") and column.text is not None:  # the cells that are no ids
             wrong &= ~matches(column.text, SMALL_WHOLE)
             most = wrong & ~matches(column.text, POINT_ZERO)
             wrong = most if most.any() else wrong

@@ -1,7 +1,7 @@
 """What is wrong with tables: the same checks stop at the first fault, or collect all of them.
 
-A check hands every fault to `Faults`, which raises it (`read_problem`) or keeps it (`check_problem`). A check that goes
-on after a fault returns a value that nobody may use; whoever puts a problem together asks `faults.found` first.
+A check hands every fault to `Faults`, which raises it (`read_problem`) or keeps it (`check_problem`). After a fault
+that is kept, a check returns a value that must not be used: a problem is put together only if `faults.found` is empty.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from messirl._types import Flags
 from messirl.io.tables.table import Table
 from messirl.problem.errors import InputError
 
-LIMIT = 20  # faults of one kind that are spelt out
+LIMIT = 20  # faults of one kind that are listed one by one
 
 T = TypeVar("T")
 
@@ -29,6 +29,7 @@ class Faults:
         self.notes: list[str] = []
 
     def add(self, error: InputError) -> None:
+        """Keep an error, or raise it at once where errors are not collected."""
         if not self.collect:
             raise error
         self.found.append(error)
@@ -42,7 +43,7 @@ class Faults:
             return None
 
     def rows(self, table: Table, wrong: Flags, say: Callable[[int], str], remedy: str) -> None:
-        """One fault for each row that is wrong, the first ones spelt out."""
+        """Report the rows that are wrong: the first ones each, then how many more."""
         at = np.flatnonzero(wrong)
         for row in at[:LIMIT].tolist():
             self.add(table.error(say(row), remedy, row))

@@ -14,7 +14,7 @@ from messirl.io.tables.columns import KINDS, SMALL_WHOLE, WRITE_WHOLE, as_whole,
 from messirl.io.tables.faults import Faults
 from messirl.io.tables.table import SHOWN, Column, Table, matches
 
-ANY = int(np.iinfo(np.int64).max)  # how many there are is not known
+ANY = int(np.iinfo(np.int64).max)  # stands for an unknown number of things
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,13 +27,14 @@ class Ids:
 
     @classmethod
     def of(cls, noun: str, n: int, labels: Array | None) -> Ids:
-        """Ids of a problem; labels that are not whole numbers are known by their text."""
+        """Ids of a problem; labels that are not whole numbers become text."""
         if labels is None:
             return cls(noun, n)
         return cls(noun, n, pa.array(labels if labels.dtype.kind == "i" else [str(label) for label in labels.tolist()]))
 
     @property
     def numbered(self) -> bool:
+        """Whether the labels are numbers, or there are none."""
         return self.labels is None or not pa.types.is_string(self.labels.type)
 
     def array(self) -> Array | None:
@@ -43,7 +44,7 @@ class Ids:
         return np.asarray(self.labels) if self.numbered else np.array(self.labels.to_pylist(), dtype=object)
 
     def show(self, index: int) -> str:
-        """What the one of that index is called, as an error message repeats it."""
+        """The label of an index, as an error message shows it."""
         if self.labels is None:
             return str(index)
         shown = repr(self.labels[index].as_py())

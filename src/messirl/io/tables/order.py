@@ -50,7 +50,7 @@ def read_order(faults: Faults, table: Table) -> Order | None:
     if name is None or step is None:
         return None
     _, rank, code = np.unique(codes(name), return_index=True, return_inverse=True)
-    came = rank[code]  # the row in which its trajectory is first named
+    came = rank[code]  # the first row of its trajectory
     order = np.lexsort((step.values, came))
     if not np.array_equal(order, np.arange(table.n_rows)):
         faults.notes.append(f"{table.where}: the rows are not sorted, and are read by trajectory_id and step")

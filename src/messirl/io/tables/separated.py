@@ -1,8 +1,8 @@
 """CSV as people write it: commas, semicolons or tabs between cells, blanks around them, blank rows.
 
-What separates the cells is read off the first row: the sign that gives it several columns. Where several signs do, the
-right one gives a column that every table has (`state`, `from`, `trajectory_id`), else it divides every row alike; where
-that does not decide either, the file is refused.
+What separates the cells is found from the first row: the character that divides it into several columns. If several
+characters do, the right one gives a column that every table has (`state`, `from`, `trajectory_id`), or else divides
+every row into equally many cells; if that does not decide either, the file is refused.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Separated:
 
 
 def read_separated(data: bytes, where: str) -> Separated:
-    """The cells of a CSV file; InputError if it is none, or if it is not certain what separates its cells."""
+    """The cells of a CSV file; InputError if it is no CSV, or if it is not certain what separates its cells."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -66,7 +66,7 @@ def read_separated(data: bytes, where: str) -> Separated:
             raise InputError(where, what, _remedy(row, len(row) - len(names), sign), number)
     width = len(names)
     while width > 1 and not names[width - 1] and not any(row[width - 1].strip(BLANKS) for row in rows):
-        width -= 1  # a spreadsheet leaves empty columns at the right
+        width -= 1  # spreadsheets write empty columns at the right
     return Separated(names[:width], [row[:width] for row in rows], numbers, sign)
 
 

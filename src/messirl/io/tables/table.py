@@ -6,8 +6,8 @@
 Parquet and tables in memory carry their types. A CSV cell carries none, so a column is of the first of the kinds whole,
 number, flag (true, false) that fits all its cells, else text; blanks around a cell do not count, and an empty cell is
 null. `007` and `+5` are text, and so are whole numbers too large for 64 bits (kind "huge"). Decimal commas are read
-where semicolons or tabs separate the cells, and where nothing else in the table speaks against it. What was
-interpreted in this way is in the table's notes.
+if semicolons or tabs separate the cells and nothing else in the table contradicts that. What was interpreted in this
+way is in the table's notes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WHOLE = r"^(0|-?[1-9][0-9]*)$"
 NUMBER = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$|^-?(?i:nan|inf|infinity)$"
 FLAG = r"^(true|false|True|False|TRUE|FALSE)$"
 COMMA = r"^-?(0|[1-9][0-9]*)?,[0-9]+([eE][+-]?[0-9]+)?$"  # a number with a decimal comma
-THOUSANDS = r"^-?[1-9][0-9]{0,2},[0-9]{3}$"  # one that may also be a number of thousands
+THOUSANDS = r"^-?[1-9][0-9]{0,2},[0-9]{3}$"  # ambiguous: the comma may also separate thousands
 IDS = ("state", "from", "to", "action", "trajectory_id", "step", "goal", "name")  # columns that hold no decimals
 UNREADABLE = "is not a readable Parquet file"
 SHOWN = 60  # characters of a cell that an error repeats
@@ -40,7 +40,7 @@ SHOWN = 60  # characters of a cell that an error repeats
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One column: its kind, its values (anything where null), and the cells as text where they were or are text."""
+    """One column: its kind, its values (arbitrary where null), and its cells as text if they came as text."""
 
     kind: str
     values: Array
@@ -55,7 +55,7 @@ class Column:
         return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}…"
 
     def array(self) -> Array:
-        """The column as it is kept: typed; of type object with None only where text is or something is missing."""
+        """The column as a typed array; of type object, with None, only for text or if a cell is empty."""
         if self.kind in ("number", "time") or (self.kind in ("whole", "flag") and not self.null.any()):
             return self.values
         kept = self.values.astype(object)
@@ -65,11 +65,11 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Columns by name, each converted when first asked for.
+    """Columns by name, each converted when first needed.
 
     where : what errors call the table
     numbers : of each row as a spreadsheet counts it; None: 2, 3, …, after the header in row 1
-    notes : what was interpreted; complete when every column was asked for
+    notes : what was interpreted; complete after every column was converted
     """
 
     where: str
@@ -86,6 +86,7 @@ class Table:
 
     @property
     def names(self) -> list[str]:
+        """The names of the columns, in their order."""
         return list(self.cells)
 
     def error(self, what: str, remedy: str, row: int | None = None) -> InputError:
@@ -94,7 +95,7 @@ class Table:
         return InputError(self.where, what, remedy, number)
 
     def column(self, name: str) -> Column:
-        """The column of that name; InputError if it is of a kind that no column may be."""
+        """The column of that name; InputError if its type is not supported."""
         if name not in self._columns:
             cells = self.cells[name]
             if not self.typed and self.separator != "," and name in self._decimal_commas:
@@ -104,7 +105,7 @@ class Table:
 
     @cached_property
     def _decimal_commas(self) -> dict[str, Any]:
-        """Columns of numbers, some with decimal commas; for each, which cells these are."""
+        """Columns of numbers, some with decimal commas; for each, which cells have one."""
         found = {}
         for name, cells in self.cells.items():
             commas = np.zeros(0, dtype=bool) if name in IDS else matches(cells, COMMA)
@@ -113,7 +114,7 @@ class Table:
         return found
 
     def _pointed(self, name: str) -> Any:
-        """The cells of a column, its decimal commas replaced by points, if it is certain that they are that."""
+        """The cells of a column with decimal commas replaced by points, if they certainly are decimal commas."""
         commas, cells = self._decimal_commas[name], self.cells[name]
         row = int(np.argmax(commas))
         for other, column in self.cells.items():
@@ -171,9 +172,9 @@ def _from_parquet(data: bytes, where: str) -> Table:
     remedy = "write the file again; it may be truncated"
     try:
         file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False, page_checksum_verification=True)
-        table = file.read(use_threads=False)  # threads of a library may be in the way when a short command ends
+        table = file.read(use_threads=False)  # threads of the library may delay the end of a short command
         table.validate(full=True)
-        names = table.column_names  # decodes them
+        names = table.column_names  # fails if they are not UTF-8
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         reason = " ".join(str(error).split())[:200]
         damage = "does not fit into memory, or is damaged" if isinstance(error, MemoryError) else UNREADABLE
@@ -207,7 +208,7 @@ def _to_arrow(values: Any, where: str, name: str) -> Any:
 
 
 def _combined(column: Any) -> Any:
-    """One array of a column that may come in pieces."""
+    """A column that may come in chunks, as one array."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
@@ -225,7 +226,7 @@ def _table(where: str, names: list[str], arrays: list[Any], *, typed: bool, **ho
 
 
 def column_of_text(text: Any) -> Column:
-    """What a column of CSV cells is."""
+    """The kind and the values of a column of CSV cells."""
     null = np.asarray(pc.equal(text, ""))
     filled = text.filter(pa.array(~null)) if null.any() else text
     kind, parsed = _parsed(filled)
@@ -235,7 +236,7 @@ def column_of_text(text: Any) -> Column:
         values[~null] = parsed
         if kind == "number":
             values[null] = np.nan
-    return Column(kind, values, null, text)  # nan is no empty cell: it may be a label, and is no id
+    return Column(kind, values, null, text)  # "nan" is not an empty cell: it may be a label
 
 
 def _parsed(filled: Any) -> tuple[str, Array]:
@@ -274,7 +275,7 @@ def _objects(array: Any) -> Array:
 
 
 def column_of_arrow(cells: Any, where: str, name: str) -> Column:
-    """What a typed column is."""
+    """The kind and the values of a typed column."""
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     kind, null, test = cells.type, np.asarray(cells.is_null()), pa.types

@@ -1,4 +1,4 @@
-"""The page of a diagnosis: do the unlabelled trajectories help?"""
+"""The page of a diagnosis, which says whether the unlabelled trajectories help."""
 
 from __future__ import annotations
 
