@@ -140,7 +140,7 @@ def one(folder: str, n_expert: int, seed: int) -> list[dict[str, Any]]:
     held_out = [(expert, some) for some in (validation, test, new)]
     named = {name: fits(name, n_expert) for name in METHODS if name != ALONE}
     every = [fit for some in named.values() for fit in some]
-    table = scores(based, every, held_out, unlabelled, screen=lambda train: alike, tol=1e-5)
+    table = scores(based, every, held_out, unlabelled, screen=lambda train: alike, tol=1e-4)
     rows = []
     for name, some in named.items():
         best = max(some, key=lambda fit: table[fit][0])
