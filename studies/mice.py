@@ -34,7 +34,6 @@ from studies.common import column, draws, options, shown, write
 
 STANDARD = RBF("median", standardise=True)
 PATH = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)
-SHORT = PATH[:6]  # of what has one more knob, and of the folds
 STRENGTHS, WEIGHTS = (2.0, 10.0, 50.0), (0.003, 0.01, 0.03, 0.1, 0.3)
 SIMILARITIES = {
     "MESSI": STANDARD,
@@ -67,31 +66,31 @@ def problem(folder: str) -> Any:
     return read_problem(folder)
 
 
-def candidates(name: str, n_expert: int, lambdas: Sequence[float]) -> list[Candidate]:
+def candidates(name: str, n_expert: int) -> list[Candidate]:
     """One method at every λ0, without base policy or pooling."""
     if name in ("MaxEnt", "pooling"):
         return [Candidate({"pooling": "Pooling"}.get(name, name))]
     if name in PENALTIES:
-        return [Candidate(PENALTIES[name], x) for x in lambdas]
+        return [Candidate(PENALTIES[name], x) for x in PATH]
     if name == "MESSI, screened":
-        return [Candidate("Screened", x, STANDARD) for x in lambdas]
+        return [Candidate("Screened", x, STANDARD) for x in PATH]
     similarity = other.ToExperts(n_expert) if name == "MESSI, to experts only" else SIMILARITIES[name]
-    return [Candidate("MESSI", x, similarity) for x in lambdas]
+    return [Candidate("MESSI", x, similarity) for x in PATH]
 
 
-def fits(name: str, n_expert: int, lambdas: Sequence[float] = PATH) -> list[Fit]:
+def fits(name: str, n_expert: int) -> list[Fit]:
     """All that a method chooses from."""
     for key, control in CONTROLS.items():
         if name == control:
-            return [(key, 0.0, c) for c in candidates("complete graph", n_expert, SHORT)]
+            return [(key, 0.0, c) for c in candidates("complete graph", n_expert)]
     if name == BOTH:
-        return [(10.0, w, c) for w, c in product(WEIGHTS, candidates("complete graph", n_expert, SHORT))]
+        return [(10.0, w, c) for w, c in product(WEIGHTS, candidates("complete graph", n_expert))]
     kind, _, penalty = name.partition(", ")
     if kind == "reference":
-        return [(alpha, 0.0, c) for alpha, c in product(STRENGTHS, candidates(penalty, n_expert, SHORT))]
+        return [(alpha, 0.0, c) for alpha, c in product(STRENGTHS, candidates(penalty, n_expert))]
     if kind == "light pooling":
-        return [(None, w, c) for w, c in product(WEIGHTS, candidates(penalty or "MaxEnt", n_expert, SHORT))]
-    return [(None, 0.0, c) for c in candidates(name, n_expert, lambdas)]
+        return [(None, w, c) for w, c in product(WEIGHTS, candidates(penalty or "MaxEnt", n_expert))]
+    return [(None, 0.0, c) for c in candidates(name, n_expert)]
 
 
 def bases(mdp: MDP, unlabelled: Trajectories, random: np.random.Generator) -> dict[Any, MDP]:
@@ -140,7 +139,7 @@ def one(folder: str, n_expert: int, seed: int) -> list[dict[str, Any]]:
     held_out = [(expert, some) for some in (validation, test, new)]
     named = {name: fits(name, n_expert) for name in METHODS if name != ALONE}
     every = [fit for some in named.values() for fit in some]
-    table = scores(based, every, held_out, unlabelled, screen=lambda train: alike, tol=1e-4)
+    table = scores(based, every, held_out, unlabelled, screen=lambda train: alike, tol=1e-5)
     rows = []
     for name, some in named.items():
         best = max(some, key=lambda fit: table[fit][0])
@@ -151,7 +150,7 @@ def one(folder: str, n_expert: int, seed: int) -> list[dict[str, Any]]:
 
     pairs = splits(mdp, expert, cv=4, random_state=0)  # five trips one by one, ten in four folds
     share = np.array([steps(left_out) for _, left_out in pairs])
-    named = {name: fits(name, n_expert, SHORT) for name in FOLDED}
+    named = {name: fits(name, n_expert) for name in FOLDED}
     every = [fit for some in named.values() for fit in some]
     inside = scores(based, every, pairs, unlabelled, tol=1e-3)
     for name, some in named.items():
