@@ -27,13 +27,14 @@ from messirl.io import read_problem
 from messirl.planning import log_likelihood
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
-from messirl.selection import Candidate, cross_validate, likeness, splits
+from messirl.selection import Bench, Candidate, likeness, splits
 from messirl.similarity import RBF
 from studies import similarities as other
 from studies.common import column, draws, options, shown, write
 
 STANDARD = RBF("median", standardise=True)
 PATH = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)
+SHORT = PATH[:6]  # of methods with one more knob, and of the folds
 STRENGTHS, WEIGHTS = (2.0, 10.0, 50.0), (0.003, 0.01, 0.03, 0.1, 0.3)
 SIMILARITIES = {
     "MESSI": STANDARD,
@@ -58,7 +59,6 @@ METHODS = (
     *CONTROLS.values(), ALONE,
 )  # fmt: skip
 Fit = tuple[Any, float, Candidate]  # a key of the base policies, the weight of an unlabelled trip, and what is fitted
-Pairs = Sequence[tuple[Trajectories, Trajectories]]
 
 
 @cache
@@ -66,19 +66,19 @@ def problem(folder: str) -> Any:
     return read_problem(folder)
 
 
-def candidates(name: str, n_expert: int) -> list[Candidate]:
+def candidates(name: str, n_expert: int, lambdas: Sequence[float] = SHORT) -> list[Candidate]:
     """One method at every λ0, without base policy or pooling."""
     if name in ("MaxEnt", "pooling"):
         return [Candidate({"pooling": "Pooling"}.get(name, name))]
     if name in PENALTIES:
-        return [Candidate(PENALTIES[name], x) for x in PATH]
+        return [Candidate(PENALTIES[name], x) for x in lambdas]
     if name == "MESSI, screened":
-        return [Candidate("Screened", x, STANDARD) for x in PATH]
+        return [Candidate("Screened", x, STANDARD) for x in lambdas]
     similarity = other.ToExperts(n_expert) if name == "MESSI, to experts only" else SIMILARITIES[name]
-    return [Candidate("MESSI", x, similarity) for x in PATH]
+    return [Candidate("MESSI", x, similarity) for x in lambdas]
 
 
-def fits(name: str, n_expert: int) -> list[Fit]:
+def fits(name: str, n_expert: int, lambdas: Sequence[float] = PATH) -> list[Fit]:
     """All that a method chooses from."""
     for key, control in CONTROLS.items():
         if name == control:
@@ -90,7 +90,7 @@ def fits(name: str, n_expert: int) -> list[Fit]:
         return [(alpha, 0.0, c) for alpha, c in product(STRENGTHS, candidates(penalty, n_expert))]
     if kind == "light pooling":
         return [(None, w, c) for w, c in product(WEIGHTS, candidates(penalty or "MaxEnt", n_expert))]
-    return [(None, 0.0, c) for c in candidates(name, n_expert)]
+    return [(None, 0.0, c) for c in candidates(name, n_expert, lambdas)]
 
 
 def bases(mdp: MDP, unlabelled: Trajectories, random: np.random.Generator) -> dict[Any, MDP]:
@@ -104,16 +104,17 @@ def bases(mdp: MDP, unlabelled: Trajectories, random: np.random.Generator) -> di
     return {None: mdp, **{key: mdp.based_on(policy) for key, policy in given.items()}}
 
 
-def scores(based: dict[Any, MDP], every: Iterable[Fit], pairs: Pairs, unlabelled: Trajectories, **asked: Any) -> Any:
-    """Log-probability per step of every fit, by what is fitted, one per pair (train, held out)."""
-    table: dict[Fit, np.ndarray] = {}
+def fitted(
+    based: dict[Any, MDP], every: Iterable[Fit], expert: Trajectories, unlabelled: Trajectories, **asked: Any
+) -> dict[Fit, tuple[Bench, np.ndarray]]:
+    """θ of every fit, and the bench that scores it."""
     groups: dict[tuple[Any, float], list[Candidate]] = {}
     for key, weight, candidate in every:
         groups.setdefault((key, weight), []).append(candidate)
+    table = {}
     for (key, weight), some in groups.items():
-        shared: dict[str, Any] = {"yardstick": STANDARD, "unlabelled_weight": weight, "scales": (1.0,), **asked}
-        found = cross_validate(based[key], some, pairs, unlabelled, **shared)
-        table |= {(key, weight, c): row for c, row in zip(some, found.plain, strict=True)}
+        bench = Bench(based[key], expert, unlabelled, yardstick=STANDARD, unlabelled_weight=weight, **asked)
+        table.update({(key, weight, c): (bench, theta) for c, theta in bench.path(some)})
     return table
 
 
@@ -135,27 +136,30 @@ def one(folder: str, n_expert: int, seed: int) -> list[dict[str, Any]]:
                 "strength": key if isinstance(key, float) else "", "weight": weight, "score": score,
                 "new": on_new, "new_share": steps(new) / steps(test)}  # fmt: skip
 
+    def add(method: str, chosen: str, best: Fit) -> None:
+        bench, theta = table[best]
+        rows.append(row(method, chosen, best, *(bench.score(theta, some) / steps(some) for some in (test, new))))
+
+    rows: list[dict[str, Any]] = []
     alike = likeness(mdp, expert, unlabelled, random_state=0).alike
-    held_out = [(expert, some) for some in (validation, test, new)]
     named = {name: fits(name, n_expert) for name in METHODS if name != ALONE}
     every = [fit for some in named.values() for fit in some]
-    table = scores(based, every, held_out, unlabelled, screen=lambda train: alike, tol=1e-5)
-    rows = []
+    table = fitted(based, every, expert, unlabelled, alike=alike, tol=1e-5)
+    seen = {fit: bench.score(theta, validation) for fit, (bench, theta) in table.items()}
     for name, some in named.items():
-        best = max(some, key=lambda fit: table[fit][0])
-        rows.append(row(name, "others", best, *table[best][1:]))
-    alone = {alpha: [policy_score(based[alpha], s) for s in (validation, test, new)] for alpha in STRENGTHS}
+        add(name, "others", max(some, key=seen.__getitem__))
+    alone = {alpha: [policy_score(based[alpha], some) for some in (validation, test, new)] for alpha in STRENGTHS}
     alpha = max(STRENGTHS, key=lambda alpha: alone[alpha][0])
     rows.append(row(ALONE, "others", (alpha, 0.0, Candidate("uniform")), *alone[alpha][1:]))
 
-    pairs = splits(mdp, expert, cv=4, random_state=0)  # five trips one by one, ten in four folds
-    share = np.array([steps(left_out) for _, left_out in pairs])
-    named = {name: fits(name, n_expert) for name in FOLDED}
+    named = {name: fits(name, n_expert, SHORT) for name in FOLDED}
     every = [fit for some in named.values() for fit in some]
-    inside = scores(based, every, pairs, unlabelled, tol=1e-3)
+    seen = dict.fromkeys(every, 0.0)
+    for train, left_out in splits(mdp, expert, cv=4, random_state=0):  # five trips one by one, ten in four folds
+        for fit, (bench, theta) in fitted(based, every, train, unlabelled, tol=1e-3).items():
+            seen[fit] += bench.score(theta, left_out)
     for name, some in named.items():
-        best = max(some, key=lambda fit: inside[fit] @ share)
-        rows.append(row(name, "folds", best, *table[best][1:]))
+        add(name, "folds", max(some, key=seen.__getitem__))
     return rows
 
 
