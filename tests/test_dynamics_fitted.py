@@ -145,8 +145,8 @@ def test_one_leaf_a_state_and_true_proportions_give_the_known_dynamics_answer(
 
 def test_choices_need_a_regressor_that_averages_and_the_models_counts() -> None:
     steps = np.linspace(0.0, 1.0, 6)[:, None]
-    right = Recording(steps, np.ones(5, dtype=int), terminated=True)
-    asked: dict[str, Any] = {"discount": 0.9, "objective": "choices"}
+    right = Recording(steps, np.array([1, 1, 0, 1, 1]), terminated=True)
+    asked: dict[str, Any] = {"discount": 0.9, "lambda0": 0.0, "objective": "choices"}
     with pytest.raises(ValueError, match="needs one that averages"):
         FittedMESSI(lambda s: s, regressor=Ridge(), **asked).fit([right, right])
     with pytest.raises(ValueError, match="leave counts='importance' out"):
