@@ -43,7 +43,7 @@ def one(domain: str, seed: int) -> list[dict[str, Any]]:
         chosen = MESSICV([scene.similarity], random_state=seed)
         with quietly():
             row[f"verdict_{name}"] = chosen.fit(mdp, expert, some).verdict_
-        bench = Bench(mdp, expert, some, reference=scene.similarity)
+        bench = Bench(mdp, expert, some, yardstick=scene.similarity)
         both = [Candidate("MaxEnt"), Candidate("MESSI", LAMBDA0[domain], scene.similarity)]
         before, after = (performance(theta) for _, theta in bench.path(both))
         row[f"gain_{name}"] = after - before

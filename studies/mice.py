@@ -46,7 +46,7 @@ def one(folder: str, n_expert: int, seed: int) -> list[dict[str, Any]]:
     unlabelled = trips[random.permutation(np.flatnonzero(role == "unlabelled"))[:500]]
     test = trips[np.flatnonzero(role == "test")]
     alike = likeness(mdp, expert, unlabelled, random_state=0).alike
-    bench = Bench(mdp, expert, unlabelled, reference=STANDARD, tol=1e-5, alike=alike)
+    bench = Bench(mdp, expert, unlabelled, yardstick=STANDARD, tol=1e-5, alike=alike)
 
     def path(name: str) -> list[Candidate]:
         if name in ("MaxEnt", "pooling"):

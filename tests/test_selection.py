@@ -92,7 +92,7 @@ def test_a_strength_that_is_none_raises(wrong):
 
 def bench_of(kind, **options):
     mdp, expert, unlabelled = problem(kind)
-    return Bench(mdp, expert, unlabelled, reference=SIMILARITY, **{"tol": 1e-8, "max_iter": 2000, **options})
+    return Bench(mdp, expert, unlabelled, yardstick=SIMILARITY, **{"tol": 1e-8, "max_iter": 2000, **options})
 
 
 @pytest.mark.parametrize("kind", WORLDS)
@@ -265,7 +265,7 @@ def test_a_held_out_trajectory_without_a_step_raises():
     mdp, expert, unlabelled = grid_world(3)
     still = Trajectories([0], [0, 1], np.zeros(0, dtype=int))
     with pytest.raises(ValueError, match="a held-out trajectory makes no step"):
-        cross_validate(mdp, [Candidate("MaxEnt")], [(expert, still)], unlabelled, reference=SIMILARITY)
+        cross_validate(mdp, [Candidate("MaxEnt")], [(expert, still)], unlabelled, yardstick=SIMILARITY)
 
 
 # ------------------------------------------------------------ validation
@@ -277,7 +277,7 @@ def test_validation_is_the_score_of_refits_without_the_held_out_trajectories():
     pairs = splits(mdp, expert)
     every = [Candidate("MaxEnt"), Candidate("MESSI", 3.0, SIMILARITY)]
     found = cross_validate(
-        mdp, every, pairs, unlabelled, scales=(0.5, 1.0), reference=SIMILARITY, tol=1e-8, max_iter=2000
+        mdp, every, pairs, unlabelled, scales=(0.5, 1.0), yardstick=SIMILARITY, tol=1e-8, max_iter=2000
     )
     own = []
     for c in every:
@@ -303,7 +303,7 @@ def test_splits_that_leave_the_same_trajectories_are_fitted_once_and_scored_each
     own = Bench.fit
     monkeypatch.setattr(Bench, "fit", lambda *given: fits.append(given[1]) or own(*given))
     told = []
-    options = {"scales": (1.0,), "reference": SIMILARITY}
+    options = {"scales": (1.0,), "yardstick": SIMILARITY}
     pairs = splits(mdp, twice)
     found = cross_validate(mdp, every, pairs, unlabelled, progress=lambda *now: told.append(now), **options)
     assert len(fits) == 3 * 2
@@ -479,7 +479,7 @@ def test_a_ridge_chosen_without_unlabelled_trajectories_is_the_ridge_that_was_va
 
     monkeypatch.setattr("messirl.selection.choice.choose_best", only)
     model = MESSICV(**FEW, aim="prediction", tol=1e-6).fit(mdp, expert)
-    bench = Bench(mdp, expert, None, reference=SIMILARITY, tol=1e-6)
+    bench = Bench(mdp, expert, None, yardstick=SIMILARITY, tol=1e-6)
     assert_allclose(model.theta_, bench.fit(wanted, bench.begin()), rtol=1e-4)
     assert np.abs(model.theta_ - MaxEntIRL(tol=1e-6).fit(mdp, expert).theta_).max() > 1e-3
 

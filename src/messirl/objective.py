@@ -1,34 +1,50 @@
-"""The objective J(θ) = L(θ) − ½ θᵀ Q θ and its gradient (Eqs. 2, 4 and 6).
+"""The objective J(θ) = L(θ) − ½ θᵀ Q θ and its gradient (Eqs. 2, 4 and 6), for counts or for choices.
 
-    L(θ) = θᵀ f* − Σ_s start(s) V_θ(s),        ∇L(θ) = f* − f_θ,    f_θ = Σ_s ρ_θ(s) f(s)
+    counts     L(θ) = θᵀ f* − Σ_s start(s) V_θ(s),        ∇L(θ) = f* − f_θ,    f_θ = Σ_s ρ_θ(s) f(s)
+    choices    L(θ) = c Σ_i w_i Σ_t log π_θ(a_t|s_t)      (log Σ_a π(a|s) p(s'|s,a) where actions are not recorded)
 
-L is the concave dual of maximum (causal) entropy; it is the log-likelihood of the expert's trajectories where moves are
-deterministic and γ = 1. Without Q the gradient vanishes where the counts match, Eq. 2. MESSI has Q = (λ0/θ_max) M with
-M of Eq. 5; a ridge has Q = ρ I.
+Of counts, L is the concave dual of maximum (causal) entropy; it is the log-likelihood of the expert's trajectories
+where moves are deterministic and γ = 1. Without Q the gradient vanishes where the counts match, Eq. 2.
+
+Of choices it is the log-likelihood of what was chosen, whatever the moves then did. It has the same form, with the
+features of the choices for f* and a signed source for the start (planning/chosen.py). Where moves are deterministic,
+γ = 1 and trajectories end, the two are equal; elsewhere L of choices need not be concave. c makes a choice weigh what
+it weighs in the counts: c = Σ w_i M_i / Σ w_i T_i, with T_i the choices of a trajectory and M_i their discounted mass.
+
+MESSI has Q = (λ0/θ_max) M with M of Eq. 5; a ridge has Q = ρ I.
 """
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from messirl._types import Floats
 from messirl.planning import NoFiniteValue, Planner, Visits, model_for
+from messirl.planning.chosen import Chosen
 from messirl.planning.curvature import curvature, differences
 from messirl.planning.likelihood import move_probability
 from messirl.planning.models import where_met
+from messirl.problem.choices import choice_mass, choices_of
 from messirl.problem.counts import checked_feature_counts
 from messirl.problem.faults import check_trajectories
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.problem.units import feature_spread
 
+OBJECTIVES = ("counts", "choices")
+
 
 @dataclass(frozen=True)
 class Evaluation:
-    """J at one θ. Where the model has no finite value, `value` is −inf and there is no gradient to speak of."""
+    """J at one θ. Where the model has no finite value, `value` is −inf and there is no gradient to speak of.
+
+    Of choices, expected counts and visits are those from the signed source, not from the start.
+    """
 
     value: float
     gradient: Floats
@@ -46,12 +62,15 @@ class Evaluation:
 class Objective:
     """J as a function of θ; no loop over iterations in here.
 
-    target : (d,) the expert's mean counts f*
+    target : (d,) the expert's mean counts f*, or the features of its choices
     quadratic : (d, d) the matrix Q, or None
+    constant : a part of L that θ does not enter
     """
 
-    def __init__(self, mdp: MDP, planner: Planner, target: Floats, quadratic: Floats | None = None) -> None:
-        self.mdp, self.planner, self.target, self.quadratic = mdp, planner, target, quadratic
+    def __init__(
+        self, mdp: MDP, planner: Planner, target: Floats, quadratic: Floats | None = None, constant: float = 0.0
+    ) -> None:
+        self.mdp, self.planner, self.target, self.quadratic, self.constant = mdp, planner, target, quadratic, constant
 
     @classmethod
     def from_trajectories(
@@ -62,30 +81,37 @@ class Objective:
         quadratic: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
         *,
+        objective: str = "counts",
         counts: Floats | None = None,
         tilted: bool = True,
+        checked: bool = False,
     ) -> Objective:
-        """J for an expert's trajectories, weighted by `sample_weight`; `counts`: theirs, already checked."""
-        if counts is None:
+        """J for an expert's trajectories, weighted by `sample_weight`.
+
+        counts : theirs, where they are known; the trajectories are then taken to be checked
+        checked : whether the trajectories were checked already
+        """
+        if counts is None and not checked:
             check_trajectories(mdp, expert, "expert")
             if len(expert) == 0:
                 raise ValueError("expert is empty: at least one trajectory is needed")
-            counts = checked_feature_counts(mdp, expert)
         weights = normalised_weights(sample_weight, len(expert))
         if entropy == "causal":  # under the noncausal model the moves themselves may avoid dead ends
             _check_alive(mdp, expert)
-        if expert.goals is not None:
-            planner = Planner.for_trips(mdp, entropy, expert.first, expert.goals, weights)
-        else:
-            check_start(mdp, expert, "expert")
-            start = mdp.start
-            if start is None:
-                start = np.bincount(expert.first, weights, mdp.n_states).astype(np.float64)
-            planner = Planner(mdp, entropy, start, tilted=tilted)
         q = None if quadratic is None else np.asarray(quadratic, dtype=np.float64)
         if q is not None and q.shape != (mdp.n_features, mdp.n_features):
             raise ValueError(f"quadratic has shape {q.shape}, not ({mdp.n_features}, {mdp.n_features})")
-        return cls(mdp, planner, weights @ counts, q)
+        planner = _planner(mdp, expert, entropy, weights, tilted=tilted)
+        if objective == "choices":
+            return _choices(mdp, planner, expert, weights, q)
+        known = checked_feature_counts(mdp, expert) if counts is None else counts
+        return cls(mdp, planner, weights @ known, q)
+
+    def penalised(self, quadratic: Floats | None) -> Self:
+        """The same likelihood with another penalty."""
+        other = copy(self)
+        other.quadratic = quadratic
+        return other
 
     @property
     def unit(self) -> Floats:
@@ -97,39 +123,112 @@ class Objective:
         """About how much J bends along each weight, (d,), as a square root: by the data, and by the penalty."""
         return self.unit if self.quadratic is None else np.hypot(self.unit, np.sqrt(np.diag(self.quadratic)))
 
+    @property
+    def concave(self) -> bool:
+        """Whether J is known to be concave: counts always, choices where they are the same as counts."""
+        return self.planner.source is None or (self.mdp.deterministic and self.mdp.must_end)
+
     def __call__(self, theta: npt.ArrayLike) -> Evaluation:
         """J and its gradient at θ (Eqs. 4 and 6)."""
         t = np.asarray(theta, dtype=np.float64)
         if t.shape != self.target.shape:
             raise ValueError(f"theta has shape {t.shape}: the MDP has {self.mdp.n_features} features")
         try:
-            expected = self.planner(self.mdp.reward(t))
+            value, target, visits = self._likelihood(t)
         except NoFiniteValue:
             nothing = np.zeros_like(t)
             return Evaluation(-np.inf, nothing, nothing, None)
-        counts = expected.visits.counts(self.mdp)
-        value = float(t @ self.target) - expected.log_partition
-        gradient = self.target - counts
+        counts = visits.counts(self.mdp)
+        gradient = target - counts
         if self.quadratic is not None:
             pull = self.quadratic @ t
             value -= 0.5 * float(t @ pull)
             gradient = gradient - pull
-        return Evaluation(value, gradient, counts, expected.visits)
+        return Evaluation(value, gradient, counts, visits)
+
+    def _likelihood(self, theta: Floats) -> tuple[float, Floats, Visits]:
+        """L, and the two sides whose difference is its gradient: the target (d,), and the expected visits."""
+        expected = self.planner(self.mdp.reward(theta))
+        return float(theta @ self.target) + self.constant - expected.log_partition, self.target, expected.visits
+
+    def from_start(self, theta: Floats, point: Evaluation) -> Visits:
+        """Expected visits from the start at θ, where `point` is this objective's evaluation."""
+        if self.planner.source is None and point.visits is not None:
+            return point.visits
+        return self.planner.from_start(self.mdp.reward(theta)).visits
 
     def hessian(self, theta: npt.ArrayLike) -> Floats:
         """∇²J(θ), (d, d): exact for causal models without goals, else central differences of the exact gradient."""
-        t, start = np.asarray(theta, dtype=np.float64), self.planner.start
-        if self.planner.goals is not None or self.planner.entropy != "causal":
+        t, planner = np.asarray(theta, dtype=np.float64), self.planner
+        if not self._bends or planner.goals is not None or planner.entropy != "causal":
             table = differences(lambda at: self(at).gradient, t, self.unit)
             return np.asarray(0.5 * (table + table.T))
-        bend, _ = curvature(self.mdp, where_met(self.mdp, self.mdp.reward(t), start).table, start)
+        source = planner.start if planner.source is None else planner.source
+        bend, _ = curvature(self.mdp, where_met(self.mdp, self.mdp.reward(t), planner.start).table, source)
         return -bend if self.quadratic is None else -bend - self.quadratic
+
+    _bends = True  # whether ∇²L is that of the values alone
+
+
+class SharedChoices(Objective):
+    """J of choices whose actions are not known for certain: how often each was chosen depends on θ."""
+
+    _bends = False
+
+    def __init__(self, mdp: MDP, planner: Planner, chosen: Chosen, quadratic: Floats | None) -> None:
+        super().__init__(mdp, planner, np.zeros(mdp.n_features), quadratic)
+        self.chosen = chosen
+
+    @property
+    def concave(self) -> bool:
+        """Never known."""
+        return False
+
+    def from_start(self, theta: Floats, point: Evaluation) -> Visits:
+        """Expected visits from the start at θ."""
+        return self.planner.from_start(self.mdp.reward(theta)).visits
+
+    def _likelihood(self, theta: Floats) -> tuple[float, Floats, Visits]:
+        reward = self.mdp.reward(theta)
+        solution = self.planner.model.solve(reward)
+        value, often = self.chosen.shared_out(reward, solution)
+        expected = solution.expectation(self.chosen.source(often), steps=self.mdp.state_action)
+        return value, self.chosen.collected(often), expected.visits
+
+
+def _planner(mdp: MDP, expert: Trajectories, entropy: str, weights: Floats, *, tilted: bool) -> Planner:
+    """The planner for where trajectories begin: the start given, or their own; with goals, their own trips."""
+    if expert.goals is not None:
+        return Planner.for_trips(mdp, entropy, expert.first, expert.goals, weights)
+    check_start(mdp, expert, "expert")
+    start = mdp.start
+    if start is None:
+        start = np.bincount(expert.first, weights, mdp.n_states).astype(np.float64)
+    return Planner(mdp, entropy, start, tilted=tilted)
+
+
+def _choices(mdp: MDP, planner: Planner, expert: Trajectories, weights: Floats, quadratic: Floats | None) -> Objective:
+    made = float(weights @ (expert.lengths - 1))
+    if made == 0.0:
+        raise ValueError("no trajectory makes a step, so there is no choice to learn from: drop objective='choices'")
+    choices, scale = choices_of(mdp, expert), float(weights @ choice_mass(mdp, expert)) / made
+    chosen = Chosen(mdp, choices, choices.totals(scale * weights))
+    if not choices.certain:
+        return SharedChoices(mdp, planner, chosen, quadratic)
+    planner.source = chosen.source(chosen.totals)
+    return Objective(mdp, planner, chosen.collected(chosen.totals), quadratic, chosen.constant(chosen.totals))
 
 
 def normalised_weights(sample_weight: npt.ArrayLike | None, n: int) -> Floats:
     """Weights of n trajectories, made to sum to one."""
     if sample_weight is None:
         return np.full(n, 1.0 / n)
+    weights = checked_weights(sample_weight, n)
+    return np.asarray(weights / weights.sum())
+
+
+def checked_weights(sample_weight: npt.ArrayLike, n: int) -> Floats:
+    """Weights of n trajectories, none negative and not all zero."""
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (n,):
         raise ValueError(
@@ -137,7 +236,7 @@ def normalised_weights(sample_weight: npt.ArrayLike | None, n: int) -> Floats:
         )
     if not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() == 0:
         raise ValueError("sample_weight must be finite, not negative and not all zero")
-    return np.asarray(weights / weights.sum())
+    return weights
 
 
 def check_start(mdp: MDP, trajectories: Trajectories, name: str) -> None:

@@ -17,9 +17,11 @@ from messirl._checks import whole
 from messirl._defaults import EM_SOLVER, STEPS_PER_ROUND
 from messirl._types import Floats
 from messirl.estimators.maximum_entropy import MaximumEntropy
+from messirl.estimators.reference import base_counts
 from messirl.objective import Objective
 from messirl.optimise import Callback, Result
 from messirl.planning import start_values
+from messirl.planning.likelihood import reward_log_likelihood
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
@@ -73,7 +75,8 @@ class EMMaxEnt(MaximumEntropy):
         """Fit to the expert's and the unlabelled trajectories together."""
         self._check_arguments()
         eta = whole("steps_per_round", self.steps_per_round)
-        everyone, counts = self._read(mdp, expert, unlabelled)
+        mdp, everyone = self._read(mdp, expert, unlabelled)
+        counts = self._counts(mdp, everyone, len(expert), penalised=False)
 
         def weighted(weights: Floats) -> Objective:
             return self._objective(mdp, everyone, counts, None, weights)
@@ -115,9 +118,15 @@ class EMMaxEnt(MaximumEntropy):
         return numbered
 
 
-def e_step(mdp: MDP, theta: Floats, entropy: str, everyone: Trajectories, counts: Floats) -> Floats:
-    """P(ζ|θ) normalised over Σ, in log space: w_ζ ∝ exp(θᵀf_ζ − V_θ(s_0))."""
-    log_weight = counts @ theta - start_values(mdp, mdp.reward(theta), entropy, everyone)
+def e_step(mdp: MDP, theta: Floats, entropy: str, everyone: Trajectories, counts: Floats | None) -> Floats:
+    """P(ζ|θ) normalised over Σ, in log space: w_ζ ∝ exp(θᵀf_ζ − V_θ(s_0)); without counts exp Σ_t log π(a_t|s_t)."""
+    reward = mdp.reward(theta)
+    if counts is None:
+        begin = np.bincount(everyone.first, minlength=mdp.n_states).astype(np.float64)
+        return np.asarray(softmax(reward_log_likelihood(mdp, reward, everyone, begin)))
+    log_weight = counts @ theta - start_values(mdp, reward, entropy, everyone)
+    if mdp.log_reference is not None:  # one more thing that a trajectory collects
+        log_weight += base_counts(mdp, everyone)
     return np.asarray(softmax(log_weight))
 
 

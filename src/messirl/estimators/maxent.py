@@ -11,14 +11,14 @@ import numpy.typing as npt
 from messirl._checks import number
 from messirl._defaults import RIDGE
 from messirl._types import Floats
-from messirl.estimators.maximum_entropy import MaximumEntropy
+from messirl.estimators.pooled import PooledEstimator
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.similarity.kernels import deviations
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MaxEntIRL(MaximumEntropy):
+class MaxEntIRL(PooledEstimator):
     """Maximum entropy inverse reinforcement learning (Eq. 4), with an L2 penalty where asked for.
 
     Parameters
@@ -63,17 +63,23 @@ class MaxEntIRL(MaximumEntropy):
         unlabelled: Trajectories | None = None,
         sample_weight: npt.ArrayLike | None = None,
     ) -> Self:
-        """Fit to the expert's trajectories; unlabelled ones serve only to measure the spread for `standardise`."""
+        """Fit to the expert's trajectories.
+
+        Unlabelled ones serve `standardise`, `reference="unlabelled"` and `unlabelled_weight`, and else nothing.
+        """
         self._check_arguments()
         number("ridge", self.ridge, least=0.0)
-        _, counts = self._read(mdp, expert, unlabelled)
-        return self._finish(mdp, expert, *self._search(mdp, expert, counts, self._quadratic(counts), sample_weight))
+        mdp, everyone = self._read(mdp, expert, unlabelled)
+        counts = self._counts(mdp, everyone, len(expert), penalised=self.ridge > 0 and self.standardise)
+        quadratic = self._quadratic(mdp, counts)
+        return self._search(mdp, everyone, len(expert), counts, quadratic, sample_weight)
 
-    def _quadratic(self, counts: Floats) -> Floats | None:
+    def _quadratic(self, mdp: MDP, counts: Floats | None) -> Floats | None:
         if self.ridge == 0:
             return None
         if not self.standardise:
-            return float(self.ridge) * np.eye(counts.shape[1])
+            return float(self.ridge) * np.eye(mdp.n_features)
+        assert counts is not None
         variance = deviations(counts) ** 2
         if not variance.any():
             raise ValueError(

@@ -11,10 +11,11 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
 from messirl._checks import is_whole, number
-from messirl._defaults import ENTROPY, MAX_ITER, SOLVER, STEP_SIZE, THETA_MAX, TOL
+from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, REFERENCE_STRENGTH, SOLVER, STEP_SIZE, THETA_MAX, TOL
 from messirl._types import Floats, Ints
 from messirl.estimators.beginning import first_theta
 from messirl.estimators.policies import GoalPolicies
+from messirl.estimators.reference import usual_policy
 from messirl.estimators.reward import RewardEstimator
 from messirl.estimators.standing import (
     IdentifiabilityWarning,
@@ -25,7 +26,7 @@ from messirl.estimators.standing import (
     numbers_of,
     some_features,
 )
-from messirl.objective import Objective, check_start
+from messirl.objective import OBJECTIVES, Objective, check_start
 from messirl.optimise import HISTORY, Callback, Result, lbfgs, paper
 from messirl.planning import log_likelihood
 from messirl.planning.arguments import check_entropy
@@ -53,6 +54,14 @@ class MaximumEntropy(RewardEstimator):
         Bound on every weight. None, where a method allows it: no bound.
     entropy : {"causal", "noncausal"}
         "noncausal" is the paper's Eq. 3, which needs a horizon.
+    objective : {"counts", "choices"}
+        What is made likely: the experts' feature counts, or the choices they made, whatever luck their moves then had.
+        "choices" goes with entropy="causal" and solver="lbfgs".
+    reference : array (S, A), "unlabelled" or None
+        A base policy π₀ that entropy is measured against: θ = 0 is then π₀ itself. "unlabelled": what is usual among
+        the unlabelled trajectories. Goes with entropy="causal" and solver="lbfgs".
+    reference_strength : float
+        Of the prior of `reference="unlabelled"`, which takes every allowed action alike, in choices per state.
     solver : {"lbfgs", "paper"}
         "lbfgs" finds the optimum; "paper" takes the fixed steps of Alg. 1.
     step_size : float
@@ -79,7 +88,7 @@ class MaximumEntropy(RewardEstimator):
     feature_counts_ : array (d,)
         Expected feature counts of the policy; at the optimum without penalty, those of the experts.
     objective_ : float
-        The concave objective J at `theta_`.
+        The objective J at `theta_`.
     n_iter_ : int
         Iterations done.
     converged_ : bool
@@ -100,6 +109,8 @@ class MaximumEntropy(RewardEstimator):
         Where the search began.
     goals_ : array of int or None
         The distinct goals of the experts, where they have goals.
+    reference_ : array (S, A) or None
+        The base policy, where there is one.
     """
 
     _arrays: ClassVar[tuple[str, ...]] = ("theta_init_", "feature_counts_", "visitation_", "start_", "history_")
@@ -109,6 +120,9 @@ class MaximumEntropy(RewardEstimator):
 
     theta_max: float | None = THETA_MAX
     entropy: str = ENTROPY
+    objective: str = OBJECTIVE
+    reference: Any = None
+    reference_strength: float = REFERENCE_STRENGTH
     solver: str = SOLVER
     step_size: float = STEP_SIZE
     max_iter: int = MAX_ITER
@@ -122,6 +136,15 @@ class MaximumEntropy(RewardEstimator):
         check_entropy(self.entropy)
         if self.solver not in SOLVERS:
             raise ValueError(f"solver={self.solver!r}: choose 'lbfgs' (the exact optimum) or 'paper' (Alg. 1)")
+        if self.objective not in OBJECTIVES:
+            raise ValueError(f"objective={self.objective!r}: choose 'counts' or 'choices'")
+        if isinstance(self.reference, str) and self.reference != "unlabelled":
+            raise ValueError(f"reference={self.reference!r}: give an array (S, A), 'unlabelled' or None")
+        beyond = ["objective='choices'"] * (self.objective == "choices") + ["reference"] * (self.reference is not None)
+        for name, only in (("entropy", "causal"), ("solver", "lbfgs")):
+            if beyond and getattr(self, name) != only:
+                raise ValueError(f"{beyond[0]} with {name}={getattr(self, name)!r}: it goes with {name}={only!r} only")
+        number("reference_strength", self.reference_strength, above=0.0)
         if self.theta_max is not None:
             number("theta_max", self.theta_max, above=0.0)
         number("step_size", self.step_size, above=0.0)
@@ -137,35 +160,56 @@ class MaximumEntropy(RewardEstimator):
     def _bound(self) -> float:
         return np.inf if self.theta_max is None else float(self.theta_max)
 
-    def _read(self, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None) -> tuple[Trajectories, Floats]:
-        """Σ = Σ* ∪ Σ̃, experts first, checked, and its feature counts."""
+    def _read(self, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None) -> tuple[MDP, Trajectories]:
+        """The MDP with its base policy, and Σ = Σ* ∪ Σ̃, experts first, checked."""
         check_trajectories(mdp, expert, "expert")
         if len(expert) == 0:
             raise ValueError("expert is empty: at least one trajectory is needed")
         if unlabelled is None:
-            return expert, checked_feature_counts(mdp, expert)
+            return self._based(mdp, None), expert
         check_trajectories(mdp, unlabelled, "unlabelled")
         check_start(mdp, unlabelled, "unlabelled")
         if len(unlabelled) == 0:
             raise ValueError("unlabelled is empty: pass None to fit without unlabelled trajectories")
         if (expert.goals is None) != (unlabelled.goals is None):
             raise ValueError("expert and unlabelled must both have goals, or neither")
-        counts = np.concatenate([checked_feature_counts(mdp, some) for some in (expert, unlabelled)])
-        return expert + unlabelled, counts
+        return self._based(mdp, unlabelled), expert + unlabelled
+
+    def _based(self, mdp: MDP, unlabelled: Trajectories | None) -> MDP:
+        if self.reference is None:
+            return mdp
+        if not isinstance(self.reference, str):
+            return mdp.based_on(self.reference)
+        if unlabelled is None:
+            raise ValueError("reference='unlabelled' needs unlabelled trajectories: give them to fit, or leave it out")
+        return mdp.based_on(usual_policy(mdp, unlabelled, float(self.reference_strength)))
+
+    def _counts(self, mdp: MDP, everyone: Trajectories, n_expert: int, *, penalised: bool) -> Floats | None:
+        """Feature counts of everyone, where the objective or a penalty looks at them."""
+        if self.objective == "choices" and not penalised:
+            return None
+        sets = (everyone[:n_expert], everyone[n_expert:])
+        return np.concatenate([checked_feature_counts(mdp, some) for some in sets if len(some)])
 
     def _objective(
-        self, mdp: MDP, some: Trajectories, counts: Floats, quadratic: Floats | None, weight: npt.ArrayLike | None
+        self,
+        mdp: MDP,
+        some: Trajectories,
+        counts: Floats | None,
+        quadratic: Floats | None,
+        weight: npt.ArrayLike | None,
     ) -> Objective:
-        tilted = self.solver != "paper"
-        return Objective.from_trajectories(mdp, some, self.entropy, quadratic, weight, counts=counts, tilted=tilted)
-
-    def _search(
-        self, mdp: MDP, expert: Trajectories, counts: Floats, quadratic: Floats | None, weight: npt.ArrayLike | None
-    ) -> tuple[Objective, Floats, Result]:
-        """The objective of the experts, the first of all that the counts are of, where the search began, its end."""
-        objective = self._objective(mdp, expert, counts[: len(expert)], quadratic, weight)
-        theta = self._theta_start(mdp, objective)
-        return objective, theta, self._optimise(objective, theta, self.max_iter, self.callback)
+        return Objective.from_trajectories(
+            mdp,
+            some,
+            self.entropy,
+            quadratic,
+            weight,
+            objective=self.objective,
+            counts=counts,
+            tilted=self.solver != "paper",
+            checked=True,
+        )
 
     def _theta_start(self, mdp: MDP, objective: Objective) -> Floats:
         if self.warm_start and hasattr(self, "theta_"):
@@ -189,8 +233,8 @@ class MaximumEntropy(RewardEstimator):
     ) -> Self:
         self._learnt(mdp, result.theta)
         self.theta_init_ = theta_start
-        self.feature_counts_ = result.point.expected_counts
-        self.visitation_ = result.point.visitation
+        expected = objective.from_start(result.theta, result.point)
+        self.feature_counts_, self.visitation_ = expected.counts(mdp), expected.states
         self.objective_ = float(result.history.objective[-1])
         self.history_ = result.history
         self.n_iter_ = int(result.history.iteration[-1])
@@ -235,11 +279,10 @@ class MaximumEntropy(RewardEstimator):
         )
 
     def _gap(self, objective: Objective) -> Floats:
-        """How far the expert's counts are from those of a model that knows nothing, or of the start."""
-        nothing = objective(np.zeros(objective.mdp.n_features))
-        if not np.isfinite(nothing.value):
-            nothing = objective(self.theta_init_)
-        return np.asarray(objective.target - nothing.expected_counts)
+        """The slope of the likelihood where a model knows nothing, or at the start: what there is to learn."""
+        plain = objective.penalised(None)
+        nothing = plain(np.zeros(objective.mdp.n_features))
+        return nothing.gradient if np.isfinite(nothing.value) else plain(self.theta_init_).gradient
 
     def _set_policy(self) -> None:
         """The policy, and the values it comes from, so that scores need not solve again."""
@@ -255,6 +298,12 @@ class MaximumEntropy(RewardEstimator):
         """Those that the policy came from, while `reward_` is what it was."""
         known = self._values_ is not None and np.array_equal(self._valued_, self.reward_)
         return self._values_ if known else None
+
+    @property
+    def reference_(self) -> Floats | None:
+        """The base policy (S, A), where there is one."""
+        self._fitted()
+        return self.mdp_.reference
 
     def _unidentified(self, mdp: MDP, expert: Trajectories) -> Floats:
         """A basis (k, d) of the directions of θ that nothing identifies; found once for an MDP and its starts."""

@@ -10,14 +10,14 @@ import numpy.typing as npt
 
 from messirl._checks import number
 from messirl._defaults import LAMBDA0
-from messirl.estimators.maximum_entropy import MaximumEntropy
+from messirl.estimators.pooled import PooledEstimator
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.similarity import DEFAULT, RBF, CompleteGraph, Exponential, Precomputed, Similarity, as_similarity
 
 
 @dataclass(eq=False, repr=False)
-class MESSI(MaximumEntropy):
+class MESSI(PooledEstimator):
     """Maximum entropy semi-supervised inverse reinforcement learning (Alg. 1, Eq. 6).
 
     MaxEnt-IRL with a penalty on differences in reward between similar trajectories, so that trajectories of unknown
@@ -35,8 +35,8 @@ class MESSI(MaximumEntropy):
 
     Attributes
     ----------
-    penalty_matrix_ : array (d, d)
-        M of Eq. 5, R(θ) = ½ θᵀMθ.
+    penalty_matrix_ : array (d, d) or None
+        M of Eq. 5, R(θ) = ½ θᵀMθ; None where λ0 = 0 and the objective looks at no counts.
 
     References
     ----------
@@ -84,13 +84,15 @@ class MESSI(MaximumEntropy):
         """Fit to the expert's trajectories and to those of unknown quality (None: the penalty is on experts alone)."""
         self._check_arguments()
         weight = number("lambda0", self.lambda0, least=0.0) / number("theta_max", self.theta_max, above=0.0)
-        everyone, counts = self._read(mdp, expert, unlabelled)
-        alone = len(everyone) == 1  # no pair, no penalty
-        penalty = np.zeros((mdp.n_features,) * 2) if alone else self.measure.penalty(everyone, counts)
-        quadratic = weight * penalty if weight > 0 else None
-        found = self._search(mdp, expert, counts, quadratic, sample_weight)
+        mdp, everyone = self._read(mdp, expert, unlabelled)
+        counts = self._counts(mdp, everyone, len(expert), penalised=weight > 0)
+        penalty = None if counts is None else np.zeros((mdp.n_features,) * 2)
+        if counts is not None and len(everyone) > 1:  # without a pair there is no penalty
+            penalty = self.measure.penalty(everyone, counts)
+        quadratic = weight * penalty if penalty is not None and weight > 0 else None
+        self._search(mdp, everyone, len(expert), counts, quadratic, sample_weight)
         self.penalty_matrix_ = penalty
-        return self._finish(mdp, expert, *found)
+        return self
 
     def _revive(self, parts: dict[str, Any]) -> None:
         super()._revive(parts)

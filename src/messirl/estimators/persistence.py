@@ -96,7 +96,7 @@ class Saved(BaseEstimator):
         }
         for name in (*_declared(kind, "_arrays"), *_declared(kind, "_optional")):
             _put(name, getattr(self, name, None), arrays)
-        for name in (*MDP_ARRAYS, "start"):
+        for name in (*MDP_ARRAYS, "start", "reference"):
             _put(f"mdp_{name}", getattr(self.mdp_, name), arrays)
         arrays["description"] = np.frombuffer(json.dumps(described).encode(), dtype=np.uint8)
         with beside(path) as part, open(part, "wb") as file:
@@ -150,7 +150,7 @@ def _restored(described: dict[str, Any], arrays: dict[str, Any], class_of: Calla
     estimator = kind(**{k: _restore(k, v, kind, arrays) for k, v in described["parameters"].items()})
     parts = {name: _get(f"mdp_{name}", arrays) for name in MDP_ARRAYS}
     facts = {name: described["mdp"][name] for name in MDP_FACTS}
-    estimator.mdp_ = MDP(**parts, **facts, start=arrays.get("mdp_start"))
+    estimator.mdp_ = MDP(**parts, **facts, start=arrays.get("mdp_start")).based_on(arrays.get("mdp_reference"))
     for name in _declared(kind, "_facts"):
         setattr(estimator, name, described["fitted"][name])
     for name in _declared(kind, "_records"):

@@ -19,6 +19,7 @@ from messirl.planning.solution import NoFiniteValue
 from messirl.problem.mdp import MDP
 
 MAX_KRYLOV = 2000
+MAX_SIGNED = 200  # of a guess that may serve no more
 PASSES = 6
 UNSCALED: Floats = np.zeros(0)
 EPS = float(np.finfo(np.float64).eps)
@@ -133,12 +134,8 @@ class Chain:
             mean = 1.0 / ((1.0 - self.mdp.discount) * self.mdp.n_states)
             visits = self.layout.pad(guess) if guess is not None else mean * self.layout.pad(self.reach(source))
             for _ in range(PASSES):
-                scale = visits + 1e-3 * mean
-                dynamics = (self.layout.off, self.layout.idx, self._weights, self.mdp.discount)
-                y, system = visits / scale, (*dynamics, scale, b / scale)
-                bicgstab(*system, y, 1e-14, MAX_KRYLOV)
-                residual = bicgstab(*system, y, np.inf, 0)
-                visits = np.maximum(scale * y, 0.0)
+                visits, residual = self._scaled_visits(b, visits, visits + 1e-3 * mean)
+                visits = np.maximum(visits, 0.0)
                 if residual <= 1e-13:
                     return visits[: self.mdp.n_states]
                 if not np.isfinite(residual):
@@ -146,3 +143,19 @@ class Chain:
         found: Floats = factorised(self.matrix, self.mdp.discount).solve(source, trans="T")
         least = 0.0 if positive else -np.inf
         return np.where(self.reach(np.abs(source)), np.maximum(found, least), 0.0)
+
+    def signed_visits(self, source: Floats, guess: Floats, size: Floats) -> Floats | None:
+        """The same for a source of both signs, begun at a guess (γ < 1); None where that does not do.
+
+        size : (S,) about what its positive and negative visits would amount to, which ρ is measured in
+        """
+        pad, least = self.layout.pad, 1e-3 * float(size.mean())
+        visits, residual = self._scaled_visits(pad(source), pad(guess), pad(size) + least, MAX_SIGNED)
+        return visits[: self.mdp.n_states] if residual <= 1e-13 else None
+
+    def _scaled_visits(self, b: Floats, guess: Floats, scale: Floats, most: int = MAX_KRYLOV) -> tuple[Floats, float]:
+        """ρ by y = ρ/scale, all (S padded,), and the residual of y."""
+        dynamics = (self.layout.off, self.layout.idx, self._weights, self.mdp.discount)
+        y, system = guess / scale, (*dynamics, scale, b / scale)
+        bicgstab(*system, y, 1e-14, most)
+        return scale * y, bicgstab(*system, y, np.inf, 0)

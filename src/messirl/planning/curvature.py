@@ -5,11 +5,13 @@ With F = ∇V, the expected counts of the soft policy from each state,
     F(s) = Σ_a π(a|s) (f(s,a) + γ Σ_s' p(s'|s,a) F(s')),     A_f(s,a) = f(s,a) + γ Σ_s' p F(s') − F(s),
     ∇² Σ_s start(s) V(s) = Σ_{s,a} D(s) π(a|s) A_f(s,a) A_f(s,a)ᵀ,
 
-where D are the discounted visits: the curvature is the spread of what the model's own choices collect.
+where D are the discounted visits from the start, or from any source in its place: the curvature is the spread of what
+the model's own choices collect.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ import numpy.typing as npt
 from messirl._types import Flags, Floats
 from messirl.planning.chain import chain_matrix, choices, collected, factorised, feature_table, gram
 from messirl.planning.models import start_values, where_met
+from messirl.planning.structure import ends_of
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.problem.units import feature_spread
@@ -25,31 +28,51 @@ from messirl.problem.units import feature_spread
 STEP = 1e-5  # of central differences, relative to the size of θ_j or to its unit, whichever is larger
 
 
-def curvature(mdp: MDP, policy: Floats, start: Floats) -> tuple[Floats, Floats]:
-    """∇² Σ_s start(s) V(s), (d, d), and F = ∇V at the first step, (S, d), of a soft causal policy without goals."""
+def curvature(mdp: MDP, policy: Floats, source: Floats) -> tuple[Floats, Floats]:
+    """∇² Σ_s m(s) V(s), (d, d), and F = ∇V at the first step, (S, d), of a soft causal policy without goals.
+
+    source : m, any weights (S,) of where trajectories begin or, with a horizon, (H, S) of each step
+    """
+    rows, taken = feature_table(mdp), _taken(mdp, policy, source)
+    bend = np.zeros((mdp.n_features, mdp.n_features))
+    for step, here, ahead in slopes(mdp, policy):
+        bend += gram(mdp, rows, ahead, here, taken[step])
+    return bend, here
+
+
+def slopes(mdp: MDP, policy: Floats, goal: int | None = None) -> Iterator[tuple[int, Floats, Floats]]:
+    """F = ∇V (S, d) of a soft causal policy: each step from the last to the first, F there and F at the next one.
+
+    Without a horizon there is one step, and the next one has the same F.
+    """
     rows = feature_table(mdp)
     end = np.zeros((mdp.n_states, mdp.n_features)) if mdp.state_action else rows[:, 0]
-    ending = np.where(mdp.terminal[:, None], end, 0.0)
+    ending = np.where(ends_of(mdp, goal)[:, None], end, 0.0)
     if mdp.horizon is None:
         gained = np.where(_moving(policy), collected(rows, policy), ending)
-        system = factorised(chain_matrix(mdp, policy), mdp.discount)
-        here = system.solve(gained)
-        visits = system.solve(np.ascontiguousarray(start), trans="T")
-        return gram(mdp, rows, here, here, visits[:, None] * policy), here
-
-    weight = np.array(start)  # γ^t P(s_t = s)
-    steps = []
-    for table in policy:
-        steps.append(weight[:, None] * table)
-        weight = mdp.discount * (mdp.transitions.T @ steps[-1].ravel())
-    bend, here = np.zeros((mdp.n_features, mdp.n_features)), end
-    for table, taken in zip(policy[::-1], steps[::-1], strict=True):
-        ahead = here
-        expected = mdp.discount * (mdp.transitions @ ahead)
-        gained = collected(rows, table) + choices(mdp, table) @ expected
+        here = factorised(chain_matrix(mdp, policy), mdp.discount).solve(gained)
+        yield 0, here, here
+        return
+    here = end
+    for step in reversed(range(len(policy))):
+        table, ahead = policy[step], here
+        gained = collected(rows, table) + choices(mdp, table) @ (mdp.discount * (mdp.transitions @ ahead))
         here = np.where(_moving(table), gained, ending)
-        bend += gram(mdp, rows, ahead, here, taken)
-    return bend, here
+        yield step, here, ahead
+
+
+def _taken(mdp: MDP, policy: Floats, source: Floats) -> list[Floats]:
+    """Expected discounted visits of every (state, action) pair, (S, A), at every step, or in all without a horizon."""
+    if mdp.horizon is None:
+        visits = factorised(chain_matrix(mdp, policy), mdp.discount).solve(np.ascontiguousarray(source), trans="T")
+        return [visits[:, None] * policy]
+    begin = np.zeros((mdp.horizon, mdp.n_states))
+    begin[: len(np.atleast_2d(source))] = source
+    weight, steps = begin[0], []
+    for table, more in zip(policy, begin[1:], strict=True):
+        steps.append(weight[:, None] * table)
+        weight = more + mdp.discount * (mdp.transitions.T @ steps[-1].ravel())
+    return steps
 
 
 def value_gradients(mdp: MDP, theta: npt.ArrayLike, entropy: str, trajectories: Trajectories) -> Floats:

@@ -33,7 +33,7 @@ class FiniteModel:
     def solve(self, reward: Floats) -> Solution:
         """Soft values and policies, from the last step to the first."""
         values, policy = self._tables(reward)
-        for steps, terms, fixed, kept in self._stages(reward):
+        for steps, terms, fixed, kept in self._stages(reward, self.mdp.log_reference):
             model = (terms.state, terms.action, self.mdp.discount, fixed, kept)
             ahead = values[steps.start : steps.stop + 1]
             soft_backward(*layout_of(self.mdp).dynamics, *model, ahead, policy[steps.start : steps.stop])
@@ -77,20 +77,20 @@ class FiniteModel:
         values[-1] = layout.pad(reward if reward.ndim == 1 else np.zeros(mdp.n_states))
         return values, np.zeros((self.horizon - 1, mdp.n_actions, layout.padded))
 
-    def _stages(self, reward: Floats) -> Iterator[tuple[range, Terms, Ints, Floats]]:
+    def _stages(self, reward: Floats, base: Floats | None = None) -> Iterator[tuple[range, Terms, Ints, Floats]]:
         """Steps with their terms, fixed states and the values of these, the last first.
 
         All steps at once or, where dead ends are to be avoided, one by one.
         """
         mdp, layout, spans = self.mdp, layout_of(self.mdp), lifespan(self.mdp)
         if spans is None:
-            terms, fixed = terms_of(layout, reward, usable_actions(mdp)), np.flatnonzero(mdp.terminal)
+            terms, fixed = terms_of(layout, reward, usable_actions(mdp), base), np.flatnonzero(mdp.terminal)
             yield range(self.horizon - 1), terms, fixed, terms.end[fixed]
             return
         life, row_life = spans
         for left in range(1, self.horizon):  # choices still to be made
             t, lost = self.horizon - 1 - left, life < left
-            terms = terms_of(layout, reward, (row_life >= left - 1) | mdp.terminal[:, None])
+            terms = terms_of(layout, reward, (row_life >= left - 1) | mdp.terminal[:, None], base)
             fixed = np.flatnonzero(mdp.terminal | lost)
             yield range(t, t + 1), terms, fixed, np.where(lost, 0.0, terms.end)[fixed]
 

@@ -132,7 +132,7 @@ class GoalSystem:
         moves = moves_of(mdp)
         self.moves = moves.where(within[moves.source])
         with np.errstate(over="ignore"):
-            self.gain = np.exp(self.moves.rewards(reward))
+            self.gain = np.exp(self.moves.worth(reward, mdp.log_reference))
             self.end = np.exp(reward) if reward.ndim == 1 else np.ones(mdp.n_states)
         places = (self.moves.source, self.moves.target)
         self.matrix = sp.csr_array(sp.coo_array((self.gain, places), shape=(mdp.n_states, mdp.n_states)))

@@ -286,11 +286,9 @@ def forward(shared, off, idx, prob, n_actions, policies, moving, source, gamma, 
                         for i in range(B):
                             then[idx[slot, i]] += mass[a, i] * prob[slot, i]
         weight *= gamma if once else 1.0
-        if not once:
-            then = gamma * then + source[t + 1]
         for s in range(n_states):
-            total[s] += weight * then[s]
-            now[s] = then[s]
+            now[s] = then[s] if once else source[t + 1, s] + gamma * then[s]
+            total[s] += weight * now[s]
             then[s] = 0.0
     return worst
 

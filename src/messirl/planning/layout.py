@@ -110,15 +110,18 @@ def usable_actions(mdp: MDP) -> Flags:
     return mdp.memo("usable", lambda: mdp.allowed | mdp.terminal[:, None])
 
 
-def terms_of(layout: Layout, reward: Floats, usable: Flags) -> Terms:
-    """The kernels' terms; actions that are not `usable` (S, A) get −inf."""
-    all_usable = bool(usable.all())
-    if reward.ndim == 1:
-        action = NONE
-        if not all_usable:
-            action = np.zeros((layout.n_actions, layout.padded))
-            action[:, : layout.n_states][~usable.T] = -np.inf
-        return Terms(layout.pad(reward), action, reward)
+def terms_of(layout: Layout, reward: Floats, usable: Flags, base: Floats | None = None) -> Terms:
+    """The kernels' terms; actions that are not `usable` (S, A) get −inf.
+
+    base : (S, A) the logarithm of the base policy, which every choice is worth besides its reward
+    """
+    all_usable, of_states = bool(usable.all()), reward.ndim == 1
+    state, end = (layout.pad(reward), reward) if of_states else (np.zeros(layout.padded), np.zeros(layout.n_states))
+    if of_states and all_usable and base is None:
+        return Terms(state, NONE, end)
+    worth = np.zeros((1, 1)) if of_states else reward
+    if base is not None:
+        worth = worth + base
     action = np.zeros((layout.n_actions, layout.padded))
-    action[:, : layout.n_states] = reward.T if all_usable else np.where(usable, reward, -np.inf).T
-    return Terms(np.zeros(layout.padded), action, np.zeros(layout.n_states))
+    action[:, : layout.n_states] = (worth if all_usable else np.where(usable, worth, -np.inf)).T
+    return Terms(state, action, end)

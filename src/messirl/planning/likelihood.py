@@ -18,7 +18,7 @@ from messirl.planning.models import values_by_goal, where_met
 from messirl.planning.structure import ends_of
 from messirl.problem.faults import check_trajectories
 from messirl.problem.mdp import MDP
-from messirl.problem.moves import entry_keys, look_up
+from messirl.problem.moves import chances
 from messirl.problem.trajectories import Trajectories
 
 
@@ -74,6 +74,8 @@ def _log_policy(mdp: MDP, reward: Floats, values: Floats, goal: int | None) -> F
     here, ahead = (values[None], values[None]) if mdp.horizon is None else (values[:-1], values[1:])
     q = mdp.discount * (mdp.transitions @ ahead.T).T.reshape(-1, mdp.n_states, mdp.n_actions)
     q = q + (reward[:, None] if reward.ndim == 1 else reward)
+    if mdp.log_reference is not None:
+        q = q + mdp.log_reference
     taken = mdp.allowed & ~ends_of(mdp, goal)[:, None] & np.isfinite(q)
     with np.errstate(invalid="ignore"):
         return np.where(taken, q - here[..., None], -np.inf).reshape(mdp.policy_shape)
@@ -87,21 +89,11 @@ def _sum_of_steps(mdp: MDP, log_policy: Floats, trajectories: Trajectories) -> F
         steps = log_policy[(*where, trajectories.actions)]
     else:
         with np.errstate(divide="ignore"):
-            steps = logsumexp(log_policy[where] + np.log(_chances(mdp, states, entered)), axis=1)
+            steps = logsumexp(log_policy[where] + np.log(chances(mdp, states, entered)), axis=1)
     trip = np.repeat(np.arange(len(trajectories)), trajectories.lengths - 1)
     return np.bincount(trip, steps, len(trajectories)).astype(np.float64)
 
 
 def move_probability(mdp: MDP, rows: Floats, states: Ints, entered: Ints) -> Floats:
     """Σ_a π(a|s) p(s'|s,a) of every step; rows (N, A) are the policies where the steps start."""
-    return np.asarray((rows * _chances(mdp, states, entered)).sum(axis=1))
-
-
-def _chances(mdp: MDP, states: Ints, entered: Ints) -> Floats:
-    """p(s'|s,a) of every step, (N, A)."""
-    keys, data = entry_keys(mdp), mdp.transitions.data
-    out = np.zeros((states.size, mdp.n_actions))
-    for a in range(mdp.n_actions):
-        at, there = look_up(keys, (states * mdp.n_actions + a) * mdp.n_states + entered)
-        out[there, a] = data[at[there]]
-    return out
+    return np.asarray((rows * chances(mdp, states, entered)).sum(axis=1))

@@ -66,36 +66,46 @@ class Planner:
     """Σ_s start(s) V(s) and the expected visits under one problem's model, from fixed starts.
 
     start : (S,) weights of the states where trajectories begin, or trips; kept as (S,), all goals together
+    source : signed weights that it is asked for in place of the start: (S,), (H, S) with a horizon, (G, S) with trips
     goals : (G,) of trips, else None
     tilted : with entropy="noncausal", whether visits follow the model's own tilted dynamics (the gradient of log Z)
         or the true ones (the paper's forward pass)
     """
 
-    def __init__(self, mdp: MDP, entropy: str, start: Floats | Trips, *, tilted: bool = True) -> None:
-        self.mdp, self.entropy = mdp, entropy
+    def __init__(
+        self, mdp: MDP, entropy: str, start: Floats | Trips, *, source: Any = None, tilted: bool = True
+    ) -> None:
+        self.mdp, self.entropy, self.source = mdp, entropy, source
         self.model: Model | GoalsModel
-        self._source: Any
+        self._starts: Any
         self.goals: Ints | None = None
         if isinstance(start, Trips):
             self.model = model_for_goals(mdp, entropy, start.goals, start.within)
-            self._source, self.goals = start.starts, start.goals
+            self._starts, self.goals = start.starts, start.goals
             self.start = np.asarray(start.starts.sum(axis=0)).ravel()
         else:  # with γ = 1 a state that cannot be met need have no finite value
             within = reachable(mdp, start) if mdp.must_end else None
             self.model = model_for(mdp, entropy, within=within, tilted=tilted)
-            self._source = self.start = start
+            self._starts = self.start = start
 
     @classmethod
-    def for_trips(cls, mdp: MDP, entropy: str, first: Ints, goals: Ints, weights: Floats) -> Planner:
+    def for_trips(
+        cls, mdp: MDP, entropy: str, first: Ints, goals: Ints, weights: Floats, *, source: Any = None
+    ) -> Planner:
         """A planner for trips that each have a goal, weighted."""
-        return cls(mdp, entropy, trips_of(mdp, first, goals, weights))
+        return cls(mdp, entropy, trips_of(mdp, first, goals, weights), source=source)
 
     def __call__(self, reward: Floats, *, steps: bool = False) -> Expectation:
-        """Raises NoFiniteValue where the model has none at this reward.
+        """The expectation from the source, or else from the start. Raises NoFiniteValue where there is none.
 
         steps : whether visits of (state, action) pairs are wanted also where the features do not need them
         """
-        return self.model.solve(reward).expectation(self._source, steps=steps or self.mdp.state_action)
+        source = self._starts if self.source is None else self.source
+        return self.model.solve(reward).expectation(source, steps=steps or self.mdp.state_action)
+
+    def from_start(self, reward: Floats) -> Expectation:
+        """The expectation from the start, whatever the source."""
+        return self.model.solve(reward).expectation(self._starts, steps=self.mdp.state_action)
 
 
 def where_met(mdp: MDP, reward: Floats, start: Floats, goal: int | None = None, *, entropy: str = "causal") -> Solution:

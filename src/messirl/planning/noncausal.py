@@ -30,6 +30,8 @@ class NoncausalModel(FiniteModel):
     def __init__(self, mdp: MDP, tilted: bool = True) -> None:
         if mdp.horizon is None:
             raise ValueError("entropy='noncausal' needs a horizon: give the MDP one, or use entropy='causal'")
+        if mdp.reference is not None:
+            raise ValueError("entropy='noncausal' has no base policy: use entropy='causal', or leave reference out")
         super().__init__(mdp)
         self.tilted = tilted
 

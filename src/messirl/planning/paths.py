@@ -46,7 +46,7 @@ class PathSolution(Solution):
     def __init__(self, mdp: MDP, reward: Floats, structure: Structure) -> None:
         self.ends, every = structure.ends, moves_of(mdp)
         self.arcs = every.where(structure.live[every.source, every.action])
-        gains = self.arcs.rewards(reward)
+        gains = self.arcs.worth(reward, mdp.log_reference)
         end = np.where(structure.ends, reward if reward.ndim == 1 else 0.0, -np.inf)
         potential = _best_paths(self.arcs, gains, end)
 

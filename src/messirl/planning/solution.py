@@ -81,11 +81,16 @@ class Solution:
         raise NotImplementedError
 
     def expectation(self, start: Floats, *, steps: bool = True) -> Expectation:
-        """Σ_s start(s) V(s) and the visits from `start`."""
-        values, at = self.mdp.first(self.values), start != 0
-        if not np.all(np.isfinite(values[at])):
-            s = int(np.flatnonzero(at)[np.argmin(values[at])])
-            raise ValueError(
-                f"a trajectory cannot start in state {s}: from there it runs into a dead end or never ends"
-            )
-        return Expectation(float(start[at] @ values[at]), self.visits(start, steps=steps), self)
+        """Σ_s start(s) V(s) and the visits from `start`, (S,), or (H, S) with a horizon as in `visits`."""
+        values = (self.values if start.ndim == self.values.ndim else self.mdp.first(self.values)).ravel()
+        with np.errstate(invalid="ignore"):
+            total = float(start.ravel() @ values)
+        if not np.isfinite(total):  # a state without a value counts only if something begins there
+            at = np.flatnonzero(start)
+            total = float(start.ravel()[at] @ values[at])
+            if not np.isfinite(values[at]).all():
+                s = int(at[np.argmin(values[at])]) % self.mdp.n_states
+                raise ValueError(
+                    f"a trajectory cannot start in state {s}: from there it runs into a dead end or never ends"
+                )
+        return Expectation(total, self.visits(start, steps=steps), self)

@@ -42,6 +42,7 @@ class StationaryModel:
         self.mdp, self.goal, self.within = mdp, goal, within
         self._values: Floats | None = None
         self._visits: dict[float, tuple[Floats, Floats]] = {}
+        self._signed: tuple[float, Floats, Floats] | None = None  # the mass of a signed source, its visits, their size
 
     @cached_property
     def structure(self) -> Structure:
@@ -60,7 +61,7 @@ class StationaryModel:
     def solve(self, reward: Floats) -> Solution:
         """Soft values and the policy."""
         mdp, layout, structure = self.mdp, layout_of(self.mdp), self.structure
-        terms, still, values = self._known(reward)
+        terms, still, values = self._known(reward, mdp.log_reference)
         policy, ahead, chain = np.empty((mdp.n_actions, layout.padded)), np.empty(layout.padded), Chain(mdp)
         if self._values is not None:
             values = np.where(still, values, layout.pad(self._values))
@@ -123,10 +124,10 @@ class StationaryModel:
                 values += chain.follow(_one_hot(layout, choice, still)).solve(gap, tolerance=4.0 * EPS * size)
         raise self._no_value
 
-    def _known(self, reward: Floats) -> tuple[Terms, Flags, Floats]:
+    def _known(self, reward: Floats, base: Floats | None = None) -> tuple[Terms, Flags, Floats]:
         """The reward's terms, the states whose value is known (those that only fill a block too), and these values."""
         layout, structure = layout_of(self.mdp), self.structure
-        terms = terms_of(layout, reward, structure.live)
+        terms = terms_of(layout, reward, structure.live, base)
         still = layout.pad(structure.alive & ~structure.ends) == 0.0
         return terms, still, layout.pad(np.where(structure.ends, terms.end, 0.0))
 
@@ -158,7 +159,27 @@ class StationaryModel:
             raise ValueError(f"state {s} is reached, but policy[{s}] is all zero")
         return result
 
-    def visits(self, chain: Chain, source: Floats, sign: float) -> Floats:
+    def signed_visits(self, chain: Chain, source: Floats) -> Floats:
+        """ρ (S,) from a source of both signs (γ < 1).
+
+        The first time in two parts of one sign each; from then on at once, measured in the size those parts had.
+        """
+        mass = float(np.abs(source).sum())
+        if self._signed is not None and 0.1 * mass < self._signed[0] < 10.0 * mass:
+            _, guess, size = self._signed
+            found = chain.signed_visits(source, guess, size)
+            if found is not None:
+                self._signed = (self._signed[0], found, size)
+                return found
+        both = []
+        for sign in (1.0, -1.0):
+            part = np.maximum(sign * source, 0.0)
+            of_one = part / max(float(part.sum()), np.finfo(float).tiny)
+            both.append(float(part.sum()) * self.visits(chain, of_one, sign))
+        self._signed = (mass, both[0] - both[1], both[0] + both[1])
+        return self._signed[1]
+
+    def visits(self, chain: Chain, source: Floats, sign: float = 0.0) -> Floats:
         """ρ (S,) from a source that is nowhere negative, begun at those last found for it under this sign."""
         known, guess = self._visits.get(sign, (None, None))
         found = chain.visits(source, guess if known is not None and np.array_equal(known, source) else None)
@@ -174,18 +195,13 @@ class StationarySolution(Solution):
         self.model, self.chain = model, chain
 
     def visits(self, source: Floats, *, steps: bool = True) -> Visits:
-        """Expected visits from a source (S,). With γ < 1 a signed one is solved for in two parts of one sign each."""
+        """Expected visits from a source (S,)."""
         if self.mdp.discount == 1.0:
             states = self.chain.visits(source)
         elif (source >= 0.0).all():
-            states = self.model.visits(self.chain, source, 0.0)
+            states = self.model.visits(self.chain, source)
         else:
-            states = np.zeros(self.mdp.n_states)
-            for sign in (1.0, -1.0):
-                part = np.maximum(sign * source, 0.0)
-                mass = float(part.sum())
-                if mass > 0.0:
-                    states += sign * mass * self.model.visits(self.chain, part / mass, sign)
+            states = self.model.signed_visits(self.chain, source)
         return _with_steps(self.mdp, self.policy, states, steps=steps)
 
 

@@ -26,9 +26,10 @@ class Arcs:
     action: Ints
     target: Ints
 
-    def rewards(self, reward: Floats) -> Floats:
-        """The reward (S,) or (S, A) of each."""
-        return reward[self.source] if reward.ndim == 1 else reward[self.source, self.action]
+    def worth(self, reward: Floats, base: Floats | None) -> Floats:
+        """The reward (S,) or (S, A) of each and, if there is a base policy, its logarithm (S, A)."""
+        own = reward[self.source] if reward.ndim == 1 else reward[self.source, self.action]
+        return own if base is None else own + base[self.source, self.action]
 
     def where(self, kept: Flags) -> Arcs:
         """Some of them."""

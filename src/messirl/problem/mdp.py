@@ -100,6 +100,8 @@ class MDP:
     n_features: int
     state_action: bool
     deterministic: bool
+    reference: Floats | None
+    log_reference: Floats | None
     _given_allowed: Flags | None
     _memo: dict[str, Any]
 
@@ -140,6 +142,8 @@ class MDP:
         put(self, "n_features", n_features)
         put(self, "state_action", state_action)
         put(self, "deterministic", bool(np.all(matrix.data == 1.0)))
+        put(self, "reference", None)
+        put(self, "log_reference", None)
         put(self, "_given_allowed", None if allowed is None else np.array(allowed))
         put(self, "_memo", {})
         _check_sizes(self)
@@ -219,7 +223,22 @@ class MDP:
             keep["feature_names"] = None
         transitions = changes.pop("transitions", self.transitions)
         features = changes.pop("features", self.features)
-        return MDP(transitions, features, **{**keep, **changes})
+        changed = MDP(transitions, features, **{**keep, **changes})
+        return changed if self.reference is None else changed.based_on(self.reference)
+
+    def based_on(self, policy: npt.ArrayLike | None) -> MDP:
+        """The same MDP with a base policy π₀, (S, A); None: without one.
+
+        The model then maximises entropy relative to π₀: V(s) = log Σ_a π₀(a|s) exp(r + γ E V), so that a reward of zero
+        gives π₀ itself. π₀ must be positive for every allowed action; rows of terminal states do not count.
+        """
+        table = None if policy is None else _checked_reference(self, policy)
+        logs = None if table is None else np.log(table, out=np.zeros_like(table), where=table > 0)
+        other = object.__new__(MDP)  # keeps what was found once for this one: none of it depends on π₀
+        other.__dict__.update(self.__dict__, reference=table, log_reference=logs)
+        _freeze(table)
+        _freeze(logs)
+        return other
 
     def scaled(self) -> MDP:
         """The paper's scaling: each feature divided by its maximum and multiplied by (1 − γ); counts lie in [0, 1]."""
@@ -437,6 +456,25 @@ def _checked_start(start: npt.ArrayLike, n_states: int) -> Floats:
     if abs(total - 1.0) > SUM_TOLERANCE:
         raise ValueError(f"start sums to {total:.4f}, not 1: divide it by its sum")
     return array / total if abs(total - 1.0) > 1e-12 else array
+
+
+def _checked_reference(mdp: MDP, policy: npt.ArrayLike) -> Floats:
+    table = _numbers("reference", policy)
+    if table.shape != mdp.allowed.shape:
+        raise ValueError(f"reference has shape {table.shape}, not {mdp.allowed.shape} (states, actions)")
+    moving = mdp.allowed.any(axis=1)
+    table[~moving] = 0.0
+    sums = table.sum(axis=1)
+    for wrong, why in (
+        (~np.isfinite(table) | (table < 0), "probabilities are finite and not negative"),
+        ((table != 0) & ~mdp.allowed, "an action that is not allowed there must have probability 0"),
+        ((table == 0) & mdp.allowed, "an allowed action needs a probability above 0, or it could never be taken"),
+        ((np.abs(sums - 1.0) > SUM_TOLERANCE)[:, None] & mdp.allowed, "it must sum to 1"),
+    ):
+        if wrong.any():
+            s = int(np.argmax(wrong.any(axis=1)))
+            raise ValueError(f"reference of state {mdp.state_label(s)} is {table[s]}: {why}")
+    return np.asarray(table / np.where(moving, sums, 1.0)[:, None])
 
 
 def _checked_names(what: str, names: Sequence[str] | None, n: int) -> tuple[str, ...] | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from messirl._types import Flags, Ints
+from messirl._types import Flags, Floats, Ints
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
@@ -62,3 +62,13 @@ def entry_keys(mdp: MDP) -> Ints:
         return np.asarray(rows * mdp.n_states + mdp.transitions.indices)
 
     return mdp.memo("entry keys", build)
+
+
+def chances(mdp: MDP, states: Ints, entered: Ints) -> Floats:
+    """p(s'|s,a) of every step and action, (N, A)."""
+    keys, data = entry_keys(mdp), mdp.transitions.data
+    out = np.zeros((states.size, mdp.n_actions))
+    for a in range(mdp.n_actions):
+        at, there = look_up(keys, (states * mdp.n_actions + a) * mdp.n_states + entered)
+        out[there, a] = data[at[there]]
+    return out

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from messirl._defaults import ENTROPY, MAX_ITER, THETA_MAX, TOL
+from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, THETA_MAX, TOL
 from messirl._types import Flags, Floats
 from messirl.estimators.beginning import first_theta
 from messirl.estimators.methods import BASELINES, METHODS, equal_trace
@@ -97,9 +97,9 @@ class Bench:
         The expert's trajectories.
     unlabelled : Trajectories or None
         Those of unknown quality.
-    reference : similarity
+    yardstick : similarity
         The penalties of the baselines get the trace that the penalty of this similarity has.
-    theta_max, entropy, max_iter, tol : float, str, int, float
+    theta_max, entropy, objective, max_iter, tol : float, str, str, int, float
         As for `MESSI`.
     alike : array of bool (u,), optional
         Which of the unlabelled trajectories the screened candidates see. None: none of them.
@@ -117,7 +117,7 @@ class Bench:
     >>> expert = sample(mdp, soft_policy(mdp, mdp.reward([2.0])), 20, start=np.ones(6), random_state=0)
     >>> from messirl.selection import Bench, Candidate
     >>> from messirl.similarity import CompleteGraph
-    >>> bench = Bench(mdp, expert, None, reference=CompleteGraph())
+    >>> bench = Bench(mdp, expert, None, yardstick=CompleteGraph())
     >>> bench.fit(Candidate("MaxEnt"), bench.begin()).round(2)
     array([2.14])
     """
@@ -126,9 +126,10 @@ class Bench:
     expert: Trajectories
     unlabelled: Trajectories | None
     _: KW_ONLY
-    reference: Any
+    yardstick: Any
     theta_max: float = THETA_MAX
     entropy: str = ENTROPY
+    objective: str = OBJECTIVE
     max_iter: int = MAX_ITER
     tol: float = TOL
     alike: Flags | None = None
@@ -137,13 +138,13 @@ class Bench:
         l = len(self.expert)
         self.everyone = self.expert if self.unlabelled is None else self.expert + self.unlabelled
         self.counts = feature_counts(self.mdp, self.everyone)
-        self.alone = Objective.from_trajectories(self.mdp, self.expert, self.entropy, counts=self.counts[:l])
+        self.alone = self._objective(self.expert)
         others = () if self.alike is None else l + np.flatnonzero(self.alike)
         self.screened = np.array([*range(l), *others])
         self._penalties: dict[Any, Floats] = {}
 
     def penalty(self, candidate: Candidate) -> Floats | None:
-        """The matrix Q of a candidate's penalty; None if it has none."""
+        """The matrix Q of a candidate's penalty, or None; baselines have the trace of the yardstick's penalty."""
         method, weight = METHODS[candidate.method], candidate.lambda0 / self.theta_max
         if not method.penalised or weight == 0.0:
             return None
@@ -157,7 +158,7 @@ class Bench:
         shape = self._penalties[method.name]
         if not shape.any():
             return None
-        return equal_trace(weight, float(np.trace(self._matrix(self.reference))), shape) * shape
+        return equal_trace(weight, float(np.trace(self._matrix(self.yardstick))), shape) * shape
 
     def _matrix(self, similarity: Any, *, screened: bool = False) -> Floats:
         key = (similarity, screened)
@@ -182,11 +183,15 @@ class Bench:
     def fit(self, candidate: Candidate, theta: Floats) -> Floats:
         """θ at the optimum of a candidate; the search begins at the `theta` given."""
         if candidate.method == "Pooling":
-            objective = Objective.from_trajectories(self.mdp, self.everyone, self.entropy, counts=self.counts)
+            objective = self._objective(self.everyone)
         else:
-            objective = Objective(self.mdp, self.alone.planner, self.alone.target, self.penalty(candidate))
+            objective = self.alone.penalised(self.penalty(candidate))
         options: dict[str, Any] = {"bound": self.theta_max, "max_iter": self.max_iter, "tol": self.tol}
         return lbfgs(objective, theta, unit=objective.unit, scale=objective.scale, certain=False, **options).theta
+
+    def _objective(self, some: Trajectories) -> Objective:
+        counts = self.counts[: len(some)]
+        return Objective.from_trajectories(self.mdp, some, self.entropy, objective=self.objective, counts=counts)
 
     def begin(self) -> Floats:
         """Where the first search begins: at zero, or at a θ for which values are finite."""

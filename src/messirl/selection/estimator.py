@@ -134,14 +134,17 @@ class MESSICV(MaximumEntropy):
         similarities = [DEFAULT] if self.similarities is None else list(self.similarities)
         if not similarities:
             raise ValueError("similarities is empty: give at least one, or None")
-        everyone, counts = self._read(mdp, expert, unlabelled)
+        plain, (mdp, everyone) = mdp, self._read(mdp, expert, unlabelled)
+        counts = self._counts(mdp, everyone, len(expert), penalised=True)
+        assert counts is not None
         similarities = _defined(similarities, everyone, counts)
         every = candidates(similarities, self.lambdas, baselines=self.baselines, unlabelled=unlabelled is not None)
         careful = self.aim == "imitation" and self.entropy == "causal" and unlabelled is not None
         if not careful:
             every = [c for c in every if c.method != "Screened"]
-        reference = similarities[0] if similarities else CompleteGraph()
-        shared: dict[str, Any] = {"theta_max": self._bound, "entropy": self.entropy, "max_iter": self.max_iter}
+        yardstick = similarities[0] if similarities else CompleteGraph()
+        names = ("entropy", "objective", "max_iter")
+        shared: dict[str, Any] = {"theta_max": self._bound, **{name: getattr(self, name) for name in names}}
         pairs = splits(mdp, expert, self.cv, groups, self.random_state)
         if unlabelled is None and self.baselines and min(len(train) for train, _ in pairs) < 2:
             raise ValueError(
@@ -152,20 +155,20 @@ class MESSICV(MaximumEntropy):
         screen = None
         if careful and unlabelled is not None:
             asked: dict[str, Any] = {"cv": self.cv, "random_state": self.random_state, "theta_max": self._bound}
-            self.likeness_ = likeness(mdp, expert, unlabelled, groups=groups, **asked)
-            screen = Alike(mdp, unlabelled, asked)
+            self.likeness_ = likeness(plain, expert, unlabelled, groups=groups, **asked)
+            screen = Alike(plain, unlabelled, asked)
 
         scales = SCALES if self.aim == "imitation" else (1.0,)
         options = {"tol": self.validation_tol, "progress": self.progress, "executor": executor, **shared}
         self.validation_ = found = cross_validate(
-            mdp, every, pairs, unlabelled, scales=scales, screen=screen, reference=reference, **options
+            mdp, every, pairs, unlabelled, scales=scales, screen=screen, yardstick=yardstick, **options
         )
         self.choice_ = decide(found, self.likeness_, aim=self.aim, margin=self.margin)
         self.verdict_ = None if unlabelled is None else verdict(found, self.choice_, self.likeness_, margin=self.margin)
         self.candidate_, self.reason_ = self.choice_.candidate, self.choice_.reason
         chosen = self.candidate_
-        similarity = reference if chosen.similarity is None else chosen.similarity
-        model = MESSI(similarity, lambda0=chosen.lambda0, tol=self.tol, **shared)
+        similarity = yardstick if chosen.similarity is None else chosen.similarity
+        model = MESSI(similarity, lambda0=chosen.lambda0, tol=self.tol, reference=mdp.reference, **shared)
         if chosen.method == "Screened" and unlabelled is not None and self.likeness_ is not None:
             rows = np.concatenate([np.arange(len(expert)), len(expert) + np.flatnonzero(self.likeness_.alike)])
             model.similarity = model.measure.among(rows, everyone, counts)

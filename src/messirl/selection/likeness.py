@@ -78,7 +78,7 @@ def likeness(
     The model is the causal one. If an endless problem has one expert trajectory, its later part is held out.
     """
     pairs = splits(mdp, expert, cv, groups, random_state)
-    options: dict[str, Any] = {"reference": CompleteGraph(), "theta_max": theta_max, "max_iter": max_iter, "tol": tol}
+    options: dict[str, Any] = {"yardstick": CompleteGraph(), "theta_max": theta_max, "max_iter": max_iter, "tol": tol}
     lessons: dict[str, _Lesson] = mdp.memo("what experts alone teach", dict)
     key = f"{_key(pairs)} {theta_max} {max_iter} {tol}"
     if key not in lessons:

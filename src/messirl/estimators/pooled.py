@@ -1,0 +1,54 @@
+"""Methods that fit to the experts and, as far as one likes, to the others too: weighted pooling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from messirl._checks import number
+from messirl._defaults import UNLABELLED_WEIGHT
+from messirl._types import Floats
+from messirl.estimators.maximum_entropy import MaximumEntropy
+from messirl.objective import checked_weights
+from messirl.problem.mdp import MDP
+from messirl.problem.trajectories import Trajectories
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PooledEstimator(MaximumEntropy):
+    """One search for θ, to experts and, at a weight of their own, to unlabelled trajectories.
+
+    Parameters
+    ----------
+    unlabelled_weight : float
+        How much an unlabelled trajectory counts among those that are made likely, where an expert's counts 1. 0: not
+        at all; 1: as an expert's.
+    """
+
+    unlabelled_weight: float = UNLABELLED_WEIGHT
+
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        number("unlabelled_weight", self.unlabelled_weight, least=0.0)
+
+    def _search(
+        self,
+        mdp: MDP,
+        everyone: Trajectories,
+        n_expert: int,
+        counts: Floats | None,
+        quadratic: Floats | None,
+        weight: npt.ArrayLike | None,
+    ) -> Self:
+        """Fit to the experts, the first of everyone, and to the others as far as `unlabelled_weight` says."""
+        light = float(self.unlabelled_weight)
+        some = everyone[:n_expert]
+        if light > 0.0 and len(everyone) > n_expert:
+            own = np.ones(n_expert) if weight is None else checked_weights(weight, n_expert)
+            some, weight = everyone, np.concatenate([own, np.full(len(everyone) - n_expert, light)])
+        objective = self._objective(mdp, some, None if counts is None else counts[: len(some)], quadratic, weight)
+        theta = self._theta_start(mdp, objective)
+        return self._finish(mdp, some, objective, theta, self._optimise(objective, theta, self.max_iter, self.callback))

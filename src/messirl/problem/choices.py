@@ -1,0 +1,81 @@
+"""The choices that trajectories made: in which state, and which action it was, or may have been.
+
+Choices that are alike (the same step with a horizon, or the same goal; the same state; the same action or, where
+actions were not recorded, the same next state) are one kind. Each kind has its candidates: the action recorded, or all
+that can make the move, each with its probability to do so. A trajectory's last state makes no choice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from messirl._types import Floats, Ints
+from messirl.problem.mdp import MDP
+from messirl.problem.moves import chances
+from messirl.problem.trajectories import Trajectories
+
+
+@dataclass(frozen=True)
+class Choices:
+    """N choices of K kinds with J candidates.
+
+    trip, kind : (N,) the trajectory that each choice belongs to, and its kind
+    group : (K,) its step with a horizon, the number of its goal with goals, else 0
+    state : (K,) where it was made
+    of, row, log_chance : (J,) the kind of each candidate, sorted; s·A + a; log p(s'|s,a), 0 where actions are recorded
+    goals : (G,) the distinct goals that groups are numbers of, or None
+    """
+
+    trip: Ints
+    kind: Ints
+    group: Ints
+    state: Ints
+    of: Ints
+    row: Ints
+    log_chance: Floats
+    goals: Ints | None
+
+    @property
+    def certain(self) -> bool:
+        """Whether every kind has one candidate only."""
+        return self.of.size == self.group.size
+
+    def totals(self, weights: Floats) -> Floats:
+        """n (K,): how often each kind was chosen, with the weights (n,) of the trajectories."""
+        return np.bincount(self.kind, weights[self.trip], self.group.size).astype(np.float64)
+
+
+def choices_of(mdp: MDP, trajectories: Trajectories) -> Choices:
+    """The choices of trajectories that were checked already."""
+    left = np.flatnonzero(trajectories.leaves)
+    trip = np.repeat(np.arange(len(trajectories)), trajectories.lengths - 1)
+    group, goals = np.zeros(left.size, dtype=np.int64), None
+    if trajectories.goals is not None:
+        goals, number = np.unique(trajectories.goals, return_inverse=True)
+        group = number[trip]
+    elif mdp.horizon is not None:
+        group = trajectories.step[left]
+    recorded = trajectories.actions
+    after, width = (trajectories.states[left + 1], mdp.n_states) if recorded is None else (recorded, mdp.n_actions)
+    keys, kind = np.unique((group * mdp.n_states + trajectories.states[left]) * width + after, return_inverse=True)
+    group, state, after = keys // width // mdp.n_states, keys // width % mdp.n_states, keys % width
+    if recorded is None:
+        chance = chances(mdp, state, after)
+        of, action = np.nonzero(chance)
+        log_chance = np.log(chance[of, action])
+    else:
+        of, action, log_chance = np.arange(keys.size), after, np.zeros(keys.size)
+    return Choices(trip, kind, group, state, of, state[of] * mdp.n_actions + action, log_chance, goals)
+
+
+def choice_mass(mdp: MDP, trajectories: Trajectories) -> Floats:
+    """Σ_t γ^t over the choices of each trajectory, (n,); 1/(1 − γ) where a cut one stands for an endless one."""
+    made = (trajectories.lengths - 1).astype(np.float64)
+    if mdp.discount == 1.0:
+        return made
+    mass = -np.expm1(made * np.log(mdp.discount))
+    if mdp.endless and trajectories.goals is None:
+        mass[~mdp.terminal[trajectories.last]] = 1.0
+    return np.asarray(mass / (1.0 - mdp.discount))
