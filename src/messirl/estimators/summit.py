@@ -25,7 +25,7 @@ def upward(objective: Objective, theta: Floats, bound: float) -> Floats | None:
     step, here = STEP * max(1.0, float(np.abs(theta * objective.scale).max())), objective(theta).gradient
     basis = [np.random.default_rng(0).normal(size=theta.size) * (unit > 0)]
     basis[0] /= max(float(np.linalg.norm(basis[0])), 1e-300)
-    products = []
+    products: list[Floats] = []
     while len(products) < min(DIRECTIONS, int((unit > 0).sum())):
         products.append(unit * (objective(theta + step * unit * basis[-1]).gradient - here) / step)
         rest = products[-1] - np.array(basis).T @ (np.array(basis) @ products[-1])
