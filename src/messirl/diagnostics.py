@@ -211,7 +211,7 @@ def penalty_shares(weights: Any, counts: Floats, theta: Floats) -> Floats:
 
 def penalty_directions(model: MESSI, expert: Trajectories) -> tuple[list[Direction], float, int]:
     """Directions by falling shrinkage q / (h + q), the effective degrees of freedom, and the number identified."""
-    objective = Objective.from_trajectories(model.mdp_, expert, model.entropy)
+    objective = Objective.from_trajectories(model.mdp_, expert, model.entropy, objective=model.objective)
     bend = -objective.hessian(model.theta_)
     pull = np.zeros_like(bend) if model.quadratic_ is None else model.quadratic_
     size = np.sqrt(np.maximum(np.diag(bend + pull), 0.0))
@@ -238,7 +238,8 @@ def leave_one_out(
     executor: Any = None,
 ) -> Floats:
     """√(Δθᵀ H Δθ) of a refit without each of the unlabelled trajectories `which`, H the curvature of −L at θ̂."""
-    bend = -Objective.from_trajectories(mdp, expert, model.entropy).hessian(model.theta_)
+    alone = Objective.from_trajectories(model.mdp_, expert, model.entropy, objective=model.objective)
+    bend = -alone.hessian(model.theta_)
     again = clone(model).set_params(theta_init=model.theta_, warm_start=False, callback=None)
     work = functools.partial(_without, again, mdp, expert, unlabelled)
     moves = (theta - model.theta_ for theta in run(work, np.asarray(which).tolist(), executor, progress))
