@@ -18,6 +18,8 @@ from messirl.workflow.record import Record, Score
 from messirl.workflow.split import PROBLEM, Split, rows_of
 from messirl.workflow.watch import SILENT, Watcher
 
+PASSED = tuple(name for name in ("objective",) if name in FittedMESSI.__dataclass_fields__)
+
 
 @dataclass(frozen=True)
 class RecordingSettings(ModelSettings):
@@ -127,6 +129,7 @@ def fit_recordings(
         lambda0=settings.lambda0 if method == "messi" else 0.0,
         theta_max=settings.theta_max or THETA_MAX,
         discount=settings.discount,
+        **{name: getattr(settings, name) for name in PASSED},
         max_iter=settings.max_iter,
         tol=settings.tol,
         random_state=settings.seed,
@@ -173,9 +176,10 @@ def _method(settings: RecordingSettings, unlabelled: bool) -> str:
         (method == "em", "--method em"),
         (settings.entropy != "causal", f"--entropy {settings.entropy}"),
         (settings.solver == "paper", "--solver paper"),
-        (settings.ridge > 0, "--ridge"),
-        (settings.features is not None, "--features"),
     ):
         if wrong:
             raise ValueError(f"{what} does not go with --dynamics fitted: leave it out")
+    for name in ("ridge", "features", "objective", "reference", "reference_strength", "unlabelled_weight"):
+        if name not in PASSED and getattr(settings, name) != getattr(ModelSettings, name):
+            raise ValueError(f"--{name.replace('_', '-')} does not go with --dynamics fitted: leave it out")
     return method
