@@ -18,8 +18,6 @@ from messirl.workflow.record import Record, Score
 from messirl.workflow.split import PROBLEM, Split, rows_of
 from messirl.workflow.watch import SILENT, Watcher
 
-PASSED = tuple(name for name in ("objective",) if name in FittedMESSI.__dataclass_fields__)
-
 
 @dataclass(frozen=True)
 class RecordingSettings(ModelSettings):
@@ -129,7 +127,7 @@ def fit_recordings(
         lambda0=settings.lambda0 if method == "messi" else 0.0,
         theta_max=settings.theta_max or THETA_MAX,
         discount=settings.discount,
-        **{name: getattr(settings, name) for name in PASSED},
+        objective=settings.objective,
         max_iter=settings.max_iter,
         tol=settings.tol,
         random_state=settings.seed,
@@ -166,7 +164,7 @@ def fit_recordings(
 
 
 def _method(settings: RecordingSettings, unlabelled: bool) -> str:
-    """messi or maxent, and a refusal of what fitted dynamics do not have."""
+    """The method, "messi" or "maxent"; settings that fitted dynamics do not support are refused."""
     if settings.discount is None:
         raise ValueError("recordings have no discount: give --discount, a number below 1")
     method = settings.method or ("messi" if unlabelled else "maxent")
@@ -179,7 +177,7 @@ def _method(settings: RecordingSettings, unlabelled: bool) -> str:
     ):
         if wrong:
             raise ValueError(f"{what} does not go with --dynamics fitted: leave it out")
-    for name in ("ridge", "features", "objective", "reference", "reference_strength", "unlabelled_weight"):
-        if name not in PASSED and getattr(settings, name) != getattr(ModelSettings, name):
+    for name in ("ridge", "features", "reference", "reference_strength", "unlabelled_weight"):
+        if getattr(settings, name) != getattr(ModelSettings, name):
             raise ValueError(f"--{name.replace('_', '-')} does not go with --dynamics fitted: leave it out")
     return method
