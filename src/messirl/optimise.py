@@ -12,7 +12,7 @@ A feature given in millimetres instead of metres then changes neither the search
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,13 @@ class Result:
     reason: str
     gradient_norm: float
     move: Floats
+
+    def after(self, before: Result) -> Result:
+        """The two as one search, of which `before` was the first part."""
+        rest = np.array(self.history[1:])
+        for name in ("iteration", "evaluations"):
+            rest[name] += before.history[name][-1]
+        return replace(self, history=np.concatenate([before.history, rest]).view(np.recarray))
 
     @property
     def stopped(self) -> bool:
