@@ -92,7 +92,7 @@ def make_model(settings: ModelSettings, *, unlabelled: bool) -> Any:
 
 
 def _refuse_what_acts_on_nothing(settings: ModelSettings, chosen: dict[str, str | None]) -> None:
-    """A setting of another method, solver or similarity is a misunderstanding, not something to pass over."""
+    """Refuse settings of another method, solver or similarity, which would have no effect."""
     for option, kind, needed in (
         ("ridge", "method", "maxent"),
         ("standardise", "method", "maxent"),
@@ -114,7 +114,7 @@ def _refuse_what_acts_on_nothing(settings: ModelSettings, chosen: dict[str, str 
 
 
 def make_similarity(settings: ModelSettings) -> Any:
-    """The similarity of trajectories."""
+    """The similarity that the settings describe."""
     if settings.similarity == "complete":
         return CompleteGraph()
     if settings.similarity == "exponential":

@@ -163,7 +163,7 @@ def fit_recordings(
 
 
 def _method(settings: RecordingSettings, unlabelled: bool) -> str:
-    """messi or maxent, and a refusal of what fitted dynamics do not have."""
+    """The method, "messi" or "maxent"; settings that fitted dynamics do not support are refused."""
     if settings.discount is None:
         raise ValueError("recordings have no discount: give --discount, a number below 1")
     method = settings.method or ("messi" if unlabelled else "maxent")

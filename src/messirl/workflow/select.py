@@ -99,7 +99,7 @@ def select(
     notes = watcher.noted(remarks(heard))
     watcher.keep(model)
     nested = intervals = None
-    with warnings.catch_warnings():  # what is to be said of the data was said above
+    with warnings.catch_warnings():  # what they say about the data was said above
         warnings.simplefilter("ignore")
         if settings.nested:
             watcher.say("choosing anew for every outer split")
@@ -122,7 +122,7 @@ def select(
 
 
 def _intervals(n: int, seed: int, model: MESSICV, mdp: MDP, watcher: Watcher) -> dict[str, list[float]]:
-    """95 % intervals of θ of the chosen candidate: the choice itself is not made again."""
+    """95 % intervals of θ of the chosen candidate; the choice itself is not repeated."""
     expert, unlabelled = (*model.fitted_to_, None)[:2]
     assert expert is not None
     with watcher.progress("bootstrap", "resamples") as count:
@@ -131,7 +131,7 @@ def _intervals(n: int, seed: int, model: MESSICV, mdp: MDP, watcher: Watcher) ->
 
 
 def _stability(settings: SelectSettings, mdp: MDP, parts: Parts, watcher: Watcher) -> list[dict[str, float]]:
-    """λ0 by λ0, each with the same draws."""
+    """How stable the policy is at each λ0, all with the same draws."""
     assert parts.unlabelled is not None
     model = MESSI(theta_max=settings.theta_max)
     lambdas, rows = settings.lambdas or LAMBDAS, []
