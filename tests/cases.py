@@ -91,7 +91,8 @@ def drawn(problem: oracle.Problem, theta: np.ndarray, n: int, rng: np.random.Gen
         )
         policy = np.exp(oracle_choices.tables(problem.towards(goal), theta, [first])[0])
         one = oracle.draw(problem, policy if problem.horizon is not None else policy[0], first, length, rng, goal)
-        if goal is None or one[0][-1] == goal:
+        ended = problem.towards(goal).terminal[one[0][-1]]
+        if ended or problem.horizon is not None or (goal is None and problem.discount < 1.0):
             found.append(one)
     return found
 

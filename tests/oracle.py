@@ -347,7 +347,7 @@ def _summed(problem: Problem, values: np.ndarray, policy: np.ndarray, listed: li
 
 
 def backup(problem: Problem, reward: np.ndarray, values: np.ndarray, *, hard: bool = False) -> np.ndarray:
-    """Q(s, a), -inf where an action is not allowed or may lead to a state worth -inf.  A base policy is for soft ones."""
+    """Q(s, a), -inf where an action is not allowed or may lead to a state worth -inf; with log pi_0 unless `hard`."""
     r = reward[:, None] if problem.by_state else reward
     if problem.reference is not None and not hard:
         r = r + np.log(np.where(problem.reference > 0, problem.reference, 1.0))

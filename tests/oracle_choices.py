@@ -9,6 +9,7 @@ the policy that takes every live action alike. The gradient is that of log pi it
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import oracle
@@ -40,40 +41,54 @@ def _log_sums(q: np.ndarray) -> np.ndarray:
     return out
 
 
-def _stationary(problem: Problem, reward: np.ndarray, first: Sequence[int]) -> np.ndarray:
+@cache
+def _structure(key: tuple, first: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Live actions (S, A), states that `first` can meet (S,) and those of them that go on (S,)."""
+    problem = _known[key]
     alive = oracle.living(problem)
-    values = np.where(alive, 0.0, -INF)
-    values[problem.terminal] = reward[problem.terminal] if problem.by_state else 0.0
-    live = np.isfinite(oracle.backup(problem, reward, values))
+    lost = ~alive
+    live = problem.allowed & (problem.transitions.sum(axis=2) > 0) & ~((problem.transitions @ lost) > 0)
+    live &= (alive & ~problem.terminal)[:, None]
     met = np.zeros(problem.n_states, dtype=bool)
     met[list(first)] = True
     while True:  # states that cannot be met need have no finite value
         more = met | (problem.transitions[met][live[met]] > 0).any(axis=0)
         if (more == met).all():
-            break
+            return live, met, met & alive & ~problem.terminal
         met = more
-    values[~met] = -INF
-    going = met & alive & ~problem.terminal
+
+
+_known: dict[tuple, Problem] = {}
+
+
+def _stationary(problem: Problem, reward: np.ndarray, first: Sequence[int]) -> np.ndarray:
+    """Soft policy iteration: each policy is that of the values of the one before."""
+    arrays = (problem.transitions, problem.allowed, problem.terminal)
+    key = (problem.discount, *(array.tobytes() for array in arrays), problem.allowed.shape)
+    _known.setdefault(key, problem)
+    live, met, going = _structure(key, tuple(first))
+    values = np.full(problem.n_states, -INF)
+    ends = met & problem.terminal
+    values[ends] = reward[ends] if problem.by_state else 0.0
     if not going.any():
         return values
-    p, ended = problem.transitions[going], np.where(problem.terminal & met, values, 0.0)
+    p, gamma = problem.transitions[going], problem.discount
+    at_once = oracle.backup(problem, reward, np.zeros(problem.n_states))[going]
+    at_once, ended = np.where(live[going], at_once, 0.0), np.where(ends, values, 0.0)
     policy = live[going] / live[going].sum(axis=1, keepdims=True)
     for _ in range(60):
         chain = np.einsum("sa,saj->sj", policy, p)
-        q = oracle.backup(problem, reward, np.where(problem.terminal & met, values, 0.0))[going]
-        q = np.where(live[going], q - problem.discount * (p @ ended), 0.0)  # what a choice is worth at once
-        gain = (policy * (q - np.log(np.where(policy > 0, policy, 1.0)))).sum(axis=1)
-        gain += problem.discount * (chain @ ended)
+        gain = (policy * (at_once - np.log(np.where(policy > 0, policy, 1.0)))).sum(axis=1) + gamma * (chain @ ended)
         try:
-            new = np.linalg.solve(np.eye(int(going.sum())) - problem.discount * chain[:, going], gain)
+            new = np.linalg.solve(np.eye(len(gain)) - gamma * chain[:, going], gain)
         except np.linalg.LinAlgError:  # the policy stays away from every end
+            break
+        if not np.isfinite(new).all():
             break
         change = np.abs(new - values[going]).max()
         values[going] = new
-        if not np.isfinite(new).all():
-            break
-        logs = oracle.backup(problem, reward, values)[going]
-        policy = np.exp(logs - _log_sums(logs)[:, None])
+        q = np.where(live[going], at_once + gamma * (p @ np.where(met & (going | ends), values, 0.0)), -INF)
+        policy = np.exp(q - _log_sums(q)[:, None])
         if change <= 1e-12 * max(1.0, np.abs(new).max()):
             return values
     raise ArithmeticError("no finite value")
