@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -61,11 +62,12 @@ def case(kind: str, by_state: bool, seed: int) -> Case:
     with_goals, discount = options.pop("goals", False), options.pop("discount", 1.0)
     number = 97 * seed + 7 * list(KINDS).index(kind) + (3 if by_state else 0)
     rng = generator(number + 1)
-    if with_goals:  # where trajectories end is the goals' business
-        problem = oracle.random_problem(number, by_state=by_state, discount=0.9, n_states=5, n_features=2, **options)
-        problem = replace(problem, discount=discount, start=None)
-    else:
-        problem = oracle.random_problem(number, by_state=by_state, discount=discount, n_features=2, **options)
+    # Where trajectories end is the goals' business. Very rare moves cost digits, here and in the library.
+    options |= {"by_state": by_state, "discount": 0.9 if with_goals else discount, "n_features": 2}
+    options |= {"n_states": 5} if with_goals else {}
+    drawn_ones = (oracle.random_problem(number + 5003 * attempt, **options) for attempt in count())
+    problem = next(one for one in drawn_ones if one.transitions[one.transitions > 0].min() > 0.03)
+    problem = replace(problem, discount=discount, start=None if with_goals else problem.start)
     to_an_end = with_goals or (problem.horizon is None and discount == 1.0)
 
     def some_theta() -> np.ndarray:  # with γ = 1 every reward below −log 3: values are finite
@@ -106,3 +108,13 @@ def trips(problem: oracle.Problem) -> list[tuple[int, int]]:
         alive = oracle.living(replace(problem.towards(goal), discount=1.0))
         found += [(s, goal) for s in np.flatnonzero(alive) if s != goal]
     return [(int(s), goal) for s, goal in found]
+
+
+def some_reference(problem: oracle.Problem, seed: int) -> np.ndarray:
+    """A random base policy, (S, A): positive where an action is allowed, zero elsewhere and where nothing goes on."""
+    rng, usual = generator(4000 + seed), np.zeros((problem.n_states, problem.n_actions))
+    for s in range(problem.n_states):
+        can = [a for a, _ in problem.moves(s)]
+        if can:
+            usual[s, can] = 0.9 * rng.dirichlet(np.ones(len(can))) + 0.1 / len(can)
+    return usual

@@ -96,6 +96,11 @@ def _stationary(problem: Problem, reward: np.ndarray, first: Sequence[int]) -> n
 
 def tables(problem: Problem, theta: np.ndarray, first: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """log pi (N, S, A), and its gradient (N, S, A, d): N steps with a horizon, one without."""
+    return solved(problem, theta, first)[:2]
+
+
+def solved(problem: Problem, theta: np.ndarray, first: Sequence[int]) -> tuple[np.ndarray, ...]:
+    """The same, and at the first step V (S,) and its gradient F (S, d)."""
     values = soft_values(problem, theta, first)
     reward, d = problem.reward(theta), problem.n_features
     f = problem.features if not problem.by_state else np.repeat(problem.features[:, None], problem.n_actions, axis=1)
@@ -108,7 +113,7 @@ def tables(problem: Problem, theta: np.ndarray, first: Sequence[int]) -> tuple[n
         gained = np.einsum("sa,sad->sd", policy, f)[going] + problem.discount * (chain @ slope)
         slope[going] = np.linalg.solve(np.eye(int(going.sum())) - problem.discount * chain[:, going], gained)
         ahead = f + problem.discount * (problem.transitions @ slope)
-        return log_policy[None], (ahead - slope[:, None])[None]
+        return log_policy[None], (ahead - slope[:, None])[None], values, slope
     logs, slopes, slope = [], [], end
     for t in reversed(range(problem.horizon - 1)):
         log_policy, policy = _policies(problem, reward, values[t], values[t + 1])
@@ -116,7 +121,7 @@ def tables(problem: Problem, theta: np.ndarray, first: Sequence[int]) -> tuple[n
         slope = np.where(problem.terminal[:, None], end, np.einsum("sa,sad->sd", policy, ahead))
         logs.append(log_policy)
         slopes.append(ahead - slope[:, None])
-    return np.array(logs[::-1]), np.array(slopes[::-1])
+    return np.array(logs[::-1]), np.array(slopes[::-1]), values[0], slope
 
 
 def _policies(problem: Problem, reward: np.ndarray, here: np.ndarray, ahead: np.ndarray) -> tuple:
@@ -186,6 +191,51 @@ def evaluate(
     if quadratic is not None:
         value, gradient = value - 0.5 * float(theta @ quadratic @ theta), gradient - quadratic @ theta
     return Evaluation(value, gradient, np.full_like(theta, np.nan))
+
+
+def evaluate_counts(
+    problem: Problem,
+    theta: np.ndarray,
+    expert: Sequence[Trajectory],
+    *,
+    weights: np.ndarray | None = None,
+    quadratic: np.ndarray | None = None,
+) -> Evaluation:
+    """What oracle.evaluate says of the causal model, by the values of this page: quick enough for a search."""
+    theta = np.asarray(theta, dtype=float)
+    w = np.ones(len(expert)) if weights is None else np.asarray(weights, dtype=float)
+    w = w / w.sum()
+    observed = sum(w[i] * oracle.data_counts(problem, x) for i, x in enumerate(expert))
+    value, expected = float(theta @ observed), np.zeros(len(theta))
+    for goal, start in beginnings(problem, expert, w).items():
+        at = np.flatnonzero(start)
+        *_, values, slope = solved(problem.towards(goal), theta, at.tolist())
+        value, expected = value - float(start[at] @ values[at]), expected + start[at] @ slope[at]
+    gradient = observed - expected
+    if quadratic is not None:
+        value, gradient = value - 0.5 * float(theta @ quadratic @ theta), gradient - quadratic @ theta
+    return Evaluation(value, gradient, expected)
+
+
+def beginnings(problem: Problem, expert: Sequence[Trajectory], weights: np.ndarray) -> dict:
+    """Where trips to each goal begin, (S,), by weight; without goals, for None, the problem's start or their own."""
+    found = {goal: np.zeros(problem.n_states) for goal in {goal for _, _, goal in expert}}
+    for (states, _, goal), w in zip(expert, weights, strict=True):
+        found[goal][states[0]] += w
+    if None in found and problem.start is not None:
+        found[None] = problem.start
+    return found
+
+
+def visits(problem: Problem, policy: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Expected discounted visits of every (state, action), (S, A), of a policy (N, S, A) as in `tables`."""
+    if problem.horizon is None:
+        return oracle.visits(problem, policy[0], start)[:, None] * policy[0]
+    total, here = np.zeros(policy[0].shape), start
+    for t, table in enumerate(policy):
+        taken = here[:, None] * table
+        total, here = total + problem.discount**t * taken, np.einsum("sa,saj->j", taken, problem.transitions)
+    return total
 
 
 def maximise(function, start: np.ndarray, box: float) -> tuple[np.ndarray, float]:
