@@ -4,13 +4,12 @@ Like `objective="choices"` it maximises the likelihood of the actions. On an 8²
 the same trajectories, 1000 or 50; we appear with both objectives. It has no score: its policy is scored by our
 log-likelihood, on trajectories neither has seen; standard errors, which it would add, are left out. On the bus engines
 (where their folder is at hand: MESSIRL_DATA, or ../shared/data) it is its nested fixed point, made for such data; its
-standard errors cannot be left out, so ours are included. Times are by the clock on the wall: it uses several threads.
+standard errors cannot be left out, so ours are included. Times are CPU time; its threads, if it uses several, add up.
 """
 
 from __future__ import annotations
 
 import os
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -35,14 +34,14 @@ STEP = {"state": "s", "action": "a", "id": "id"}  # what the columns of `table` 
 
 def rows() -> Iterator[Row]:
     warnings.simplefilter("ignore")  # what converged is in the table
+    yield from engines()
     mdp = grid(SIDE, discount=DISCOUNT, horizon=None)
     everywhere = np.full(mdp.n_states, 1.0 / mdp.n_states)
     truth = soft_policy(mdp, mdp.reward(true_theta()))
     expert, unseen = (sample(mdp, truth, 1000, LENGTH, seed, start=everywhere) for seed in (0, 1))
     yield Row("log-probability per step, unseen trajectories, the truth", f"{score(mdp, truth, unseen):.4f}", "")
-    yield from fits(mdp.replace(start=None), expert[:50], unseen)
-    yield from engines()
-    yield from fits(mdp.replace(start=None), expert, unseen)
+    for n in (50, 1000):
+        yield from fits(mdp.replace(start=None), expert[:n], unseen)
 
 
 def fits(mdp: MDP, expert: Trajectories, unseen: Trajectories) -> Iterator[Row]:
@@ -55,7 +54,7 @@ def fits(mdp: MDP, expert: Trajectories, unseen: Trajectories) -> Iterator[Row]:
         compute_se=False,
     )
     steps, moves = table(expert), by_action(mdp)
-    took = once(lambda: theirs.fit(steps, next_state="next", transitions=moves, **STEP), time.perf_counter)
+    took = once(lambda: theirs.fit(steps, next_state="next", transitions=moves, **STEP))
     what = f"{SIDE}², γ {DISCOUNT:g}, {len(expert)} trajectories"
     for objective in ("choices", "counts"):
         ours = MaxEntIRL(objective=objective)
@@ -87,7 +86,7 @@ def engines() -> Iterator[Row]:
         se_method="asymptotic",
     )
     steps, moves = table(expert), by_action(mdp)
-    took = once(lambda: theirs.fit(steps, transitions=moves, **STEP), time.perf_counter)
+    took = once(lambda: theirs.fit(steps, transitions=moves, **STEP))
     what = "bus engines, group 4: econirl"
     yield Row(f"whole fit and standard errors, {what}", seconds(mine), seconds(took), took / mine, TARGET)
     yield Row(f"whether it converged, {what}", str(ours.converged_), str(theirs.converged_))
@@ -101,9 +100,9 @@ def engines() -> Iterator[Row]:
 
 
 def second(call: Callable[[], Any]) -> float:
-    """Seconds of a call, after one that may have to compile."""
+    """CPU seconds of a call, after one that may have to compile."""
     call()
-    return once(call, time.perf_counter)
+    return once(call)
 
 
 def score(mdp: MDP, policy: np.ndarray, trajectories: Trajectories) -> float:
