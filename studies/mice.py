@@ -49,10 +49,7 @@ BASED = ("MESSI", "complete graph", "L2, standardised")  # penalties on top of a
 POOLED = ("MESSI", "complete graph")  # penalties on top of light pooling
 CONTROLS = {"shuffled": "reference shuffled, complete graph", "uniform": "reference uniform, complete graph"}
 BOTH, ALONE = "reference, light pooling, complete graph", "base policy alone"
-FOLDED = (
-    "MESSI", "complete graph", "L2, standardised", "reference, MESSI", "reference, complete graph", "light pooling",
-    "light pooling, complete graph", BOTH,
-)  # fmt: skip
+FOLDED = ("MESSI", "complete graph", "reference, complete graph", "light pooling", "light pooling, complete graph")
 METHODS = (
     "MaxEnt", *SIMILARITIES, "MESSI, to experts only", "MESSI, screened", *PENALTIES, "pooling",
     *(f"reference, {name}" for name in BASED), "light pooling", *(f"light pooling, {name}" for name in POOLED), BOTH,
