@@ -74,7 +74,11 @@ def case(kind: str, by_state: bool, seed: int) -> Case:
         return -rng.uniform(1.3, 2.5, size=2) if to_an_end else rng.normal(size=2)
 
     good, bad = some_theta(), some_theta()
-    expert, others = drawn(problem, good, 5, rng, with_goals), drawn(problem, bad, 6, rng, with_goals)
+    expert = drawn(problem, good, 5, rng, with_goals)
+    if not with_goals:  # where no expert begins, nothing but a penalty says what is worth how much
+        known = np.isin(np.arange(problem.n_states), [x[0][0] for x in expert])
+        problem = replace(problem, start=problem.start * known / (problem.start @ known))
+    others = drawn(problem, bad, 6, rng, with_goals)
     return Case(problem, some_theta(), expert, others, rng.uniform(0.2, 2.0, size=5))
 
 

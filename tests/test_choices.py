@@ -83,7 +83,7 @@ def test_value_and_gradient_are_those_of_what_was_chosen(number, actions):
 
 
 @recorded
-@each
+@each_fit
 def test_hessian_is_that_of_differences(number, actions):
     problem, theta, expert, _, weights = case(*CASES[number])
     table = np.zeros((2, 2))
@@ -112,7 +112,7 @@ def test_moves_that_one_action_makes_tell_the_action(number):
 
 
 @recorded
-@each
+@each_fit
 def test_a_trajectory_that_weighs_nothing_says_nothing(number, actions):
     problem, theta, expert, others, weights = case(*CASES[number])
     mdp, both = mdp_of(replace(problem, start=None)), trajectories_of([*expert, others[0]], actions)
@@ -484,7 +484,7 @@ def test_a_fit_to_choices_is_saved_and_read_back(number, tmp_path):
 
 
 @recorded
-@each
+@each_fit
 def test_the_unit_of_a_feature_changes_its_weight_and_nothing_else(number, actions):
     problem, theta, expert, _, _ = case(*CASES[number])
     factor = 10.0 ** generator(number).integers(-6, 7, size=2)

@@ -482,7 +482,7 @@ def test_what_is_no_table_or_goes_with_nothing_is_refused():
 
 @quiet
 @pytest.mark.parametrize("actions", [True, False], ids=["actions", "moves"])
-@each
+@each_fit
 def test_what_is_usual_is_counted(number, actions):
     problem, theta, expert, others, _ = case(*CASES[number])
     strength = (0.5, 2.0, 10.0)[number % 3]
