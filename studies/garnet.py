@@ -132,9 +132,10 @@ def tell_starts(rows: Rows) -> None:
                 gains = np.array([column(rows, name, **wanted) for name in names])
                 higher, lower = gains > HIGHER, gains < -HIGHER
                 better = column(rows, "score of the highest", **wanted) - column(rows, "score", **wanted)
+                share = higher.any(axis=0).mean()
                 print(
-                    f"{kind}, ridge {ridge:g}, {n} experts: another start ends higher in {higher.any(axis=0).mean():.0%} "
-                    f"of fits ({higher.mean():.1%} of starts; by {gains.max():.2g} at most), lower {lower.mean():.1%} "
+                    f"{kind}, ridge {ridge:g}, {n} experts: another start ends higher in {share:.0%} of fits "
+                    f"({higher.mean():.1%} of starts; by {gains.max():.2g} at most), lower {lower.mean():.1%} "
                     f"of starts; held-out score by the highest {shown(better)}"
                 )
 
