@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from messirl._types import Floats
 from messirl.experiments import checks
 from messirl.experiments.curves import Curve, Curves, interval, written
-from messirl.experiments.learners import ALONE, FIGURE, LEARNERS, Learner, alone
+from messirl.experiments.learners import ALONE, FIGURE, Learner, alone, learners
 from messirl.experiments.settings import SETTINGS
 
 # The learners that claims are asked of: what the expert alone is, and what MESSI is, but for the mixture.
@@ -33,7 +33,7 @@ def rows_of(table: pa.Table) -> list[dict[str, str]]:
     """
     curves, out = Curves(table), []
     for domain in _domains(curves):
-        for learner in LEARNERS:
+        for learner in learners(SETTINGS[domain]):
             mine = _last(curves, domain, learner)
             here = pc.and_(pc.equal(table["domain"], domain), pc.equal(table["method"], learner.name))
             found = interval(mine)

@@ -33,7 +33,7 @@ STRENGTH = 10.0  # of the reference's prior, in choices per state
 STARTS = ("given", "own")
 # On the gridworld, without a ridge and from one start, blocks that the expert never comes near hardly count: 400
 # iterations, which suffice from a uniform start, are then far from the optimum.
-ITERATIONS = 2000
+ITERATIONS = 1000
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,15 @@ LEARNERS = (
 )
 
 
+def learners(setting: Setting) -> list[Learner]:
+    """Those of a domain. On the gridworld trajectories are alike enough for the complete graph to be MESSI."""
+    return [one for one in LEARNERS if setting.domain != "gridworld" or one.way != METHODS["Complete"].label]
+
+
 def run_learners(setting: Setting, scene: Scene) -> Iterator[dict[str, Any]]:
     """The rows of one run, one per learner, each training done once."""
     known: dict[Learner, dict[str, Any]] = {}
-    for learner in LEARNERS:
+    for learner in learners(setting):
         same = canonical(learner)
         if same not in known:
             known[same] = learn(same, setting, scene)

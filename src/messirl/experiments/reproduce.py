@@ -147,7 +147,7 @@ def compare_learners(plan: Plan, progress: Callable[[int, int], None]) -> tuple[
         for run in range(plan.runs)
         for name, setting in settings.items()
     ]
-    table = _results(plan, plan.out / LEARNERS, settings, todo, progress)
+    table = _results(plan, plan.out / LEARNERS, QUICK if plan.quick else SETTINGS, todo, progress)
     Store.write_table(table, plan.out / f"{LEARNERS}.parquet")
     claims = claims_of(table)
     for name, rows in ((LEARNERS, rows_of(table)), (f"{LEARNERS}-claims", claims)):

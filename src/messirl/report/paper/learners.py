@@ -39,6 +39,8 @@ def learners_figure(curves: Curves) -> Figure | None:
                         (with_unlabelled(way, source, objective), k + APART * (j - 1), look.colour, look.marker)
                     )
             for learner, y, colour, marker in marks:
+                if (domain, FIGURE, learner.name) not in curves:
+                    continue
                 found = interval(curves[domain, FIGURE, learner.name].last - base)
                 ax.plot([found.low, found.high], [y, y], color=colour, linewidth=1.1)
                 ax.plot([found.mean], [y], color=colour, marker=marker, linestyle="none")
