@@ -288,6 +288,8 @@ WRONG = {
     "entropy": ([*FITTED, "--entropy", "noncausal"], "--entropy noncausal does not go with"),
     "solver": ([*FITTED, "--solver", "paper"], "--solver paper does not go with"),
     "ridge": ([*FITTED, "--ridge", "1"], "--ridge does not go with"),
+    "reference": ([*FITTED, "--reference", "unlabelled"], "--reference does not go with"),
+    "weight": ([*FITTED, "--unlabelled-weight", "0.1"], "--unlabelled-weight does not go with"),
     "features": ([*FITTED, "--features", "o_x"], "--features does not go with"),
     "messi": ([*FITTED, "--method", "messi"], "--method messi needs unlabelled trajectories"),
     "filter": (

@@ -44,9 +44,8 @@ def test_a_command_without_options_means_the_estimator_without_arguments(method,
 
 def test_select_means_messicv_without_arguments():
     options, own = parsed(select), of(MESSICV)
-    assert {name: getattr(options, name) for name in ("aim", "cv", "theta_max")} == {
-        name: own[name] for name in ("aim", "cv", "theta_max")
-    }
+    names = ("aim", "cv", "theta_max", "objective", "reference", "reference_strength")
+    assert {name: getattr(options, name) for name in names} == {name: own[name] for name in names}
     assert options.lambdas is None, "those of MESSICV"
 
 
@@ -57,6 +56,7 @@ def test_diagnose_means_the_function_without_arguments():
 
 
 SHARED = ("lambda0", "theta_max", "entropy", "solver", "step_size", "max_iter", "tol", "cv", "aim")
+SHARED += ("objective", "reference_strength", "unlabelled_weight")
 
 
 @pytest.mark.parametrize("function", [MESSI, MaxEntIRL, MESSICV, FittedMESSI, Bench, likeness])

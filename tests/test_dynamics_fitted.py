@@ -28,6 +28,7 @@ from messirl.dynamics.fitted import FittedMESSI
 from messirl.dynamics.importance import ImportanceObjective, log_behaviour
 from messirl.dynamics.samples import feature_table, read_samples, sample_counts
 from messirl.dynamics.soft_iteration import RefittedModel, RefittedObjective
+from messirl.io import Recording
 from messirl.objective import Objective
 from messirl.planning import Planner, soft_values
 from messirl.similarity import RBF
@@ -112,14 +113,17 @@ def quiet(estimator: FittedMESSI, *data: Any) -> FittedMESSI:
 # -- the tabular case ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("objective", ["counts", "choices"])
 @pytest.mark.parametrize("lambda0", [0.0, 2.0])
 @pytest.mark.parametrize("regressor", [TREE, ExtraTreesRegressor(5, random_state=0)], ids=["tree", "forest"])
 @pytest.mark.filterwarnings("ignore:trajectory .* ends after")
-def test_one_leaf_a_state_and_true_proportions_give_the_known_dynamics_answer(regressor: Any, lambda0: float) -> None:
+def test_one_leaf_a_state_and_true_proportions_give_the_known_dynamics_answer(
+    regressor: Any, lambda0: float, objective: str
+) -> None:
     mdp = quarter_mdp()
     expert = drawn(mdp)
     rest = with_true_proportions(mdp, expert)
-    arguments: dict[str, Any] = {"similarity": RBF(1.0), "lambda0": lambda0, "theta_max": 50.0}
+    arguments: dict[str, Any] = {"similarity": RBF(1.0), "lambda0": lambda0, "theta_max": 50.0, "objective": objective}
     known = MESSI(**arguments).fit(mdp, expert, rest)
     fitted = FittedMESSI(table_features, regressor=regressor, discount=GAMMA, **arguments)
     quiet(fitted, as_recordings(expert), as_recordings(rest))
@@ -129,14 +133,26 @@ def test_one_leaf_a_state_and_true_proportions_give_the_known_dynamics_answer(re
     assert fitted.policy(going) == pytest.approx(known.policy_[going], abs=1e-5)
 
     # At the same θ all is the same, so that the two maximise the same function.
-    here = Objective.from_trajectories(mdp, expert, quadratic=known.quadratic_)(fitted.theta_)
-    reward = mdp.reward(fitted.theta_)
-    assert fitted.objective_ == pytest.approx(here.value, abs=1e-9)
-    assert fitted.feature_counts_ == pytest.approx(here.expected_counts, abs=1e-9)
+    here = Objective.from_trajectories(mdp, expert, quadratic=known.quadratic_, objective=objective)
+    reward, point = mdp.reward(fitted.theta_), here(fitted.theta_)
+    assert fitted.objective_ == pytest.approx(point.value, abs=1e-9)
+    assert fitted.feature_counts_ == pytest.approx(here.from_start(fitted.theta_, point).counts(mdp), abs=1e-9)
     assert fitted.policy(going) == pytest.approx(soft_policy(mdp, reward)[going], abs=1e-9)
     assert fitted.values(going) == pytest.approx(soft_values(mdp, reward)[going], abs=1e-9)
     assert fitted.reward(going) == pytest.approx(reward[going], rel=1e-12, abs=1e-12)
     assert abs(fitted.mdp_.transitions - mdp.transitions).max() < 1e-12
+
+
+def test_choices_need_a_regressor_that_averages_and_the_models_counts() -> None:
+    steps = np.linspace(0.0, 1.0, 6)[:, None]
+    right = Recording(steps, np.array([1, 1, 0, 1, 1]), terminated=True)
+    asked: dict[str, Any] = {"discount": 0.9, "lambda0": 0.0, "objective": "choices"}
+    with pytest.raises(ValueError, match="needs one that averages"):
+        FittedMESSI(lambda s: s, regressor=Ridge(), **asked).fit([right, right])
+    with pytest.raises(ValueError, match="leave counts='importance' out"):
+        FittedMESSI(lambda s: s, counts="importance", **asked).fit([right, right])
+    with pytest.raises(ValueError, match="choose 'counts' or 'choices'"):
+        FittedMESSI(lambda s: s, discount=0.9, objective="both").fit([right, right])
 
 
 @pytest.mark.filterwarnings("ignore:trajectory .* ends after")

@@ -27,6 +27,7 @@ from messirl.workflow.watch import Watcher
 SPLIT = Split("role = expert", "role = unlabelled", "role = test", 5, 8)
 WORDS = ["--expert", SPLIT.expert, "--unlabelled", SPLIT.unlabelled, "--test", SPLIT.test]
 WORDS += ["--n-expert", "5", "--n-unlabelled", "8"]
+BASED = ["--objective", "choices", "--reference", "unlabelled", "--reference-strength", "2"]
 OF_COMMANDS = ("folder", "command", "files", "next")  # what only a command can know
 
 
@@ -75,7 +76,19 @@ def as_written(record):
     [
         ("fit", fit, FitSettings(lambda0=2.0), ["--lambda0", "2"]),
         ("fit", fit, FitSettings("maxent", baselines=False), ["--method", "maxent", "--no-baselines"]),
+        (
+            "fit",
+            fit,
+            FitSettings(objective="choices", reference="unlabelled", reference_strength=2.0, unlabelled_weight=0.1),
+            [*BASED, "--unlabelled-weight", "0.1"],
+        ),
         ("select", select, SelectSettings(lambdas=(0.1,), cv=3), ["--lambdas", "0.1", "--cv", "3"]),
+        (
+            "select",
+            select,
+            SelectSettings(lambdas=(0.1,), cv=3, objective="choices", reference="unlabelled", reference_strength=2.0),
+            ["--lambdas", "0.1", "--cv", "3", *BASED],
+        ),
         ("diagnose", diagnose, DiagnoseSettings(influential=2, cv=3), ["--influential", "2", "--cv", "3"]),
     ],
 )

@@ -145,6 +145,9 @@ def diagnose(
         cv=cv,
         theta_max=model._bound,
         entropy=model.entropy,
+        objective=model.objective,
+        reference=model.reference,
+        reference_strength=model.reference_strength,
         random_state=random_state,
     )
     with quietly():
@@ -211,8 +214,7 @@ def penalty_shares(weights: Any, counts: Floats, theta: Floats) -> Floats:
 
 def penalty_directions(model: MESSI, expert: Trajectories) -> tuple[list[Direction], float, int]:
     """Directions by falling shrinkage q / (h + q), the effective degrees of freedom, and the number identified."""
-    objective = Objective.from_trajectories(model.mdp_, expert, model.entropy)
-    bend = -objective.hessian(model.theta_)
+    bend = _curvature(model, expert)
     pull = np.zeros_like(bend) if model.quadratic_ is None else model.quadratic_
     size = np.sqrt(np.maximum(np.diag(bend + pull), 0.0))
     unit = np.where(size > 0, 1.0 / np.where(size > 0, size, 1.0), 0.0)
@@ -238,11 +240,17 @@ def leave_one_out(
     executor: Any = None,
 ) -> Floats:
     """√(Δθᵀ H Δθ) of a refit without each of the unlabelled trajectories `which`, H the curvature of −L at θ̂."""
-    bend = -Objective.from_trajectories(mdp, expert, model.entropy).hessian(model.theta_)
+    bend = _curvature(model, expert)
     again = clone(model).set_params(theta_init=model.theta_, warm_start=False, callback=None)
     work = functools.partial(_without, again, mdp, expert, unlabelled)
     moves = (theta - model.theta_ for theta in run(work, np.asarray(which).tolist(), executor, progress))
     return np.array([np.sqrt(max(float(moved @ bend @ moved), 0.0)) for moved in moves])
+
+
+def _curvature(model: MESSI, expert: Trajectories) -> Floats:
+    """−∇²L at θ̂, (d, d), L the experts' part of what the model maximises."""
+    objective = Objective.from_trajectories(model.mdp_, expert, model.entropy, objective=model.objective)
+    return -objective.hessian(model.theta_)
 
 
 def _without(model: MESSI, mdp: MDP, expert: Trajectories, unlabelled: Trajectories, j: int) -> Floats:
@@ -250,6 +258,8 @@ def _without(model: MESSI, mdp: MDP, expert: Trajectories, unlabelled: Trajector
     rest = unlabelled[np.delete(np.arange(len(unlabelled)), j)] if len(unlabelled) > 1 else None
     everyone = np.arange(len(expert) + len(unlabelled))
     again = clone(model).set_params(similarity=model.measure.part(np.delete(everyone, len(expert) + j)))
+    if rest is None and isinstance(model.reference, str):  # nothing is left to say what is usual
+        again.set_params(reference=None)
     with quietly():
         theta: Floats = again.fit(mdp, expert, rest).theta_
     return theta

@@ -1,18 +1,18 @@
 """Maximising a concave function over the box ‖θ‖∞ ≤ θ_max; nothing here knows of an MDP.
 
 - `lbfgs`: the optimum, by projected L-BFGS and, close to it, Newton steps. Where the function is −inf the step is
-  shortened; the value never falls. It stops when no weight would move by more than `tol`, or says why it stopped
-  otherwise and which weights are not settled.
-- `paper`: Alg. 1. A fixed number of fixed steps, θ rescaled back onto the box where it leaves it.
+  shortened; the value never falls. It stops when no weight would move by more than `tol`, or else says why it stopped
+  and which weights are not settled.
+- `paper`: Alg. 1. A fixed number of fixed steps; where θ leaves the box it is rescaled onto it.
 
-Both measure weights in units of their own: `unit` (d,) is the spread of each feature, so that θ_j · unit_j has none. A
-feature given in millimetres instead of metres then changes neither the search nor when it stops.
+Both measure weights in units of their own: `unit` (d,) is the spread of each feature, so that θ_j · unit_j has no unit.
+A feature given in millimetres instead of metres then changes neither the search nor when it stops.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,19 +20,19 @@ import numpy as np
 from messirl._types import Flags, Floats
 
 MEMORY = 100  # secants kept; with as many as there are weights, the last steps are nearly Newton's
-MEMORY_SIZE = 4_000_000  # numbers that they may take
+MEMORY_SIZE = 4_000_000  # numbers that the secants may take up in memory
 ARMIJO = 1e-4
 MAX_TRIALS = 60
-NOISE = 1e-12  # of a value, relative to its size: a change that rounding alone may show
-EDGED = 20  # steps in a row that the edge of the finite made short
-STALE = 5  # steps in which the expected move must halve once the value hardly rises
+NOISE = 1e-12  # relative change of a value that may be rounding alone
+EDGED = 20  # steps in a row that were shortened because the function is −inf close by
+STALE = 5  # steps within which the expected move must halve, once the value hardly rises
 NEAR = 1e-2  # an expected move below which Newton's method takes over
-ROUNDS = 5  # of Newton's method
+ROUNDS = 5  # rounds of Newton's method at most
 PROBE = 1e-4  # length, in units, of the differences that give its curvature
-ENOUGH = 1e-2  # share of the squared residual at which its step is known well enough, to about a tenth
-FEW = 16  # weights of which Newton's step is found in full
-RESOLVED = 1e-8  # curvature, relative to the largest, that such differences can tell from none
-RISING = 1e-10  # of a value, relative to its size: a rise that is not rounding
+ENOUGH = 1e-2  # share of the squared residual at which its step is accurate enough, to about a tenth
+FEW = 16  # with so few weights Newton's step is computed in full
+RESOLVED = 1e-8  # curvature, relative to the largest, that such differences can tell from zero
+RISING = 1e-10  # relative rise of a value that is more than rounding
 
 SETTLED = "no weight would move by more than tol"
 UNSETTLED = "the objective hardly rises any more, but some weights are not settled"
@@ -50,7 +50,7 @@ Callback = Callable[[dict[str, Any]], object]
 class Result:
     """Where a solver ended, and why.
 
-    move : (d,) how far each weight would still move, relative to max(|θ_j|, 1/unit_j), by the curvature known
+    move : (d,) how far each weight would still move, relative to max(|θ_j|, 1/unit_j), judged by the curvature so far
     """
 
     theta: Floats
@@ -61,9 +61,16 @@ class Result:
     gradient_norm: float
     move: Floats
 
+    def after(self, before: Result) -> Result:
+        """The two as one search, of which `before` was the first part."""
+        rest = np.array(self.history[1:])
+        for name in ("iteration", "evaluations"):
+            rest[name] += before.history[name][-1]
+        return replace(self, history=np.concatenate([before.history, rest]).view(np.recarray))
+
     @property
     def stopped(self) -> bool:
-        """Whether by the callback."""
+        """Whether the callback stopped it."""
         return self.reason == ASKED
 
 
@@ -73,7 +80,7 @@ def projected_norm(theta: Floats, gradient: Floats, bound: float) -> float:
 
 
 class Secants:
-    """What the steps taken say about the curvature: pairs of a step s and the fall y of the gradient along it."""
+    """The curvature seen along the steps taken: pairs of a step s and the fall y of the gradient along it."""
 
     def __init__(self, d: int) -> None:
         most = max(20, min(MEMORY, MEMORY_SIZE // max(d, 1)))
@@ -92,7 +99,7 @@ class Secants:
 
     @property
     def weakest(self) -> float:
-        """The least curvature met along a step."""
+        """The smallest curvature along any of the steps."""
         steps, falls = self._steps[: self.n], self._falls[: self.n]
         return float(((steps * falls).sum(axis=1) / (steps * steps).sum(axis=1)).min(initial=np.inf))
 
@@ -121,9 +128,9 @@ class Secants:
 class _Climb:
     """A point on the way up, how it got there, and the ways to go on from it.
 
-    unit, scale : (d,) or None, as of `lbfgs`. Directions and gradients are those of θ · scale
+    unit, scale : (d,) or None, as for `lbfgs`. Directions and gradients are those of θ · scale
     callback : told of every iteration; where it returns True, the climb is `stopped`
-    rising : whether the value cannot fall but by rounding; such a fall is recorded as none
+    rising : whether the value can fall only by rounding; such a fall is recorded as no change
     """
 
     def __init__(
@@ -169,7 +176,7 @@ class _Climb:
         self._arrive(theta, point)
 
     def result(self, move: Floats, reason: str, *, converged: bool = False) -> Result:
-        self.rows[-1] = (*self.rows[-1][:-1], self.evaluations)  # those after the last step count too
+        self.rows[-1] = (*self.rows[-1][:-1], self.evaluations)  # evaluations after the last step count too
         history = np.array(self.rows, dtype=HISTORY).view(np.recarray)
         return Result(self.theta, self.point, history, converged, reason, self.rows[-1][3], move)
 
@@ -188,7 +195,8 @@ class _Climb:
     def lead(self, solve: Callable[[Floats, Flags], Floats]) -> tuple[Floats, Floats]:
         """The gradient, and the direction that `solve` makes of it, on the weights that neither leads out of the box.
 
-        A direction may lead a weight out that the gradient leads in; cut off there, it need not lead up.
+        The direction may lead a weight out of the box that the gradient leads into it: if only the direction were cut
+        off there, it might not lead up.
         """
         free = self.free
         while True:
@@ -205,9 +213,9 @@ class _Climb:
         return np.asarray(np.abs(ahead - self.theta) * self.unit / np.maximum(1.0, np.abs(self.theta) * self.unit))
 
     def along(self, direction: Floats, step: float = 1.0) -> bool:
-        """Backtracking along the projected path clip(θ + α d) until the value has risen enough; whether it has.
+        """Backtrack along the projected path clip(θ + α d) until the value has risen enough; returns whether it has.
 
-        Where the rise is lost in rounding, the slope decides: it must not point back as steeply (Hager & Zhang 2005).
+        If the rise is lost in rounding, the slope decides: it must not point back as steeply (Hager & Zhang 2005).
         """
         theta, point = self.theta, self.point
         noise = NOISE * (1.0 + abs(point.value))
@@ -216,7 +224,7 @@ class _Climb:
             ahead = np.clip(theta + step * direction / self.scale, -self.bound, self.bound)
             moved = ahead - theta
             promised = float(point.gradient @ moved)
-            if not promised > 0.0:  # what the box cuts off was to balance the rest: go until the first weight is there
+            if not promised > 0.0:  # the box cuts off too much: go until the first weight reaches it
                 first = _reach(direction, (self.bound - np.sign(direction) * theta) * self.scale) * (1.0 + 1e-9)
                 if step <= first:
                     return False
@@ -234,13 +242,13 @@ class _Climb:
                 beyond = True
                 step *= 0.25
                 continue
-            # The parabola through the slope and the trial (its slope, or its value) has its top here.
+            # The top of the parabola given by the slope here and by the slope, or the value, at the trial point.
             top = promised / max(promised - slope, 1e-300) if lost else 0.5 * promised / max(promised - rise, 1e-300)
             step *= min(max(top, 0.1), 0.5)
         return False
 
     def up(self, direction: Floats, gradient: Floats, *, near: bool) -> bool:
-        """One step of L-BFGS or, if that leads nowhere and the top is not `near`, along the gradient."""
+        """One step of L-BFGS or, if that fails and the optimum is not `near`, along the gradient."""
         if self.secants.n:
             if self.along(direction):
                 return True
@@ -250,10 +258,10 @@ class _Climb:
         return self.along(gradient, 1.0 / max(1.0, float(np.abs(gradient).sum())))
 
     def newton(self, gradient: Floats, free: Flags) -> Floats:
-        """Newton's step H⁻¹ g by conjugate gradients, H from differences of gradients; NaN where there is none.
+        """Newton's step H⁻¹ g by conjugate gradients, H from differences of gradients; NaN if it fails.
 
         A direction in which the function is flat, as far as such differences can tell, is left out, unless the function
-        still rises there: then the step leads on by the size of the weights.
+        still rises there: then the step is as long as the weights.
         """
         size = np.maximum(1.0, np.abs(self.theta) * self.scale)
         step, rest = np.zeros_like(gradient), gradient.copy()
@@ -261,7 +269,8 @@ class _Climb:
         way, left = lead, float(rest @ lead)
         first, steepest, weakest = left, 0.0, self.secants.weakest
         for _ in range(2 * int(free.sum()) + 2):
-            # Even where the function hardly bends; few weights are looked at one and all.
+            # Settled: even where the function bends least, what is left of the gradient moves no weight by more than
+            # tol. With few weights the step is always computed in full.
             settled = free.sum() > FEW and float(np.abs(rest).max()) <= self.tol * weakest
             if not left > (ENOUGH if settled else 1e-12) * first:
                 break
@@ -282,8 +291,8 @@ class _Climb:
         return step
 
     def _bend(self, way: Floats, size: Floats, free: Flags) -> Floats | None:
-        """H v: how fast the gradient falls along a direction; None where the function is not finite close by."""
-        reach = _reach(way, PROBE * np.maximum(1.0, PROBE * size))  # large weights must move by more than rounding
+        """H v: how fast the gradient falls along a direction; None if the function is not finite close by."""
+        reach = _reach(way, PROBE * np.maximum(1.0, PROBE * size))  # by more than the rounding of large weights
         for length in (reach, -reach):
             there = self.at(self.theta + length * way / self.scale)
             if np.isfinite(there.value):
@@ -305,13 +314,14 @@ def lbfgs(
 ) -> Result:
     """The maximum over the box.
 
-    tol : it counts as found when no weight would move by more than `tol` · max(|θ_j|, 1/unit_j) to reach it
-    unit : (d,) the spread of each feature; None is 1 for all
-    scale : (d,) the search is in θ · scale, which should bend about alike in every direction; None is `unit`
-    certain : whether that is made sure by Newton's method, or the secants are believed: for many rough fits
+    tol : the maximum counts as found when no weight would move by more than `tol` · max(|θ_j|, 1/unit_j) to reach it
+    unit : (d,) the spread of each feature; None: 1 for all
+    scale : (d,) the search is over θ · scale, in which the function should bend about equally in all directions;
+        None: `unit`
+    certain : whether Newton's method confirms the maximum; if not, the secants are trusted, which suits many rough fits
     """
     climb = _Climb(function, np.clip(theta, -bound, bound), bound, tol, unit, scale, callback, rising=True)
-    expected: list[float] = []  # the largest move, step by step, since the value hardly rises
+    expected: list[float] = []  # the largest move at each step since the value hardly rises
     rounds = 0
     while True:
         reason = f"max_iter={max_iter} iterations were done"
@@ -320,7 +330,7 @@ def lbfgs(
         if climb.stopped:
             return climb.result(move, ASKED)
         slope, noise = float(np.abs(gradient).sum()), NOISE * (1.0 + abs(climb.point.value))
-        if slope == 0.0 or (climb.secants.n == 0 and slope <= noise):  # a unit of every weight would change nothing
+        if slope == 0.0 or (climb.secants.n == 0 and slope <= noise):  # moves of a whole unit would change nothing
             return climb.result(np.zeros_like(move), SETTLED, converged=True)
         largest, gain = float(move.max()), float(gradient @ direction)
         known, near = climb.secants.n > 0, largest <= max(NEAR, tol)
@@ -344,7 +354,7 @@ def lbfgs(
         if not np.isfinite(step).all():
             return climb.result(move, EDGE)
         move = climb.move(step)
-        if move.max() <= 0.9 * tol:  # which is known to a tenth
+        if move.max() <= 0.9 * tol:  # the move is known to about a tenth
             return climb.result(move, SETTLED, converged=True)
         if climb.iteration >= max_iter:
             return climb.result(move, reason)
@@ -367,9 +377,9 @@ def paper(
     unit: Floats | None = None,
     callback: Callback | None = None,
 ) -> Result:
-    """Alg. 1, with the update of Eq. 7 put right: θ ← θ + step · ∇J(θ), then θ ← θ · θ_max/‖θ‖∞ where ‖θ‖∞ > θ_max.
+    """Alg. 1, with the update of Eq. 7 corrected: θ ← θ + step · ∇J(θ), then θ ← θ · θ_max/‖θ‖∞ where ‖θ‖∞ > θ_max.
 
-    `tol` and `unit` only say whether the weights would still move, judged by the curvature along the steps taken.
+    `tol` and `unit` only serve to say whether the weights would still move, judged by the curvature along the steps.
     """
     climb = _Climb(function, rescaled(theta, bound), bound, tol, unit, None, callback, rising=False)
     while climb.iteration < max_iter and not climb.stopped:
@@ -391,7 +401,7 @@ def rescaled(theta: Floats, bound: float) -> Floats:
 
 
 def _reach(way: Floats, most: Floats) -> float:
-    """How far to go until the first coordinate has moved by what it may at most."""
+    """How far to go along a direction until the first coordinate has moved by the most it may."""
     return float((most / np.maximum(np.abs(way), 1e-300)).min())
 
 

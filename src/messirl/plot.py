@@ -39,7 +39,7 @@ def reward(
         allowed = model.mdp_.allowed
         values = np.where(allowed, values, 0.0).sum(axis=1) / np.maximum(allowed.sum(axis=1), 1)
     finite = values[np.isfinite(values)]
-    least = 1e-9 * float(np.abs(finite).max(initial=0.0))  # a zero may be computed as a little below or above
+    least = 1e-9 * float(np.abs(finite).max(initial=0.0))  # a computed zero may be slightly below or above
     both = bool(finite.min(initial=0.0) < -least and finite.max(initial=0.0) > least)
     return states(values, xy, ax, label="reward", diverging=both, size=size, tiles=tiles)
 
@@ -73,7 +73,7 @@ def policy(
     """The mean move out of every state under the policy, as arrows on the reward.
 
     among : the states that get an arrow; None is all of them
-    even : an arrow's length is not how far the mean move goes but how much the moves agree, ‖E Δ‖ / E ‖Δ‖
+    even : the length of an arrow shows not how far the mean move goes but how much the moves agree, ‖E Δ‖ / E ‖Δ‖
     """
     at = _coordinates(model.mdp_.n_states, xy)
     step = model.mdp_.first_step if step is None else step
@@ -98,9 +98,9 @@ def policy(
     unit = move[shown] / max(float(length[shown].max(initial=0.0)), 1e-300)
     on_dots = tiles is False or not on_grid(at)
     look: dict[str, Any] = {"width": 0.009, "linewidth": 0.6, "pivot": "mid", "color": "white", "edgecolor": "black"}
-    if even:  # as thick as there is room for
+    if even:  # as thick as the space between states allows
         look |= {"units": "xy", "width": 0.11 * spacing, "linewidth": 0.5, "headlength": 3.5, "headaxislength": 3.2}
-    if even and on_dots:  # away from the dot, along the lines to others
+    if even and on_dots:  # the arrow starts away from the dot, along the lines to other dots
         look |= {"width": 0.08 * spacing, "pivot": "tail", "color": "black", "edgecolor": "white"}
     ax.quiver(*at[shown].T, *unit.T, angles="xy", scale_units="xy", scale=1.3 / spacing, zorder=5, **look)
     return ax
@@ -161,7 +161,7 @@ def states(
     ax.set_aspect("equal")
     ax.set_xticks([])
     ax.set_yticks([])
-    # "0.01" and not mathematics: it stays legible where mathematics is switched off.
+    # Plain "0.01" instead of mathtext, which stays legible if mathtext is switched off.
     ax.figure.colorbar(drawn, ax=ax, label=label, shrink=0.85, format="%g" if logarithmic else None)
     return ax
 
@@ -215,7 +215,7 @@ def _spacing(at: Floats) -> float:
 
 
 def _apart(at: Floats) -> float:
-    """The median distance from a place to the nearest other one: what fits between neighbours, on a grid or not."""
+    """The median distance from a state to its nearest neighbour, on a grid or not."""
     from scipy.spatial import cKDTree
 
     places = np.unique(at, axis=0)

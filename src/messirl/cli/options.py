@@ -6,6 +6,10 @@ from messirl import _defaults as default
 from messirl.cli.common import Parser, add_with_default, count, finite, not_negative, path, positive, seed
 from messirl.estimators.methods import OPTIONS
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 FILTERS = (
     "WHICH is a filter on the columns of trajectory_meta and on trajectory_id: column, comparison "
     '(= != < <= > >=), value, joined by and / or; for example "role = expert and mouse != B1".'
@@ -50,6 +54,9 @@ def add_model(made: Parser) -> None:
     )
     add_with_default(group, "--eta", count, default.STEPS_PER_ROUND, "of em: steps between two looks")
     add_with_default(group, "--theta-max", _bound, default.THETA_MAX, "bound on every weight, or none")
+    add_objective(group)
+    weight = "of an unlabelled trajectory among the experts', where theirs is 1: light pooling"
+    add_with_default(group, "--unlabelled-weight", not_negative, default.UNLABELLED_WEIGHT, weight)
     group.add_argument(
         "--entropy",
         choices=("causal", "noncausal"),
@@ -66,6 +73,23 @@ def add_model(made: Parser) -> None:
     optimum = "how far a weight may be from its optimum, relative to its size or its unit"
     add_with_default(group, "--tol", not_negative, default.TOL, optimum)
     group.add_argument("--features", metavar="A,B,…", help="only these features (default: all)")
+
+
+def add_objective(group: Any) -> None:
+    """Add the options for what is made likely, and for the base policy it is measured against."""
+    group.add_argument(
+        "--objective",
+        choices=("counts", "choices"),
+        default=default.OBJECTIVE,
+        help=f"make likely the experts' feature counts, or the choices they made ({default.OBJECTIVE})",
+    )
+    group.add_argument(
+        "--reference",
+        choices=("unlabelled",),
+        help="base policy: what is usual among the unlabelled trajectories (default: none)",
+    )
+    strength = "of the prior of --reference, in choices per state"
+    add_with_default(group, "--reference-strength", positive, default.REFERENCE_STRENGTH, strength)
 
 
 def _width(text: str) -> float | str:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import argparse
 
-from messirl._defaults import AIM, CV, THETA_MAX
+from messirl._defaults import AIM, CV, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX
 from messirl._numbers import nats, significant
 from messirl.cli.common import Parser, add_with_default, count, filled, not_negative, path, positive, problem_in
-from messirl.cli.options import add_data
+from messirl.cli.options import add_data, add_objective
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-REPEATED = ("expert", "unlabelled", "test", "n_expert", "n_unlabelled", "features")  # in the next commands too
+REPEATED = {  # in the next commands too, where they are not what is taken anyway
+    **dict.fromkeys(("expert", "unlabelled", "test", "n_expert", "n_unlabelled", "features", "reference")),
+    "objective": OBJECTIVE,
+    "reference_strength": REFERENCE_STRENGTH,
+    "seed": 0,
+    "theta_max": THETA_MAX,
+}
 
 DESCRIPTION = (
     "Choose how strongly to use the unlabelled trajectories, or not at all: MESSI at several strengths beside no "
@@ -39,6 +45,7 @@ def add(made: Parser) -> None:
     group.add_argument("--nested", action="store_true", help="also an honest score of the whole procedure (slow)")
     group.add_argument("--bootstrap", type=count, metavar="N", help="95 %% intervals of θ from N resamples")
     add_with_default(group, "--theta-max", positive, THETA_MAX, "bound on every weight")
+    add_objective(group)
     group.add_argument("--features", metavar="A,B,…", help="only these features (default: all)")
     made.add_argument("--out", type=path, default="out/select", help="folder of the results (out/select)")
     made.add_argument("--json", action="store_true", help="print select.json instead of a summary")
@@ -75,10 +82,9 @@ def _next(arguments: argparse.Namespace, chosen: dict[str, Any]) -> list[str]:
     import shlex
 
     saved, folder = shlex.quote(str(arguments.out / "model.npz")), shlex.quote(str(arguments.folder))
-    given = [(name, getattr(arguments, name)) for name in REPEATED]
-    words = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in given if value is not None]
-    words += [f"--seed {arguments.seed}"] if arguments.seed else []
-    words += [f"--theta-max {arguments.theta_max:g}"] if arguments.theta_max != THETA_MAX else []
+    given = {name: getattr(arguments, name) for name, usual in REPEATED.items() if getattr(arguments, name) != usual}
+    shown = {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in given.items()}
+    words = [f"--{name.replace('_', '-')} {shlex.quote(value)}" for name, value in shown.items()]
     data = " ".join([folder, *words])
     if chosen["method"] == "MESSI":
         out = [f"messirl fit {data} --lambda0 {chosen['lambda0']:g}"]

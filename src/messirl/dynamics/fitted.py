@@ -3,7 +3,8 @@
     J(θ) = θᵀf* − Σ_s start(s) V_θ(s) − (λ0/θ_max) R(θ),      V_θ by regression on the recorded steps
 
 With a regressor that averages (trees, forests, nearest neighbours) this is MESSI on a finite MDP over the recorded
-states, so J is concave and its gradient exact; any other regressor is refitted at every backup.
+states, so J is concave and its gradient exact; any other regressor is refitted at every backup. On that MDP the
+likelihood of choices may take the place of that of counts.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsRegressor
 
 from messirl._checks import number, whole
-from messirl._defaults import LAMBDA0, MAX_ITER, THETA_MAX, TOL
+from messirl._defaults import LAMBDA0, MAX_ITER, OBJECTIVE, THETA_MAX, TOL
 from messirl._types import Floats
 from messirl.dynamics.averagers import TREES, AveragerModel, Forest, is_averager
 from messirl.dynamics.features import RadialGrid, Squares
@@ -37,7 +38,7 @@ from messirl.dynamics.samples import (
 )
 from messirl.dynamics.soft_iteration import RefittedModel, RefittedObjective
 from messirl.estimators.persistence import Saved
-from messirl.objective import Objective
+from messirl.objective import OBJECTIVES, Objective
 from messirl.optimise import lbfgs
 from messirl.planning import Planner, soft_values
 from messirl.planning.sampling import random_source
@@ -64,6 +65,9 @@ class FittedMESSI(Saved):
         ExtraTreesRegressor with 30 trees grown until their leaves are pure.
     similarity : RBF, Exponential, CompleteGraph, Precomputed or callable
         Similarity of recordings by their feature counts.
+    objective : {"counts", "choices"}
+        What is made likely: the experts' feature counts, or the choices they made. "choices" needs a regressor that
+        averages (trees, forests, nearest neighbours) and counts="model".
     lambda0 : float
         λ0, the strength of the penalty.
     theta_max : float
@@ -146,6 +150,7 @@ class FittedMESSI(Saved):
     features: FeatureMap = field(kw_only=False)
     regressor: Any = None
     similarity: Any = DEFAULT
+    objective: str = OBJECTIVE
     lambda0: float = LAMBDA0
     theta_max: float = THETA_MAX
     discount: float
@@ -175,7 +180,18 @@ class FittedMESSI(Saved):
         if is_averager(regressor):
             self.model_: AveragerModel | RefittedModel = AveragerModel(regressor, samples)
             self.mdp_ = self.model_.mdp(table, self.discount)
-            objective = Objective(self.mdp_, Planner(self.mdp_, "causal", samples.start), target, quadratic)
+            if self.objective == "choices":
+                experts = samples.trajectories[: samples.n_expert]
+                objective = Objective.from_trajectories(
+                    self.mdp_, experts, quadratic=quadratic, objective="choices", checked=True
+                )
+            else:
+                objective = Objective(self.mdp_, Planner(self.mdp_, "causal", samples.start), target, quadratic)
+        elif self.objective == "choices":
+            raise ValueError(
+                f"objective='choices' with regressor={regressor!r}: it needs one that averages, such as a forest or "
+                "nearest neighbours; or use objective='counts'"
+            )
         else:
             self.model_ = RefittedModel(regressor, samples, table, self.discount, self.max_backups, self.backup_tol)
             objective = RefittedObjective(self.model_, target, quadratic)
@@ -185,13 +201,15 @@ class FittedMESSI(Saved):
                 classifier = ExtraTreesClassifier(n_estimators=50, min_samples_leaf=10, random_state=self.random_state)
             objective = ImportanceObjective(counts, log_behaviour(classifier, samples), target, quadratic)
 
+        unit = spread_of(table)
         result = lbfgs(
             objective,
             np.zeros(table.shape[1]),
             bound=float(self.theta_max),
             max_iter=self.max_iter,
             tol=float(self.tol),
-            unit=spread_of(table),
+            unit=unit,
+            scale=unit if quadratic is None else np.hypot(unit, np.sqrt(np.diag(quadratic))),
             callback=self.callback,
         )
         self.n_features_in_ = samples.points.shape[1]
@@ -199,6 +217,8 @@ class FittedMESSI(Saved):
         self.theta_ = result.theta
         self.objective_ = float(result.point.value)
         self.feature_counts_ = result.point.expected_counts
+        if self.objective == "choices":
+            self.feature_counts_ = objective.from_start(result.theta, result.point).counts(self.mdp_)
         self.expert_counts_ = target
         self.history_ = result.history
         self.n_iter_ = int(result.history.iteration[-1])
@@ -211,6 +231,10 @@ class FittedMESSI(Saved):
             raise TypeError("features must be a function from states (n, k) to their features (n, d)")
         if self.counts not in COUNTS:
             raise ValueError(f"counts={self.counts!r}: choose 'model' or 'importance'")
+        if self.objective not in OBJECTIVES:
+            raise ValueError(f"objective={self.objective!r}: choose 'counts' or 'choices'")
+        if self.objective == "choices" and self.counts == "importance":
+            raise ValueError("objective='choices' looks at no counts: leave counts='importance' out")
         number("theta_max", self.theta_max, above=0.0)
         for name in ("lambda0", "tol", "backup_tol"):
             number(name, getattr(self, name), least=0.0)

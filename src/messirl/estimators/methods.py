@@ -103,6 +103,19 @@ def method_of(model: Any) -> Method:
     return next(m for m in OPTIONS.values() if m.estimator() is type(model))
 
 
+def described(model: Any) -> tuple[str, str]:
+    """What pages call an estimator, and what it learns from: as its entry says, and as its parameters do."""
+    method, weight = method_of(model), getattr(model, "unlabelled_weight", 0.0)
+    words, fitted_to = [method.label], method.fitted_to
+    if model.reference is not None:
+        words.append("base policy")
+    if weight > 0:
+        words.append(f"unlabelled at {weight:g} each")
+    if weight > 0 or isinstance(model.reference, str):
+        fitted_to = BOTH
+    return ", ".join(words), fitted_to
+
+
 def equal_trace(weight: float, strength: float, shape: Floats) -> float:
     """The multiple of a penalty's shape (d, d) that has the trace of weight · M, where M has the trace `strength`."""
     return weight * strength / float(shape.trace())

@@ -12,9 +12,13 @@ from messirl._checks import number
 from messirl._defaults import UNLABELLED_WEIGHT
 from messirl._types import Floats
 from messirl.estimators.maximum_entropy import MaximumEntropy
-from messirl.objective import checked_weights
+from messirl.estimators.summit import upward
+from messirl.objective import Objective, checked_weights
+from messirl.optimise import Result
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
+
+SADDLES = 3  # that a search climbs on from
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -51,4 +55,17 @@ class PooledEstimator(MaximumEntropy):
             some, weight = everyone, np.concatenate([own, np.full(len(everyone) - n_expert, light)])
         objective = self._objective(mdp, some, None if counts is None else counts[: len(some)], quadratic, weight)
         theta = self._theta_start(mdp, objective)
-        return self._finish(mdp, some, objective, theta, self._optimise(objective, theta, self.max_iter, self.callback))
+        result = self._optimise(objective, theta, self.max_iter, self.callback)
+        for _ in range(SADDLES):
+            way = upward(objective, result.theta, self._bound) if result.converged else None
+            if way is None:
+                break
+            result = self._over(objective, result, way)
+        return self._finish(mdp, some, objective, theta, result)
+
+    def _over(self, objective: Objective, result: Result, way: Floats) -> Result:
+        """The search gone on from a saddle, along a direction in which J rises."""
+        sides = [np.clip(result.theta + side * way, -self._bound, self._bound) for side in (0.1, -0.1)]
+        begin = max(sides, key=lambda at: objective(at).value)
+        left = self.max_iter - int(result.history.iteration[-1])
+        return self._optimise(objective, begin, left, self.callback).after(result)

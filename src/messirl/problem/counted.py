@@ -1,9 +1,9 @@
-"""The MDP that the moves of trajectories speak of: dynamics by counting.
+"""An MDP with dynamics counted from the moves of trajectories.
 
     p(s'|s,a) = (n(s,a,s') + α/K) / (n(s,a) + α)     s' among the K next states that are possible
 
-with n the counts and α the prior's weight; α = 0 is maximum likelihood. Possible are the moves of a known graph or,
-without one, the next states seen from s under any action.
+with n the counts and α the prior's weight; α = 0 is maximum likelihood. The possible next states are those
+of a known graph or, without one, all that were seen from s under any action.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def counted_mdp(
     discount: float,
     **others: Any,
 ) -> CountedMDP:
-    """The MDP and its counts; `dynamics.estimate_mdp` explains the arguments, and adds what the data leaves open."""
+    """The MDP and its counts; arguments as for `dynamics.estimate_mdp`, which also reports what is left open."""
     if not isinstance(trajectories, Trajectories):
         raise TypeError(
             f"trajectories must be Trajectories, not {type(trajectories).__name__}: use Trajectories.from_lists(...)"
@@ -122,7 +122,7 @@ def _ends(trajectories: Trajectories, terminal: npt.ArrayLike | None, n_states: 
 def _smoothed(counts: sp.csr_array, possible: sp.csr_array | None, alpha: float, n_actions: int) -> sp.csr_array:
     """n(s,a,s') + α/K."""
     if possible is None:
-        of_state = sp.kron(sp.eye_array(counts.shape[1]), np.ones((n_actions, 1)), format="csr")  # row s·A + a is of s
+        of_state = sp.kron(sp.eye_array(counts.shape[1]), np.ones((n_actions, 1)), format="csr")  # s·A + a → s
         seen = np.diff(counts.indptr) > 0
         possible = sp.csr_array(sp.diags_array(seen.astype(np.float64)) @ (of_state @ (of_state.T @ counts)))
         possible.eliminate_zeros()
@@ -133,7 +133,7 @@ def _smoothed(counts: sp.csr_array, possible: sp.csr_array | None, alpha: float,
 
 
 def normalised(matrix: sp.csr_array) -> sp.csr_array:
-    """Rows divided by their sums: a row of one entry is exactly 1."""
+    """The rows divided by their sums, so that a single entry becomes exactly 1."""
     out = matrix.copy()
     out.data = matrix.data / np.repeat(np.asarray(matrix.sum(axis=1)).ravel(), np.diff(matrix.indptr))
     return out

@@ -1,6 +1,6 @@
 """Discounted feature counts f_ζ = Σ_t γ^t f(s_t) (Eq. 1).
 
-What counts: with state features every visited state, the last included; with state-action features every step taken.
+With state features every visited state counts, the last included; with state-action features every step counts.
 A trajectory of an endless discounted problem that is cut before a terminal state stands for an endless one: its counts
 are divided by 1 − γ^T, with T the number of counted terms.
 """
@@ -18,7 +18,7 @@ from messirl.problem.mdp import MDP
 from messirl.problem.moves import move_keys, possible_moves
 from messirl.problem.trajectories import Trajectories
 
-LONG_TAIL = 0.1  # γ^T above which a cut trajectory says little of the endless one
+LONG_TAIL = 0.1  # γ^T above which a cut trajectory says little about the endless one
 
 
 def feature_counts(mdp: MDP, trajectories: Trajectories) -> Floats:
@@ -28,7 +28,7 @@ def feature_counts(mdp: MDP, trajectories: Trajectories) -> Floats:
 
 
 def checked_feature_counts(mdp: MDP, trajectories: Trajectories) -> Floats:
-    """The same for trajectories that were checked already."""
+    """Feature counts, (n, d), of trajectories that were checked already."""
     n, gamma = len(trajectories), mdp.discount
     if mdp.state_action:
         left = trajectories.leaves
@@ -68,7 +68,7 @@ def _seen_share(mdp: MDP, trajectories: Trajectories, terms: Ints) -> Floats:
 def step_actions(mdp: MDP, trajectories: Trajectories) -> Ints:
     """The action of every step: the recorded ones, or those that the moves imply.
 
-    Where several actions make a move and their features differ, nothing can be implied: an error.
+    If several actions make the same move and their features differ, that is an error.
     """
     if trajectories.actions is not None:
         return trajectories.actions

@@ -1,4 +1,4 @@
-"""What is wrong with data, in one sentence: where, what, and what to do."""
+"""The error about data that cannot be used: where, what is wrong, and what to do."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from messirl.problem.mdp import MDP
 from messirl.problem.moves import entry_keys, look_up, move_keys, possible_moves
 from messirl.problem.trajectories import Trajectories
 
-ENDLESS = "endless"  # the one kind that is a matter of what is fitted: without an end only at discount = 1
+ENDLESS = "endless"  # the one kind that a reader tolerates: it is a fault only with discount = 1
 RIGHT_LENGTH = "a trajectory has that many, or ends earlier in a terminal state"
 MUST_END = "with discount=1 and no horizon a trajectory must end in a terminal state or have a goal"
 
@@ -21,7 +21,7 @@ MUST_END = "with discount=1 and no horizon a trajectory must end in a terminal s
 class Fault:
     """What is wrong with one step, with one trajectory (step None), or with all of them (trajectory None as well).
 
-    text : with {0}, {1} for `states` and {a} for `action`, so that whoever knows labels can put them in
+    text : has {0}, {1} in place of `states` and {a} in place of `action`, so that labels can be filled in
     """
 
     kind: str
@@ -33,19 +33,19 @@ class Fault:
     action: int | None = None
 
     def what(self, state: Callable[[int], str] = str, action: Callable[[int], str] = str) -> str:
-        """The text, with states and actions called as the two functions call them."""
+        """The text; the two functions give the names of states and actions."""
         taken = "" if self.action is None else action(self.action)
         return self.text.format(*map(state, self.states), a=taken)
 
     def place(self, name: str, step: int | None) -> str:
-        """Where it is, as a sentence about it begins: name of the trajectory, number of the step."""
+        """Where it is, as the beginning of a sentence: the name of the trajectory and the number of the step."""
         if self.trajectory is None:
             return ""
         return f"trajectory {name} " if step is None else f"trajectory {name}, step {step}: "
 
 
 def check_trajectories(mdp: MDP, trajectories: Trajectories, name: str = "trajectories") -> None:
-    """Raise a ValueError that names trajectory and step where `trajectories` cannot come from `mdp`."""
+    """Raise a ValueError that names the trajectory and the step if `trajectories` cannot come from `mdp`."""
     if not isinstance(mdp, MDP):
         raise TypeError(f"expected an MDP, not {type(mdp).__name__}")
     if not isinstance(trajectories, Trajectories):
@@ -60,10 +60,10 @@ def check_trajectories(mdp: MDP, trajectories: Trajectories, name: str = "trajec
 
 
 def trajectory_faults(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
-    """Every fault, kind by kind; a kind is looked for when those before it are used up.
+    """All faults, one kind after the other, each kind being searched only when it is asked for.
 
-    A step that is already faulty (it leaves a terminal state, a goal or a dead end) is not an impossible move as well,
-    and states or actions that are none end the search: nothing else can be said of them.
+    A step that is already faulty (it leaves a terminal state, a goal or a dead end) is not reported as an impossible
+    move as well. Numbers that are no states or actions end the search, since nothing else can be checked then.
     """
     if len(trajectories) == 0:
         return
@@ -73,7 +73,7 @@ def trajectory_faults(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
         yield fault
     if wrong:
         return
-    over = np.zeros(trajectories.states.size, dtype=bool)  # steps from where nothing may go on
+    over = np.zeros(trajectories.states.size, dtype=bool)  # steps that leave a state which cannot be left
     yield from _goals(mdp, trajectories)
     yield from _ends(mdp, trajectories, over)
     yield from _moves(mdp, trajectories, over)
@@ -81,7 +81,7 @@ def trajectory_faults(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
 
 
 def start_faults(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
-    """Trajectories without goals that begin where `start` says none does."""
+    """Trajectories without goals that begin in a state where `start` is zero."""
     if mdp.start is None or trajectories.goals is not None or len(trajectories) == 0:
         return
     remedy = "give the state a weight in start, or drop start"
@@ -112,7 +112,7 @@ def _goals(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
         yield Fault("goal and horizon", None, None, text, "a trajectory with a goal ends there, use horizon=None")
         return
     missed = goals != trajectories.last
-    if missed.any():  # where the goal was passed, going on after it is the fault
+    if missed.any():  # if the goal was passed, going on after it is the fault instead
         passed = np.logical_or.reduceat(_at_goal(trajectories), trajectories.offsets[:-1])
         remedy = "end it there, or correct the goal"
         for i in np.flatnonzero(missed & ~passed).tolist():
@@ -169,7 +169,7 @@ def _moves(mdp: MDP, trajectories: Trajectories, over: Flags) -> Iterator[Fault]
 
 
 def _lengths(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
-    if trajectories.goals is not None:  # with a horizon that is a fault already
+    if trajectories.goals is not None:  # with a horizon, goals are a fault already
         return
     ended, lengths = mdp.terminal[trajectories.last], trajectories.lengths
     if mdp.horizon is not None:

@@ -4,9 +4,9 @@
     bout_fraction >= 0.5 or (water_restricted = true and bout < 10)
 
 A comparison is a column, one of = == != < <= > >=, and a value; `and` binds tighter than `or`. Names and values that
-hold blanks or signs stand in single or double quotes; a quote inside is doubled. The column says what the value must
-be: a number, true or false, a time (2024-01-31), or text. An order (<, <=, >, >=) of text or of booleans is an error.
-An empty cell is unlike everything: `!=` holds for it, and nothing else does. Nothing is ever executed.
+contain blanks or signs are put in single or double quotes; a quote inside is doubled. The type of the column decides
+what the value must be: a number, true or false, a time (2024-01-31), or text. Comparing text or booleans by <, <=, >,
+>= is an error. An empty cell differs from every value: only `!=` holds for it. Nothing is ever executed.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from messirl._words import did_you_mean
 from messirl.problem.errors import InputError
 
 SHOWN = 8  # values of a column that an error lists
-DEEPEST = 50  # parentheses within parentheses
-LONGEST = 10_000  # characters
+DEEPEST = 50  # deepest nesting of parentheses
+LONGEST = 10_000  # characters of an expression
 TOKEN = re.compile(r"""\s*(?:([()])|(==|!=|<=|>=|=|<|>)|('(?:[^']|'')*'|"(?:[^"]|"")*")|([^\s()=!<>'"]+))""")
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
@@ -44,7 +44,7 @@ def select(meta: Mapping[str, Array], expression: str) -> Flags:
 
 
 def matching(meta: Mapping[str, Array], expression: str, called: str = "") -> Ints:
-    """Rows that satisfy the expression; where none does, ValueError with the values there are in its columns.
+    """The rows that satisfy the expression; if none does, a ValueError that lists values of its columns.
 
     called : what the error calls the filter, such as an option of a command
     """
@@ -190,7 +190,7 @@ class _Parser:
 
 
 def _null(column: Array) -> Flags:
-    """Which cells are empty: None, and what is unlike itself, a NaN or no time."""
+    """Which cells are empty: None, and what differs from itself, that is NaN and not-a-time."""
     if column.dtype == object:
         return np.array([cell is None or cell != cell for cell in column], dtype=bool)
     return np.asarray(column != column)

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 NAMES = ("state_names", "action_names", "feature_names")
 SUM_TOLERANCE = 1e-6  # probabilities that come from float32 tables sum to one this closely
-LARGEST_VALUE = 1e100  # of a feature; its square, summed over many steps, must be a number too
+LARGEST_VALUE = 1e100  # of a feature: its square, summed over many steps, must not overflow
 
 
 class MDP:
@@ -152,13 +152,13 @@ class MDP:
 
     @classmethod
     def from_transitions(cls, trajectories: Any, features: Any, **options: Any) -> MDP:
-        """The MDP that the moves of trajectories speak of, by counting.
+        """The MDP with dynamics counted from the moves of trajectories.
 
-        options : those of `messirl.dynamics.estimate_mdp`, which also says what the data leaves open
+        options : those of `messirl.dynamics.estimate_mdp`, which also reports what the data leaves open
         """
-        from messirl.problem.counted import counted_mdp  # which makes MDPs
+        from messirl.problem.counted import counted_mdp  # it imports this file
 
-        whole("thin", options.pop("thin", 1))  # a matter of what is said of the data, and it is not said here
+        whole("thin", options.pop("thin", 1))  # affects only the report, which is not made here
         return counted_mdp(trajectories, features, **options).mdp
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -200,11 +200,11 @@ class MDP:
 
     @property
     def first_step(self) -> int | None:
-        """The step that a policy of the beginning is of: 0, or None without a horizon."""
+        """The number of the first step, 0, as `predict_proba` wants it; None without a horizon."""
         return None if self.horizon is None else 0
 
     def at(self, step: Any, states: Any) -> tuple[Any, ...]:
-        """The index of a policy's rows in `states` at `step`, which counts only with a horizon."""
+        """The index of the rows of a policy for `states` at `step`, which matters only with a horizon."""
         return (states,) if self.horizon is None else (step, states)
 
     def first(self, values: Floats) -> Floats:
@@ -287,7 +287,7 @@ class MDP:
         return repr(self.state_names[index]) if self.state_names else str(index)
 
     def memo(self, key: str, build: Callable[[], T]) -> T:
-        """What `build` returns, computed once for this MDP."""
+        """What `build` returns, computed once per MDP and key."""
         if key not in self._memo:
             self._memo[key] = build()
         return cast(T, self._memo[key])
@@ -372,7 +372,7 @@ def _checked_dynamics(
         raise ValueError(
             f"transitions[{s}, {a}] sums to {sums[s, a]:.4f}, not 1: renormalise the row, or make state {s} terminal"
         )
-    # Sums off by more than rounding are made exact; those within it are left alone, so a saved MDP reads back equal.
+    # Sums that are off by more than rounding are corrected; others are left alone: a saved MDP reads back equal.
     uneven = usable & (np.abs(sums - 1.0) > 1e-12)
     factor = np.where(uneven, 1.0 / np.where(uneven, sums, 1.0), usable)
     matrix = sp.csr_array(sp.diags_array(factor.ravel()) @ matrix)
@@ -410,7 +410,7 @@ def _checked_features(features: Any, n_states: int, n_actions: int) -> tuple[Any
 
 
 def _check_sizes(mdp: MDP) -> None:
-    """Refuse values whose squares are beyond what numbers can hold: such units are a mistake, or need another one."""
+    """Refuse features whose squares would overflow: they are a mistake, or need another unit."""
     largest = abs(mdp.feature_rows).max(axis=0)
     size = np.asarray(largest.todense() if sp.issparse(largest) else largest).ravel()
     for wrong, what, remedy in (
@@ -474,7 +474,8 @@ def _checked_reference(mdp: MDP, policy: npt.ArrayLike) -> Floats:
         if wrong.any():
             s = int(np.argmax(wrong.any(axis=1)))
             raise ValueError(f"reference of state {mdp.state_label(s)} is {table[s]}: {why}")
-    return np.asarray(table / np.where(moving, sums, 1.0)[:, None])
+    uneven = moving & (np.abs(sums - 1.0) > 1e-12)  # within rounding it is left alone, and reads back equal from a file
+    return np.asarray(table / np.where(uneven, sums, 1.0)[:, None])
 
 
 def _checked_names(what: str, names: Sequence[str] | None, n: int) -> tuple[str, ...] | None:

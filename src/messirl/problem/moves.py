@@ -1,4 +1,4 @@
-"""The possible moves of an MDP, as sorted keys that steps can be looked up in."""
+"""The possible moves of an MDP, as sorted keys among which steps can be looked up."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Moves:
 
     keys: Ints
     action: Ints  # the lowest action that makes the move
-    ambiguous: Flags  # several actions make it, and their features differ
+    ambiguous: Flags  # whether several actions make it, with different features
 
 
 def possible_moves(mdp: MDP) -> Moves:
-    """The moves of an MDP, found once."""
+    """The moves of an MDP, computed once."""
 
     def build() -> Moves:
         coo = mdp.transitions.tocoo()
@@ -41,7 +41,7 @@ def possible_moves(mdp: MDP) -> Moves:
 
 
 def look_up(keys: Ints, wanted: Ints) -> tuple[Ints, Flags]:
-    """Where each of the wanted keys stands among sorted ones, and whether it is there at all."""
+    """The place of each wanted key among sorted ones, and whether it is there at all."""
     if not keys.size:
         return np.zeros(wanted.size, dtype=np.int64), np.zeros(wanted.size, dtype=bool)
     at = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
@@ -55,7 +55,7 @@ def move_keys(mdp: MDP, trajectories: Trajectories) -> Ints:
 
 
 def entry_keys(mdp: MDP) -> Ints:
-    """row·S + column of every stored probability, found once; sorted, since the matrix is."""
+    """row·S + column of every stored probability, computed once; sorted, because the matrix is."""
 
     def build() -> Ints:
         rows = np.repeat(np.arange(mdp.transitions.shape[0], dtype=np.int64), np.diff(mdp.transitions.indptr))

@@ -68,7 +68,7 @@ class Problem:
 
     @property
     def facts(self) -> dict[str, Array]:
-        """What filters see: trajectory_id, and the columns of `meta`."""
+        """The columns that filters can use: trajectory_id, and those of `meta`."""
         ids = np.arange(len(self.trajectories)) if self.trajectory_ids is None else self.trajectory_ids
         return {"trajectory_id": ids, **self.meta}
 

@@ -113,7 +113,7 @@ class Trajectories:
         actions: Iterable[Sequence[int]] | None = None,
         goals: npt.ArrayLike | None = None,
     ) -> Trajectories:
-        """From one sequence of states per trajectory and, if known, one sequence of actions, one shorter, for each."""
+        """From one sequence of states per trajectory and, if known, one of actions, which is one entry shorter."""
         rows = [_integers(f"trajectory {i}", row) for i, row in enumerate(states)]
         for i, row in enumerate(rows):
             if row.size == 0:
@@ -177,7 +177,7 @@ class Trajectories:
         return Trajectories(states, offsets, actions, None if self.goals is None else self.goals[which])
 
     def __add__(self, other: object) -> Trajectories:
-        """Σ* ∪ Σ̃: the trajectories of both. Actions are kept only if both sides know theirs; so are goals."""
+        """The trajectories of both sets. Actions are kept only if both sets have them; so are goals."""
         if not isinstance(other, Trajectories):
             return NotImplemented
         if len(self) == 0 or len(other) == 0:
@@ -229,7 +229,7 @@ class Trajectories:
 
     @property
     def leaves(self) -> Flags:
-        """Which entries of `states` are left by a step: all but the last of each trajectory."""
+        """Which entries of `states` a step starts from: all but the last of each trajectory."""
         left = np.ones(self.states.size, dtype=bool)
         left[self.offsets[1:] - 1] = False
         return left

@@ -1,4 +1,4 @@
-"""The moves (s, a, s') of trajectories: counted, with the action that each one is and the moves that are possible.
+"""The moves (s, a, s') of trajectories, counted, and the moves that are possible.
 
 Where no actions are recorded and moves are deterministic, each move from a state is an action of its own: action k of
 state s leads to the k-th next state of s in order, among those seen or, with a graph, among the graph's.
@@ -20,7 +20,7 @@ from messirl.problem.trajectories import Trajectories
 
 @dataclass(frozen=True)
 class MoveCounts:
-    """Counts of the moves, sparse (S·A, S), and the moves that are possible, 1 each, or None where nobody said."""
+    """Counts of the moves, sparse (S·A, S), and 1 for each move that is possible, or None if that is not known."""
 
     n_states: int
     n_actions: int
@@ -36,7 +36,7 @@ def count_moves(
     graph: Any,
     deterministic: bool,
 ) -> MoveCounts:
-    """The moves, counted and checked; arguments as of `counted_mdp`."""
+    """The moves, counted and checked; arguments as for `counted_mdp`."""
     left = np.flatnonzero(trajectories.leaves)
     if left.size == 0:
         raise ValueError("there are no transitions: give at least one trajectory of two states")
@@ -52,7 +52,7 @@ def count_moves(
     wanted = None if n_actions is None else whole("n_actions", n_actions)
     if wanted is None and len(shape) == 3:
         wanted = int(shape[1])
-    elif wanted is None and sp.issparse(features) and shape[0] > size:  # of steps, with row s·A + a
+    elif wanted is None and sp.issparse(features) and shape[0] > size:  # they are features of steps, with row s·A + a
         wanted = int(shape[0]) // size
 
     possible: sp.csr_array | None
@@ -83,13 +83,13 @@ def tally(rows: Ints, columns: Ints, shape: tuple[int, int]) -> sp.csr_array:
 
 
 def fail(trajectories: Trajectories, entry: int, message: str) -> NoReturn:
-    """A ValueError that names trajectory and step."""
+    """Raise a ValueError that names the trajectory and the step."""
     i, t = trajectories.locate(entry)
     raise ValueError(f"trajectory {i}, step {t}: {message}")
 
 
 def _check_range(trajectories: Trajectories, entries: Ints, values: Ints, n: int, noun: str, why: str = "") -> None:
-    """Whether the states or actions of some entries are numbers below n."""
+    """Refuse states or actions that are not numbers from 0 to n − 1."""
     wrong = (values < 0) | (values >= n)
     if wrong.any():
         at = int(np.argmax(wrong))
@@ -119,7 +119,7 @@ def _by_action(table: sp.csr_array, n_actions: int, size: int) -> sp.csr_array:
 
 
 def _own_actions(table: sp.csr_array, n_actions: int | None, size: int) -> sp.csr_array:
-    """(S·A, S) with one next state per row, from moves (S, S); moves by action are kept if they are like that."""
+    """(S·A, S) with one next state per row, from moves (S, S); moves that are given by action must already be so."""
     degree = np.diff(table.indptr)
     most = int(degree.max())
     if table.shape[0] > size:
@@ -157,7 +157,7 @@ def _check_possible(possible: sp.csr_array, rows: Ints, trajectories: Trajectori
 
 
 def _find(keys: Ints, wanted: Ints, trajectories: Trajectories, left: Ints) -> Ints:
-    """Where each move stands among the sorted keys of the possible ones."""
+    """The place of each move among the sorted keys of the possible ones; a move that is not there is an error."""
     at, there = look_up(keys, wanted)
     if not there.all():
         k = int(np.argmin(there))

@@ -1,7 +1,7 @@
 """The unit of each feature: its spread over the states, or over the moves that are allowed.
 
-A weight times its feature's spread has no unit. Whatever compares weights, searches for them or decides that they are
-found does it in these terms, so that no answer depends on whether a length is given in metres or in millimetres.
+A weight times the spread of its feature has no unit. Weights are compared, searched for and judged as converged in this
+form, so that no result depends on whether a length is given in metres or in millimetres.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ import scipy.sparse as sp
 from messirl._types import Floats
 from messirl.problem.mdp import MDP
 
-CONSTANT = 1e-10  # spread, relative to the size of the values, below which a feature is as good as constant
+CONSTANT = 1e-10  # spread, relative to the size of the values, below which a feature is nearly constant
 ROUNDING = 1e-15  # and below which it is constant
 FEW_DIGITS = 1e-6  # and below which differences have too few digits left
-UNEQUAL = 1e4  # a ratio of spreads that is remarked on
-CHUNK = 65_536  # rows looked at together
+UNEQUAL = 1e4  # ratio of spreads above which a remark is made
+CHUNK = 65_536  # rows that are read at a time
 
 
 def feature_spread(mdp: MDP) -> Floats:
-    """The standard deviation of each feature, (d,); of a constant one its size, and 1 where there is nothing else."""
+    """The standard deviation of each feature, (d,); for a constant one its size, or 1 if it is always 0."""
     return mdp.memo("feature spread", lambda: spread_of(_looked_at(mdp)))
 
 
 def unequal_spreads(mdp: MDP) -> str | None:
-    """A remark where features differ in scale so much that a box or a penalty cannot suit them all."""
+    """A remark if the features differ in scale so much that one bound or one penalty cannot suit them all."""
     rows = mdp.feature_rows
     used = np.flatnonzero(np.asarray(abs(rows).sum(axis=0)).ravel())
     spread = feature_spread(mdp)
@@ -46,7 +46,7 @@ def unequal_spreads(mdp: MDP) -> str | None:
 
 
 def offsets(mdp: MDP) -> str | None:
-    """A remark where the values of a feature differ so little beside their size that hardly a digit is left."""
+    """A remark if the values of a feature are large but differ little, so that few digits are left."""
     which = _hardly_varying(mdp)
     if not which.size:
         return None
@@ -61,7 +61,7 @@ def offsets(mdp: MDP) -> str | None:
 
 
 def _hardly_varying(mdp: MDP) -> Any:
-    """Numbers of the features that vary, but so little beside their size that few digits of it are left."""
+    """Numbers of the features that vary, but so little compared with their size that few digits are left."""
     unit, spread, size = _moments(_looked_at(mdp))
     return np.flatnonzero((spread > ROUNDING * size) & (spread <= FEW_DIGITS * size) & (unit > 0))
 
@@ -78,12 +78,12 @@ def _looked_at(mdp: MDP) -> Any:
 
 
 def _moments(rows: Any) -> tuple[Floats, Floats, Floats]:
-    """The largest value of each column (1 where there is none), and in terms of it the spread and the size."""
+    """The largest absolute value of each column (1 if all are 0), and relative to it the spread and the size."""
     n, d = rows.shape
     if n == 0:
         return np.ones(d), np.zeros(d), np.zeros(d)
     largest = np.asarray(abs(rows).max(axis=0).todense() if sp.issparse(rows) else np.abs(rows).max(axis=0)).ravel()
-    unit = np.where(largest > 0, largest, 1.0)  # first divided by it, so that squares neither over- nor underflow
+    unit = np.where(largest > 0, largest, 1.0)  # dividing by it first, squares neither overflow nor underflow
     mean, square = np.zeros(d), np.zeros(d)
     for part in _parts(rows, unit):
         mean += part.sum(axis=0) / n

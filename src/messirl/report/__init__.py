@@ -1,1 +1,1 @@
-"""Figures and pages made from results. This room reads tables and draws; it never trains and computes no statistics."""
+"""Figures and pages made from results. This package reads tables and draws; it neither fits nor computes statistics."""

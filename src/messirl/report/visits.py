@@ -1,4 +1,4 @@
-"""The picture of `messirl show`: how often each state is visited, where it lies."""
+"""The picture of `messirl show`: how often each state is visited, on a map."""
 
 from __future__ import annotations
 

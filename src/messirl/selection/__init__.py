@@ -1,4 +1,4 @@
-"""Choosing λ0 and the similarity; how sure what was learnt is."""
+"""Choosing λ0 and the similarity, and how certain the result of a fit is."""
 
 from messirl.selection.candidates import LAMBDAS, Bench, Candidate, candidates
 from messirl.selection.choice import Choice, best_gain, choose, choose_best

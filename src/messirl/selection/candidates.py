@@ -1,11 +1,11 @@
-"""Choosing λ0 and the similarity by held-out expert trajectories; how sure what was learnt is.
+"""The candidates that a selection chooses from, and how they are fitted to one set of experts.
 
-Candidates are MESSI at several λ0 and similarities and, always beside it, λ0 = 0 and the baselines: plain L2,
-standardised L2, the complete graph (each with the trace of MESSI's penalty at the same λ0) and pooling. Each is fitted
-on the experts outside of a fold (all of Σ̃ stays in) and scored on those inside, by log-probability per step.
+Candidates are MESSI at several λ0 and similarities and, always, λ0 = 0 and the baselines: plain L2, standardised L2,
+the complete graph (each with the trace of MESSI's penalty at the same λ0) and pooling. Each is fitted on the experts
+outside of a fold (and on all unlabelled trajectories) and scored on those inside, by log-probability per step.
 
-Work is shared: the folds of one expert set have one objective each, whose penalty alone changes from candidate to
-candidate; along a path of λ0, from strong to weak, each fit begins where the last one ended.
+Work is shared: for one set of experts the objectives of all candidates differ in the penalty alone; and along a path of
+λ0, from strong to weak, each fit begins where the last one ended.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from messirl.similarity import as_similarity
 from messirl.similarity.blocks import penalty_from
 
 LAMBDAS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-LIGHT = (0.01, 0.03)  # λ0 of the screened candidates: a light touch is what they are for
+LIGHT = (0.01, 0.03)  # λ0 of the screened candidates, which are meant to have a weak penalty
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Candidate:
 def candidates(
     similarities: Sequence[Any], lambdas: Sequence[float], *, baselines: bool = True, unlabelled: bool = True
 ) -> list[Candidate]:
-    """λ0 = 0 first; then every path from strong to weak."""
+    """All candidates: λ0 = 0 first, then each method and similarity with its λ0 from strong to weak."""
     wrong = [x for x in lambdas if not 0.0 <= x < np.inf]
     if wrong:
         raise ValueError(f"lambdas holds {wrong[0]}: give numbers from 0 on")
@@ -144,13 +144,13 @@ class Bench:
         self._penalties: dict[Any, Floats] = {}
 
     def penalty(self, candidate: Candidate) -> Floats | None:
-        """Q of a candidate; baselines have the trace of the yardstick's penalty."""
+        """The matrix Q of a candidate's penalty, or None; baselines have the trace of the yardstick's penalty."""
         method, weight = METHODS[candidate.method], candidate.lambda0 / self.theta_max
         if not method.penalised or weight == 0.0:
             return None
         if method.shape is None:
             screened = candidate.method == "Screened"
-            if screened and self.screened.size == len(self.expert):  # none of the others looks like them
+            if screened and self.screened.size == len(self.expert):  # no unlabelled trajectory looks like the experts'
                 return None
             return weight * self._matrix(candidate.similarity, screened=screened)
         if method.name not in self._penalties:
@@ -165,14 +165,14 @@ class Bench:
         if key not in self._penalties:
             measure, everyone, counts = as_similarity(similarity), self.everyone, self.counts
             if screened:
-                rows, block = self.screened, measure.on(everyone, counts)  # widths are those of the whole
+                rows, block = self.screened, measure.on(everyone, counts)  # widths are found from the whole set
                 self._penalties[key] = penalty_from(lambda at, to: block(rows[at], rows[to]), counts[rows])
             else:
                 self._penalties[key] = measure.penalty(everyone, counts)
         return self._penalties[key]
 
     def path(self, every: Sequence[Candidate]) -> Iterator[tuple[Candidate, Floats]]:
-        """θ of every candidate, each fit begun at the one before where it is of the same path."""
+        """Each candidate and its θ; a fit begins at the θ before it, if that has the same method and similarity."""
         begin = self.begin()
         for _, path in groupby(every, key=lambda candidate: (candidate.method, candidate.similarity)):
             theta = begin
@@ -181,7 +181,7 @@ class Bench:
                 yield candidate, theta
 
     def fit(self, candidate: Candidate, theta: Floats) -> Floats:
-        """The optimum of a candidate, begun at θ."""
+        """θ at the optimum of a candidate; the search begins at the `theta` given."""
         if candidate.method == "Pooling":
             objective = self._objective(self.everyone)
         else:
@@ -194,7 +194,7 @@ class Bench:
         return Objective.from_trajectories(self.mdp, some, self.entropy, objective=self.objective, counts=counts)
 
     def begin(self) -> Floats:
-        """Zero, or a θ at which values are finite."""
+        """Where the first search begins: at zero, or at a θ for which values are finite."""
         return first_theta(self.mdp, self.alone, self.theta_max)
 
     def score(self, theta: Floats, held_out: Trajectories) -> float:

@@ -1,23 +1,24 @@
-"""The choice among validated candidates: never one that may lose, and the unlabelled trajectories where they can help.
+"""The choice among validated candidates: never one that may lose, and one that uses the unlabelled set if it can help.
 
-It is made here, once, for `MESSICV`, `messirl select`, `diagnose` and `messirl diagnose`.
+It is made here, in one place, for `MESSICV`, `messirl select`, `diagnose` and `messirl diagnose`.
 
 Gains are those of held-out expert log-probability per step over λ0 = 0, paired by split, with their standard errors.
 In this order:
 
-1. *clearly better*: gain − se · SE > margin; of several the largest gain.
-2. *like the expert*: the unlabelled set as a whole is better explained by the experts than by chance, and MESSI with
-   those of it that look like the expert's does not lose: gain ≥ −margin; of several the largest gain.
+1. *clearly better*: gain − se · SE > margin; of several, the one with the largest gain.
+2. *like the expert*: the experts explain the unlabelled set as a whole better than chance does, and MESSI with those
+   of them that look like the expert's does not lose: gain ≥ −margin; of several, the one with the largest gain.
 3. *cannot be told apart*: |gain| + se · SE ≤ margin. The experts predict each other as well with the penalty as
-   without: it acts only where they never go, which is what the others are wanted for. The strongest such MESSI, unless
-   the unlabelled set as a whole is worse explained by the experts than by chance: then it would spread what they do.
+   without it, so it acts only in states where they never go; and there the unlabelled trajectories are needed. The
+   strongest such MESSI is taken, unless the experts explain the unlabelled set worse than chance does: then the penalty
+   would spread bad behaviour.
 4. λ0 = 0.
 
-Where λ0 = 0 itself predicts held-out experts worse than chance, whatever its scale, it is no yardstick: then the rule
-is `choose_best`.
+If λ0 = 0 itself predicts held-out experts worse than chance, at any scale of θ, gains over it mean nothing: then the
+rule is `choose_best`.
 
-The verdict on the unlabelled trajectories follows: they *help* if what is chosen uses them; if not, they *hurt* where
-they are worse explained by the experts than by chance, or where every MESSI clearly loses; else they *do not matter*.
+The verdict on the unlabelled trajectories follows: they *help* if the choice uses them; if not, they *hurt* if the
+experts explain them worse than chance does or if every MESSI clearly loses; else they *do not matter*.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from messirl.selection.candidates import Candidate
 from messirl.selection.likeness import Likeness
 from messirl.selection.validation import Validation
 
-BELOW_CHANCE = 0.05  # nats per step; a multiple of θ near zero is chance itself, but for rounding
+BELOW_CHANCE = 0.05  # nats per step that λ0 = 0 may be worse than chance; scaled towards zero, θ can be close to chance
 VERDICTS = ("help", "do not matter", "hurt")
 MARGIN = 0.005  # nats per step; half a percent in the probability of a move counts as no difference
 CLEAR = 2.0  # standard errors a difference must exceed to count as clear
@@ -57,12 +58,12 @@ class Choice:
 
 
 def decide(validation: Validation, like: Likeness | None, *, aim: str, margin: float = MARGIN) -> Choice:
-    """The candidate to take: to imitate with, or (aim="prediction") to predict with."""
+    """The candidate to imitate with or, with aim="prediction", to predict with."""
     return choose(validation, like, margin=margin) if aim == "imitation" else choose_best(validation)
 
 
 def verdict(validation: Validation, choice: Choice, like: Likeness | None, *, margin: float = MARGIN) -> str:
-    """Whether the unlabelled trajectories help, do not matter or hurt; see above."""
+    """Whether the unlabelled trajectories help, do not matter or hurt (see the top of this file)."""
     if METHODS[choice.candidate.method].unlabelled:
         return "help"
     gain, spread = validation.gains()
@@ -118,8 +119,8 @@ def choose(
 def choose_best(validation: Validation, *, se: float = 1.0) -> Choice:
     """The candidate to predict with: the one-standard-error rule on plain held-out log-probability.
 
-    Of what is within `se` standard errors (paired by split) of the best, MESSI before the baselines, then the strongest
-    penalty: the simplest model that predicts as well.
+    Of the candidates within `se` standard errors (paired by split) of the best, MESSI is preferred to the baselines,
+    and then the strongest penalty: the simplest model that predicts as well.
     """
     every = validation.candidates
     best = int(validation.scores.mean(axis=1).argmax())

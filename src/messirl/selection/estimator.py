@@ -1,4 +1,4 @@
-"""MESSI with λ0 and similarity chosen by itself, and an honest score of the whole procedure."""
+"""MESSI that chooses λ0 and the similarity itself, and an unbiased score of the whole procedure."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class MESSICV(MaximumEntropy):
     lambdas : sequence of float
         The λ0 to choose from; zero is always among them.
     aim : {"imitation", "prediction"}
-        "imitation": what loses nothing against λ0 = 0, candidates being scored at the scale of θ that suits them.
+        "imitation": a candidate that loses nothing against λ0 = 0, each being scored at the scale of θ that suits it.
         "prediction": the best held-out log-probability as it is, by the one-standard-error rule.
     cv : int
         Folds; up to 2·cv expert trajectories are held out one by one.
     baselines : bool
         Whether L2, standardised L2, the complete graph and pooling are candidates too.
     margin : float
-        Nats per step that count as nothing.
+        Differences of fewer nats per step count as none.
     theta_max : float
         Bound on every weight.
     validation_tol : float
@@ -109,7 +109,7 @@ class MESSICV(MaximumEntropy):
     validation_tol: float = 1e-3
     progress: Any = None
 
-    solver: str = field(default=SOLVER, init=False)  # not for the user to say, as are the next four
+    solver: str = field(default=SOLVER, init=False)  # not a parameter, like the next four
     step_size: float = field(default=STEP_SIZE, init=False)
     theta_init: Any = field(default=None, init=False)
     callback: Any = field(default=None, init=False)
@@ -126,7 +126,7 @@ class MESSICV(MaximumEntropy):
     ) -> Self:
         """Choose on splits of the experts (by `groups`, where given), then fit the choice to all of them.
 
-        executor : what the splits are handed to (see execution.run); None: this process
+        executor : runs the splits (see execution.run); None: this process
         """
         self._check_arguments()
         if self.aim not in AIMS:
@@ -175,19 +175,19 @@ class MESSICV(MaximumEntropy):
             unlabelled = unlabelled[self.likeness_.alike]
         self.best_estimator_, self.fitted_to_ = baseline(chosen.method, model, mdp, expert, unlabelled)
         self.best_estimator_.fit(mdp, *self.fitted_to_)
-        for name, value in vars(self.best_estimator_).items():  # what a fitted estimator offers
+        for name, value in vars(self.best_estimator_).items():  # all fitted attributes
             if name.endswith("_"):
                 setattr(self, name, value)
         return self
 
     def save(self, path: Any) -> None:
-        """Write the chosen, fitted model; how it was chosen is not part of it."""
+        """Write the chosen, fitted model to a file; how it was chosen is not saved."""
         self._fitted()
         self.best_estimator_.save(path)
 
 
 def _defined(similarities: Sequence[Any], everyone: Trajectories, counts: Floats) -> list[Any]:
-    """Those that these trajectories have; the others are said and left out, since the baselines need none."""
+    """The similarities that exist for these trajectories; of the others a warning says why they are left out."""
     kept = []
     for similarity in similarities:
         try:
@@ -233,7 +233,7 @@ def nested_score(
     groups: npt.ArrayLike | None = None,
     executor: Any = None,
 ) -> NestedScore:
-    """Choose on the inside, score on the outside: an honest score, since no choice has seen what it is scored on."""
+    """The score of choosing and fitting together, by nested validation: no choice sees what it is scored on."""
     rows = np.arange(len(expert))
     names = rows if groups is None else np.asarray(groups)
     n = np.unique(names).size

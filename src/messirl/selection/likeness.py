@@ -1,8 +1,8 @@
-"""How much unlabelled trajectories look like the expert's, by what the experts alone teach.
+"""How much unlabelled trajectories look like the expert's, judged by a fit to the experts alone.
 
-A reward is learnt from the experts only: MaxEnt or a ridge, chosen and scaled by their own held-out trajectories. The
-likeness of a trajectory is its log-probability per step under that policy less that under the policy that takes every
-allowed action alike: above zero it goes where the expert would, below it is better explained by chance.
+A reward is learnt from the experts only, by MaxEnt or a ridge, chosen and scaled by their own held-out trajectories.
+The likeness of a trajectory is its log-probability per step under the resulting policy minus that under the uniform
+policy: above zero it goes where the expert would, below zero it is better explained by chance.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from messirl.selection.candidates import LAMBDAS, Bench, Candidate, candidates
 from messirl.selection.validation import SCALES, NothingHeldOut, Split, cross_validate, splits
 from messirl.similarity import CompleteGraph
 
-LESSONS = 64  # sets of experts that an MDP remembers what was learnt from
+LESSONS = 64  # sets of experts whose fits an MDP keeps
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,15 @@ def likeness(
     max_iter: int = MAX_ITER,
     tol: float = 1e-3,
 ) -> Likeness:
-    """See above. Causal model; with one expert trajectory of an endless problem its own later part is held out."""
+    """How much each of the unlabelled trajectories looks like the expert's (see the top of this file).
+
+    The model is the causal one. If an endless problem has one expert trajectory, its later part is held out.
+    """
     pairs = splits(mdp, expert, cv, groups, random_state)
     options: dict[str, Any] = {"yardstick": CompleteGraph(), "theta_max": theta_max, "max_iter": max_iter, "tol": tol}
     lessons: dict[str, _Lesson] = mdp.memo("what experts alone teach", dict)
-    key = f"{_key(pairs)} {theta_max} {max_iter} {tol}"
+    base = None if mdp.reference is None else hashlib.sha256(mdp.reference.tobytes()).hexdigest()
+    key = f"{_key(pairs)} {theta_max} {max_iter} {tol} {base}"
     if key not in lessons:
         if len(lessons) >= LESSONS:
             lessons.pop(next(iter(lessons)))  # the oldest
@@ -92,7 +96,7 @@ def likeness(
 
 @dataclass(frozen=True)
 class Alike:
-    """Which of the unlabelled trajectories look like those of any set of experts: none where one is left to judge."""
+    """A function that tells, for any set of experts, which of the unlabelled trajectories look like theirs."""
 
     mdp: MDP
     unlabelled: Trajectories
@@ -108,7 +112,7 @@ class Alike:
 
 @dataclass(frozen=True)
 class _Lesson:
-    """What the experts alone teach; found once for a set of experts, whatever the others are."""
+    """What was learnt from the experts alone; it does not depend on the unlabelled trajectories."""
 
     theta: Floats
     gain: float
@@ -144,7 +148,7 @@ def _explained(mdp: MDP, reward: Floats, some: Trajectories, start: Floats) -> F
 
 
 def _key(pairs: Sequence[Split]) -> str:
-    """The trajectories of all splits, as a short text."""
+    """A short text that identifies the trajectories of all splits."""
     content = hashlib.sha256()
     for one in (part for pair in pairs for part in pair):
         for array in (one.states, one.offsets, one.actions, one.goals):

@@ -1,4 +1,4 @@
-"""How sure what was learnt is: bootstrap intervals, and stability over draws of the unlabelled set."""
+"""How certain the result of a fit is: bootstrap intervals, and stability over draws of the unlabelled set."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _resampled(
     unlabelled: Trajectories | None,
     draw: tuple[Ints, Ints | None],
 ) -> tuple[Floats, Floats | None]:
-    """θ and policy of a fit to the trajectories drawn, of which a similarity that is a matrix has those rows."""
+    """θ and policy of a fit to the trajectories drawn; a given matrix of similarities is reduced to their rows."""
     rows, more = draw
     drawn, others = expert[rows], None
     if unlabelled is not None and more is not None:
@@ -110,10 +110,11 @@ def stability(
     random_state: Any = None,
     executor: Any = None,
 ) -> list[dict[str, float]]:
-    """How much the policy hangs on which unlabelled trajectories there happened to be, for each λ0.
+    """How much the policy depends on which unlabelled trajectories happen to be there, for each λ0.
 
-    For each λ0, n fits with half of Σ̃; `spread` is the mean distance (total variation, over the states the expert
-    visits) between their policies. It needs no held-out expert; it says what is stable, not what is right.
+    For each λ0 there are n fits with half of the unlabelled trajectories; `spread` is the mean distance between their
+    policies (total variation, over the states that the expert visits). It needs no held-out expert; it says what is
+    stable, not what is right.
     """
     random = random_source(random_state)
     half = max(len(unlabelled) // 2, 1)
@@ -129,7 +130,7 @@ def stability(
 def _halved(
     estimator: MESSI, mdp: MDP, expert: Trajectories, unlabelled: Trajectories, task: tuple[float, Ints]
 ) -> Floats:
-    """The policy, where the expert goes, of a fit at this λ0 with some of the unlabelled trajectories."""
+    """The policy where the expert goes, after a fit at this λ0 with some of the unlabelled trajectories."""
     lambda0, some = task
     rows = np.concatenate([np.arange(len(expert)), len(expert) + some])
     part = estimator.measure.part(rows)

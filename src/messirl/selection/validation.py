@@ -1,4 +1,4 @@
-"""Held-out expert trajectories, the score of every candidate on them, and the choice."""
+"""Splits of the expert's trajectories, and the score of every candidate on what is held out."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class NothingHeldOut(ValueError):
 def splits(
     mdp: MDP, expert: Trajectories, cv: int = CV, groups: npt.ArrayLike | None = None, random_state: Any = None
 ) -> list[Split]:
-    """Pairs (train, held out): by group if there are groups, one by one up to 2·cv trajectories, else cv folds.
+    """Pairs (train, held out): by group if there are groups; else one by one up to 2·cv trajectories; else cv folds.
 
     A single trajectory of an endless problem is divided in time: what comes later is held out.
     """
@@ -104,7 +104,7 @@ class Validation:
     chance: float = -np.inf
 
     def gains(self, over: int = 0) -> tuple[Floats, Floats]:
-        """Mean gain over a candidate, the first being λ0 = 0, and its standard error; −inf and 0: a split has none."""
+        """The mean gain over a candidate, by default λ0 = 0, and its standard error; −inf and 0 where not finite."""
         with np.errstate(invalid="ignore"):
             gap = self.scores - self.scores[over]
             gain, spread = gap.mean(axis=1), gap.std(axis=1, ddof=1) / np.sqrt(gap.shape[1])
@@ -141,19 +141,19 @@ def cross_validate(
     executor: Any = None,
     **options: Any,
 ) -> Validation:
-    """Every candidate on every split.
+    """Score every candidate on every split.
 
-    screen : which unlabelled trajectories look like the expert's, by the training part of a split; for Screened
+    screen : from the training part of a split to which unlabelled trajectories look like the expert's, for "Screened"
     progress : called with (done, all) after each fit, or with an executor after each split
-    executor : what the splits are handed to (see execution.run); None: this process
+    executor : runs the splits (see execution.run); None: this process
 
-    With few trajectories the optimum is far too sure of itself: θ runs to its bound, and what held-out log-likelihood
-    punishes is its size. What a reward is wanted for is which moves it prefers. So each candidate is scored at the
-    multiple of its θ, one for all splits, that predicts the held-out moves best (scales=(1.0,): as it is).
+    With few trajectories the optimum is far too confident: θ runs to its bound, and held-out log-likelihood mostly
+    punishes its size. But what matters about a reward is which moves it prefers. So each candidate is scored at the
+    multiple of its θ, one for all splits, that predicts the held-out moves best (scales=(1.0,) scores θ as it is).
     """
     if any(int((test.lengths - 1).sum()) == 0 for _, test in pairs):
         raise ValueError("a held-out trajectory makes no step: there is nothing to score; drop such trajectories")
-    # Without one of two like trajectories the rest is the same: it is fitted once.
+    # Leaving out either of two equal trajectories leaves the same rest, which is fitted once.
     tasks = [(train, [test for _, test in same]) for train, same in groupby(pairs, key=lambda pair: pair[0])]
     told = count(1)
     each = None if executor is not None else lambda: progress and progress(next(told), len(pairs) * len(every))
@@ -181,7 +181,7 @@ class _Fits:
     def __call__(self, split: tuple[Trajectories, list[Trajectories]]) -> Floats:
         train, tests = split
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # parts of a trajectory are short
+            warnings.simplefilter("ignore", UserWarning)  # a warning that the parts of a divided trajectory are short
             alike = None if self.screen is None else self.screen(train)
             bench = Bench(self.mdp, train, self.unlabelled, alike=alike, **self.options)
             table = np.empty((len(self.every), len(tests), len(self.scales)))

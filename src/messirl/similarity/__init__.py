@@ -1,4 +1,4 @@
-"""How alike trajectories are, and the penalty on giving alike ones different rewards (paper, section 3, Eq. 5)."""
+"""How similar trajectories are, and the penalty on different rewards for similar ones (paper, section 3, Eq. 5)."""
 
 from messirl._lazy import lazily
 

@@ -1,4 +1,4 @@
-"""Eq. 5 from blocks of the similarity matrix, so that never all n² numbers are held at once."""
+"""The penalty of Eq. 5 from blocks of the similarity matrix, so that n² numbers are never held at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Block = Callable[[Any, Any], Any]  # rows, columns (slices or numbers of traject
 
 
 def strips(n: int) -> Iterator[slice]:
-    """All rows, in slices of as many as may be held at once."""
+    """Slices that together cover all rows, each with as many as may be held at once."""
     height = max(1, BLOCK // n)
     for lo in range(0, n, height):
         yield slice(lo, min(lo + height, n))
@@ -36,7 +36,7 @@ def penalty_from(block: Block, counts: npt.ArrayLike) -> Floats:
     """M = (2/n) Fᵀ (D − W) F of the counts F (n, d), strip by strip of W."""
     table = checked_counts(counts)
     n = len(table)
-    centred = table - table.mean(axis=0)  # differences are all that matters; centring keeps them from cancelling
+    centred = table - table.mean(axis=0)  # only differences matter; centring avoids cancellation
     total = np.zeros((table.shape[1], table.shape[1]))
     for rows in strips(n):
         w = block(rows, ALL)

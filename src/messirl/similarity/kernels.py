@@ -5,7 +5,7 @@
     CompleteGraph()      1
     Precomputed(W)       W[ζ, ζ'], experts first, then the unlabelled ones (measure.py)
 
-Any callable (trajectories, counts) → (n, n) matrix will do in their place.
+Any callable (trajectories, counts) → (n, n) matrix can take their place.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class RBF(Similarity):
         return lambda rows, columns: np.exp(-squared_distances(points[rows], points[columns]) / (2.0 * sigma))
 
 
-DEFAULT = RBF(SIGMA, standardise=True)  # of whoever is given no other
+DEFAULT = RBF(SIGMA, standardise=True)  # where no other similarity is given
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Exponential(Similarity):
 
 @dataclass(frozen=True)
 class CompleteGraph(Similarity):
-    """1 for every pair of trajectories: what is left of the penalty when similarity says nothing.
+    """1 for every pair of trajectories: the penalty without any information on which are similar.
 
     References
     ----------
@@ -128,13 +128,13 @@ class CompleteGraph(Similarity):
         return lambda rows, columns: np.ones((every[rows].size, every[columns].size))
 
     def penalty(self, trajectories: Any, counts: Floats) -> Floats:
-        """Twice the scatter of the counts about their mean: no pair is looked at."""
+        """Matrix M of Eq. 5: twice the scatter of the counts about their mean, without a loop over pairs."""
         around = counts - counts.mean(axis=0)
         return np.asarray(2.0 * around.T @ around)
 
 
 def squared_distances(a: Floats, b: Floats) -> Floats:
-    """‖a_i − b_j‖², (m, n), to a rounding of the squares themselves: give points around 0."""
+    """‖a_i − b_j‖², (m, n); errors are those of rounding the squares ‖a‖² and ‖b‖², so points should lie around 0."""
     square = np.sum(a * a, axis=1)[:, None] + np.sum(b * b, axis=1)[None, :] - 2.0 * (a @ b.T)
     return np.asarray(np.maximum(square, 0.0))
 
@@ -151,7 +151,7 @@ def centred(counts: Floats) -> Floats:
 
 
 def standardised(counts: Floats) -> Floats:
-    """Counts in units of their spread over all trajectories; features that do not vary are left out of account."""
+    """Counts in units of their spread over all trajectories; features that do not vary are 0."""
     spread = deviations(counts)
     return np.asarray(centred(counts) / np.where(spread > 0.0, spread, 1.0))
 

@@ -1,8 +1,8 @@
 """What a similarity is: a measure s(ζ, ζ') between the trajectories of a set.
 
-A new one is a class that derives from `Similarity` and says in `on` what it is for a set of trajectories and their
-counts. It may look at the trajectories themselves, and hold whatever it needs, a fitted model too. Given matrices
-(`Precomputed`) and plain functions (trajectories, counts) → matrix are similarities as well.
+A new one is a class that derives from `Similarity` and computes blocks of the matrix in `on`, from a set of
+trajectories and their counts. It may use the trajectories themselves, and hold whatever it needs, such as a fitted
+model. Given matrices (`Precomputed`) and plain functions (trajectories, counts) → matrix are similarities as well.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Similarity:
     fixed = False
 
     def on(self, trajectories: Any, counts: Floats) -> Block:
-        """A function from rows and columns to that block (m, k) of the matrix; widths are those of the whole set."""
+        """A function from rows and columns to that block (m, k) of the matrix; widths are found from the whole set."""
         raise NotImplementedError
 
     def penalty(self, trajectories: Any, counts: Floats) -> Floats:
@@ -63,16 +63,16 @@ class Similarity:
         return penalty_from(self.on(trajectories, counts), counts)
 
     def part(self, rows: npt.ArrayLike) -> Similarity:
-        """The same for some of the trajectories, which may repeat: most see for themselves."""
+        """The similarity for some of the trajectories, which may repeat; only a given matrix has to be cut for that."""
         return self
 
     def among(self, rows: npt.ArrayLike, trajectories: Any, counts: Floats) -> Precomputed:
-        """The similarities among some of the set as they are in the whole of it."""
+        """The similarities among some of the set, with widths found from the whole set."""
         which = np.asarray(rows)
         return Precomputed(self.on(trajectories, counts)(which, which))
 
     def __call__(self, trajectories: Any, counts: npt.ArrayLike) -> Any:
-        """The whole matrix, for those who want to look at it."""
+        """The whole matrix, (n, n)."""
         return self.on(trajectories, np.asarray(counts, dtype=np.float64))(ALL, ALL)
 
 
@@ -132,7 +132,7 @@ class Computed(Similarity):
 
 
 def as_similarity(given: Any) -> Similarity:
-    """A similarity from one, or from a plain function."""
+    """The similarity given, or a plain function made into one."""
     if isinstance(given, Similarity):
         return given
     if not callable(given) or isinstance(given, type):

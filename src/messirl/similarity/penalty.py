@@ -2,8 +2,8 @@
 
     R(θ) = 1/(2n) Σ_{ζ,ζ'} s(ζ, ζ') (θᵀ(f_ζ − f_ζ'))² = ½ θᵀ M θ,     M = (2/n) Fᵀ (D − W) F,  D = diag(W 1)
 
-M is built once, block of rows by block of rows; no pair is looked at again while optimising. The printed Eq. 7 is not
-the gradient of R (it adds a number to a vector, squared, with the wrong sign): the gradient is M θ.
+M is computed once, block of rows by block of rows; no pair is needed again while optimising. Eq. 7 as printed in the
+paper is not the gradient of R (it adds a number to a vector, squared, with the wrong sign): the gradient is M θ.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def penalty_matrix(counts: npt.ArrayLike, weights: Any) -> Floats:
 
 
 def pairwise_penalty(theta: npt.ArrayLike, counts: npt.ArrayLike, weights: Any) -> float:
-    """R(θ) by Eq. 5."""
+    """The penalty R(θ) of Eq. 5."""
     t = np.asarray(theta, dtype=np.float64)
     return float(0.5 * t @ penalty_matrix(counts, weights) @ t)
 
 
 def similarity_penalty(similarity: Any, trajectories: Any, counts: Floats) -> Floats:
-    """M for any similarity, a function of the user's own included."""
+    """Matrix M of Eq. 5 for any similarity, including a user-defined function."""
     return as_similarity(similarity).penalty(trajectories, counts)

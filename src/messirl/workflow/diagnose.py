@@ -61,7 +61,7 @@ class DiagnoseSettings(ModelSettings):
 def diagnose(
     problem: Problem, split: Split, settings: DiagnoseSettings, watcher: Watcher = SILENT, *, folder: str = PROBLEM
 ) -> DiagnosisRecord:
-    """Divide the problem, fit MESSI, and say what the unlabelled trajectories did."""
+    """Divide the problem, fit MESSI, and find out what the unlabelled trajectories do."""
     parts = divide(problem, split, watcher, folder)
     if parts.unlabelled is None:
         raise ValueError("there are no unlabelled trajectories to diagnose: say which they are with --unlabelled")
@@ -74,7 +74,7 @@ def diagnose(
     notes = watcher.fit(model, mdp, *parts.learnt)
     watcher.say("what do held-out experts gain from them?")
     with watcher.progress("leaving out", "trajectories") as count, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what is to be said of the data was said above
+        warnings.simplefilter("ignore")  # what they say about the data was said above
         try:
             found = diagnostics.diagnose(
                 model,

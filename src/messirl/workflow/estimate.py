@@ -1,4 +1,4 @@
-"""A problem divided where its dynamics are not known: they are counted from the trajectories that are not held out."""
+"""Dividing a problem with unknown dynamics, which are counted from the trajectories that are not held out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Estimate = Callable[[Trajectories], EstimatedMDP]
 
 
 def divide_and_estimate(problem: Problem, split: Split, estimate: Estimate, watcher: Watcher, called: str) -> Parts:
-    """The parts, with the MDP that all trajectories outside of the test part speak of.
+    """The parts, with an MDP whose dynamics are counted from all trajectories outside of the test part.
 
     Test trajectories that this MDP does not allow, or that make no step, are left out.
     """
@@ -39,7 +39,7 @@ def divide_and_estimate(problem: Problem, split: Split, estimate: Estimate, watc
 
 
 def _evidence(estimated: EstimatedMDP) -> dict[str, Any]:
-    """What the data says of the dynamics; pairs and states by number."""
+    """What the data says about the dynamics, as plain data: how many pairs and states of each kind."""
     report = estimated.report
     return {
         "kind": "estimated",

@@ -1,4 +1,4 @@
-"""A fitted model on the trajectories of a problem: from both to a record."""
+"""Evaluating a fitted model on the trajectories of a problem: from both to a record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from messirl.workflow.record import EvaluationRecord
 from messirl.workflow.split import PROBLEM
 from messirl.workflow.watch import SILENT, Watcher
 
-SHOWN = 6  # features that a remark names
+SHOWN = 6  # most features that a remark names
 
 
 def evaluate(
@@ -59,7 +59,7 @@ def evaluate(
 
 
 def _differences(own: MDP, given: MDP) -> list[str]:
-    """In what the MDP of a folder differs from that of a model, besides features that were left out of the fit."""
+    """How the MDP of a folder differs from that of a model, apart from features that were left out of the fit."""
     found = [
         f"{name} {getattr(given, name)}, not {getattr(own, name)}"
         for name in ("discount", "horizon")

@@ -1,4 +1,4 @@
-"""A fit beside its baselines: from a problem and settings to a record."""
+"""A fit and its baselines: from a problem and settings to a record."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from messirl._defaults import THETA_MAX
 from messirl.estimators import MESSI
 from messirl.estimators.maximum_entropy import MaximumEntropy
-from messirl.estimators.methods import BASELINES, METHODS, method_of
+from messirl.estimators.methods import BASELINES, METHODS, described, method_of
 from messirl.evaluation import estimation_table, next_state_accuracy
 from messirl.evaluation.comparison import below_chance, compare
 from messirl.problem.mdp import MDP
@@ -63,10 +63,10 @@ def fit(
     folder: str = PROBLEM,
     estimate: Estimate | None = None,
 ) -> FitRecord:
-    """Divide the problem, fit the method, and say how well it does beside others.
+    """Divide the problem, fit the method, and find out how well it does compared with others.
 
     folder : what errors and the record call the problem
-    estimate : where the dynamics are not known, what estimates them from trajectories, as `Estimable.estimate` does
+    estimate : if the dynamics are not known, a function that estimates them from trajectories, as `Estimable.estimate`
     """
     if estimate is None:
         parts = divide(problem, split, watcher, folder)
@@ -77,7 +77,7 @@ def fit(
     watcher.begin()
     notes = watcher.fit(model, mdp, *parts.learnt)
     watcher.keep(model)
-    with warnings.catch_warnings():  # what is to be said of the data was said above
+    with warnings.catch_warnings():  # what they say about the data was said above
         warnings.simplefilter("ignore")
         scores = [_score(model, parts)]
         if settings.baselines:
@@ -106,20 +106,22 @@ def fit(
 
 
 def _score(model: MaximumEntropy, parts: Parts) -> Score:
-    method, held_out = method_of(model), None if parts.test is None else model.score(parts.test)
+    label, fitted_to = described(model)
+    held_out = None if parts.test is None else model.score(parts.test)
     note = "" if model.converged_ else f"did not converge: {model.termination_}"
-    return Score(method.label, method.fitted_to, model.score(parts.expert), held_out, note)
+    return Score(label, fitted_to, model.score(parts.expert), held_out, note)
 
 
 def _baselines(settings: FitSettings, mdp: MDP, parts: Parts, model: Any, watcher: Watcher) -> list[Score]:
-    """The baselines at the strength of the settings, whatever the method."""
+    """The scores of the baselines, with penalties as strong as the settings say, whatever the method."""
     shared = {k: v for k, v in model.get_params(deep=False).items() if k in MESSI().get_params(deep=False)}
     shared |= {"similarity": make_similarity(settings), "lambda0": settings.lambda0}
-    shared["theta_max"] = settings.theta_max or THETA_MAX
-    plain = _is_plain(model)  # then it is itself one of the baselines
-    if not (plain and parts.unlabelled is None):  # else there is nothing to compare with but chance
+    shared |= {"theta_max": settings.theta_max or THETA_MAX, "reference": None, "unlabelled_weight": 0.0}
+    plain = _is_plain(model)  # then it is itself one of the baselines, unless it has a base policy
+    if not (plain and parts.unlabelled is None):  # else only chance is left to compare with
         watcher.say("fitting the baselines")
-    others = [method for method in BASELINES if not (plain and method == method_of(model))]
+    own = None if model.mdp_.reference is not None or not plain else method_of(model)
+    others = [method for method in BASELINES if method != own]
     scores = []
     for row in compare(MESSI(**shared), mdp, parts.expert, parts.unlabelled, parts.test, others):
         method, note = METHODS[row.name], "" if row.converged else "did not converge"
@@ -128,5 +130,5 @@ def _baselines(settings: FitSettings, mdp: MDP, parts: Parts, model: Any, watche
 
 
 def _is_plain(model: MaximumEntropy) -> bool:
-    """Whether it is an unpenalised fit, of which standard errors mean what they say."""
-    return model.quadratic_ is None and method_of(model).inference
+    """Whether it is a fit without penalty to experts alone, for which standard errors are valid."""
+    return model.quadratic_ is None and method_of(model).inference and not getattr(model, "unlabelled_weight", 0.0)

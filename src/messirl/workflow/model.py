@@ -37,6 +37,14 @@ class ModelSettings:
         With "em", the steps between two times that the trajectories are weighted anew.
     theta_max, entropy, step_size, max_iter, tol : float, str, float, int, float
         As for the estimators.
+    objective : {"counts", "choices"}
+        What is made likely: the experts' feature counts, or the choices they made.
+    reference : {"unlabelled"}, optional
+        The base policy: what is usual among the unlabelled trajectories. None: no base policy.
+    reference_strength : float
+        Of the prior of the base policy, in choices per state.
+    unlabelled_weight : float
+        How much an unlabelled trajectory counts among those that are made likely, where an expert's counts 1.
     solver : {"lbfgs", "paper"}, optional
         None: the default of the method.
     features : str, optional
@@ -62,6 +70,10 @@ class ModelSettings:
     eta: int = default.STEPS_PER_ROUND
     theta_max: float | None = default.THETA_MAX
     entropy: str = default.ENTROPY
+    objective: str = default.OBJECTIVE
+    reference: str | None = None
+    reference_strength: float = default.REFERENCE_STRENGTH
+    unlabelled_weight: float = default.UNLABELLED_WEIGHT
     solver: str | None = None
     step_size: float = default.STEP_SIZE
     max_iter: int = default.MAX_ITER
@@ -86,13 +98,18 @@ def make_model(settings: ModelSettings, *, unlabelled: bool) -> Any:
     )
     if method.unlabelled and not unlabelled:
         raise ValueError(f"--method {method.option} needs unlabelled trajectories: say which with --unlabelled")
+    check_reference(settings, unlabelled=unlabelled)
+    for name in ("entropy", "solver"):
+        _refuse_beyond(settings, name, getattr(model, name))
+    if settings.unlabelled_weight and not unlabelled:
+        raise ValueError("--unlabelled-weight needs unlabelled trajectories: say which with --unlabelled")
     if method.penalised and settings.theta_max is None:
         raise ValueError("--theta-max none is for maxent: MESSI's strength is lambda0 / theta_max")
     return model
 
 
 def _refuse_what_acts_on_nothing(settings: ModelSettings, chosen: dict[str, str | None]) -> None:
-    """A setting of another method, solver or similarity is a misunderstanding, not something to pass over."""
+    """Refuse settings of another method, solver or similarity, which would have no effect."""
     for option, kind, needed in (
         ("ridge", "method", "maxent"),
         ("standardise", "method", "maxent"),
@@ -107,14 +124,35 @@ def _refuse_what_acts_on_nothing(settings: ModelSettings, chosen: dict[str, str 
                 f"{name} is of --{kind} {needed}, and would change nothing with --{kind} {chosen[kind]}: leave it "
                 f"out, or say --{kind} {needed}"
             )
+    if settings.unlabelled_weight != ModelSettings.unlabelled_weight and chosen["method"] == "em":
+        raise ValueError("--unlabelled-weight is not of --method em, which weighs trajectories itself: leave it out")
     if not settings.standardise_counts and chosen["similarity"] == "complete":
         raise ValueError("--no-standardise would change nothing with --similarity complete: leave it out")
     if settings.standardise and not settings.ridge:
         raise ValueError("--standardise is of the ridge, and there is none: say how strong with --ridge")
 
 
+def _refuse_beyond(settings: ModelSettings, option: str, chosen: str) -> None:
+    """Choices and base policies are of one model and one solver only."""
+    only = {"entropy": "causal", "solver": "lbfgs"}[option]
+    beyond = {"--objective choices": settings.objective == "choices", "--reference": settings.reference is not None}
+    for words, said in beyond.items():
+        if said and chosen != only:
+            raise ValueError(f"{words} does not go with --{option} {chosen}: leave it out, or say --{option} {only}")
+
+
+def check_reference(settings: Any, *, unlabelled: bool) -> None:
+    """Refuse a base policy from trajectories that there are not, and the strength of none."""
+    if settings.reference is not None and not unlabelled:
+        raise ValueError(f"--reference {settings.reference} needs unlabelled trajectories: say which with --unlabelled")
+    if settings.reference is None and settings.reference_strength != default.REFERENCE_STRENGTH:
+        raise ValueError(
+            "--reference-strength is of --reference unlabelled, which is not given: give it, or leave this out"
+        )
+
+
 def make_similarity(settings: ModelSettings) -> Any:
-    """The similarity of trajectories."""
+    """The similarity that the settings describe."""
     if settings.similarity == "complete":
         return CompleteGraph()
     if settings.similarity == "exponential":

@@ -1,4 +1,4 @@
-"""Numbers by their size, where those that differ by rounding alone are as large as each other."""
+"""Ranking numbers, where those that differ only by rounding count as equal."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 
 from messirl._types import Floats, Ints
 
-ALIKE = 1e-9  # of a number: others closer to it are as large
+ALIKE = 1e-9  # relative difference below which numbers count as equal
 
 
 def ranked(values: Floats) -> Ints:
-    """Places of the numbers, the largest first, and of those as large as each other the first first."""
+    """The indices of the numbers, the largest first; equal ones stay in their order."""
     order = np.argsort(-values, kind="stable")
     falls = values[order[:-1]] - values[order[1:]] > ALIKE * np.abs(values[order[:-1]])
     level = np.concatenate([[0], np.cumsum(falls)])[: order.size]

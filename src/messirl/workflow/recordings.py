@@ -127,6 +127,7 @@ def fit_recordings(
         lambda0=settings.lambda0 if method == "messi" else 0.0,
         theta_max=settings.theta_max or THETA_MAX,
         discount=settings.discount,
+        objective=settings.objective,
         max_iter=settings.max_iter,
         tol=settings.tol,
         random_state=settings.seed,
@@ -163,7 +164,7 @@ def fit_recordings(
 
 
 def _method(settings: RecordingSettings, unlabelled: bool) -> str:
-    """messi or maxent, and a refusal of what fitted dynamics do not have."""
+    """The method, "messi" or "maxent"; settings that fitted dynamics do not support are refused."""
     if settings.discount is None:
         raise ValueError("recordings have no discount: give --discount, a number below 1")
     method = settings.method or ("messi" if unlabelled else "maxent")
@@ -173,9 +174,10 @@ def _method(settings: RecordingSettings, unlabelled: bool) -> str:
         (method == "em", "--method em"),
         (settings.entropy != "causal", f"--entropy {settings.entropy}"),
         (settings.solver == "paper", "--solver paper"),
-        (settings.ridge > 0, "--ridge"),
-        (settings.features is not None, "--features"),
     ):
         if wrong:
             raise ValueError(f"{what} does not go with --dynamics fitted: leave it out")
+    for name in ("ridge", "features", "reference", "reference_strength", "unlabelled_weight"):
+        if getattr(settings, name) != getattr(ModelSettings, name):
+            raise ValueError(f"--{name.replace('_', '-')} does not go with --dynamics fitted: leave it out")
     return method

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
-from messirl._defaults import AIM, CV, THETA_MAX
+from messirl._defaults import AIM, CV, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX
 from messirl.estimators import MESSI
 from messirl.problem.mdp import MDP
 from messirl.problem.problem import Problem
 from messirl.selection import LAMBDAS, MESSICV, NothingHeldOut, bootstrap, nested_score, stability
-from messirl.workflow.model import with_features
+from messirl.workflow.model import check_reference, with_features
 from messirl.workflow.record import SelectionRecord, weights
 from messirl.workflow.split import PROBLEM, Parts, Split, divide
 from messirl.workflow.watch import SILENT, Watcher, remarks
@@ -34,6 +35,12 @@ class SelectSettings:
         95 % intervals of θ from so many resamples. None: no intervals.
     features : str, optional
         The names of the features to use, separated by commas. None: all.
+    objective : {"counts", "choices"}
+        What every candidate makes likely: the experts' feature counts, or the choices they made.
+    reference : {"unlabelled"}, optional
+        The base policy of every candidate: what is usual among the unlabelled trajectories. None: no base policy.
+    reference_strength : float
+        Of the prior of the base policy, in choices per state.
     seed : int
         The seed of whatever is random.
 
@@ -66,7 +73,15 @@ class SelectSettings:
     bootstrap: int | None = None
     theta_max: float = THETA_MAX
     features: str | None = None
+    objective: str = OBJECTIVE
+    reference: str | None = None
+    reference_strength: float = REFERENCE_STRENGTH
     seed: int = 0
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """What every estimator made here is given."""
+        return {name: getattr(self, name) for name in ("theta_max", "objective", "reference", "reference_strength")}
 
 
 def select(
@@ -75,13 +90,14 @@ def select(
     """Divide the problem, and choose; where no expert trajectory can be held out, say how stable each λ0 is instead."""
     parts = divide(problem, split, watcher, folder)
     mdp = with_features(parts.problem.mdp, settings.features)
+    check_reference(settings, unlabelled=parts.unlabelled is not None)
     groups = parts.groups(settings.groups)
     model = MESSICV(
         lambdas=settings.lambdas or LAMBDAS,
         aim=settings.aim,
         cv=settings.cv,
-        theta_max=settings.theta_max,
         random_state=settings.seed,
+        **settings.shared,
     )
     watcher.begin()
     try:
@@ -99,7 +115,7 @@ def select(
     notes = watcher.noted(remarks(heard))
     watcher.keep(model)
     nested = intervals = None
-    with warnings.catch_warnings():  # what is to be said of the data was said above
+    with warnings.catch_warnings():  # what they say about the data was said above
         warnings.simplefilter("ignore")
         if settings.nested:
             watcher.say("choosing anew for every outer split")
@@ -122,7 +138,7 @@ def select(
 
 
 def _intervals(n: int, seed: int, model: MESSICV, mdp: MDP, watcher: Watcher) -> dict[str, list[float]]:
-    """95 % intervals of θ of the chosen candidate: the choice itself is not made again."""
+    """95 % intervals of θ of the chosen candidate; the choice itself is not repeated."""
     expert, unlabelled = (*model.fitted_to_, None)[:2]
     assert expert is not None
     with watcher.progress("bootstrap", "resamples") as count:
@@ -131,9 +147,9 @@ def _intervals(n: int, seed: int, model: MESSICV, mdp: MDP, watcher: Watcher) ->
 
 
 def _stability(settings: SelectSettings, mdp: MDP, parts: Parts, watcher: Watcher) -> list[dict[str, float]]:
-    """λ0 by λ0, each with the same draws."""
+    """How stable the policy is at each λ0, all with the same draws."""
     assert parts.unlabelled is not None
-    model = MESSI(theta_max=settings.theta_max)
+    model = MESSI(**settings.shared)
     lambdas, rows = settings.lambdas or LAMBDAS, []
     with watcher.progress("stability", "strengths") as count:
         for i, x in enumerate(lambdas, start=1):

@@ -14,7 +14,7 @@ from messirl.problem.problem import Problem
 from messirl.problem.trajectories import Trajectories
 from messirl.workflow.watch import SILENT, Watcher
 
-PROBLEM = "the problem"  # what errors call it where it has no other name
+PROBLEM = "the problem"  # what errors call a problem without a name
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def divide(problem: Problem, split: Split, watcher: Watcher = SILENT, called: st
 
 
 def parts_of(problem: Problem, split: Split, watcher: Watcher, called: str) -> Parts:
-    """The trajectories of each part, whatever they are."""
+    """The trajectories of each part; only that there are any is checked."""
     every = problem.trajectories
     if len(every) == 0:
         raise ValueError(f"{called} holds no trajectory: there is nothing to learn from")

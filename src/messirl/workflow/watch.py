@@ -1,4 +1,4 @@
-"""What a workflow tells while it works, and who hears it: a terminal, a page, or nobody."""
+"""What a workflow reports while it works, to a terminal, a page, or nobody."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Count = Callable[[int, int], None]  # called with (done, all)
 
 
 def _nothing(*_: Any) -> None:
-    """Nobody listens."""
+    """Ignore what is reported."""
 
 
 def _uncounted(title: str, unit: str, *, at_most: bool = False) -> AbstractContextManager[Count]:
@@ -52,7 +52,7 @@ class Watcher:
     keep: Callable[[Any], None] = _nothing
 
     def fit(self, model: Any, *data: Any) -> list[str]:
-        """Fit the model, its iterations counted; its remarks are noted, and returned."""
+        """Fit the model, counting its iterations; its remarks are noted and returned."""
         with self.progress("fit", "iterations", at_most=True) as count, warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always")
             model.callback = lambda state: count(state["iteration"], model.max_iter)
@@ -61,7 +61,7 @@ class Watcher:
         return self.noted([*remarks(heard), *getattr(model, "remarks_", ())])
 
     def noted(self, texts: list[str]) -> list[str]:
-        """The texts, each of them noted."""
+        """The texts themselves, after noting each of them."""
         for text in texts:
             self.note(text)
         return texts
@@ -71,6 +71,6 @@ SILENT = Watcher()
 
 
 def remarks(heard: Iterable[warnings.WarningMessage]) -> list[str]:
-    """Each kind of warning once, in its first words: the same remark on other numbers says nothing more."""
+    """The texts of the warnings, without those that differ from an earlier one only in their numbers."""
     texts = [str(warning.message) for warning in heard]
     return list({re.sub(r"\d+(\.\d+)?", "#", text): text for text in reversed(texts)}.values())[::-1]

@@ -44,7 +44,7 @@ def write_diagnosis_report(record: DiagnosisRecord, out: Path) -> Path:
 
 
 def _verdict(record: DiagnosisRecord, folder: Path) -> list[Html]:
-    """The verdict, why, and how like the expert's they are."""
+    """The verdict, the reasons for it, and how much the unlabelled trajectories look like the expert's."""
     found = record.diagnosis
     caption = (
         "Likeness. How much better each unlabelled trajectory is explained by what the experts alone teach than by "
@@ -83,7 +83,7 @@ def _trajectories(record: DiagnosisRecord, folder: Path) -> list[Html]:
 
 
 def _directions(record: DiagnosisRecord, folder: Path) -> list[Html]:
-    """What the penalty takes away from what the experts say."""
+    """The directions of θ in which the penalty overrules what the experts say."""
     found = record.diagnosis
     say = (
         f"Of {found.identified:,} directions of θ that the experts can decide, the penalty leaves them "

@@ -1,4 +1,4 @@
-"""Figures of a diagnosis: who looks like the expert, who weighs in the penalty, who moves θ, what is shrunk."""
+"""Figures of a diagnosis: which trajectories look like the expert's, dominate the penalty or move θ; what is shrunk."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-UNLIKE = "#E69F00"  # those below zero; BLUE are those above
-BARS = 15  # of influence
+UNLIKE = "#E69F00"  # of those below zero; BLUE is for those above
+BARS = 15  # bars in the figure of influence
 DIRECTIONS, FEATURES = 6, 6  # panels, and bars in each
 NAMED = 4  # dots with a name
-LEAST_SHRUNK = 0.01  # a direction that loses less is not worth a picture
+LEAST_SHRUNK = 0.01  # a direction that is shrunk less is not drawn
 EDGE = 0.01  # share of the likenesses on either side that may be drawn at the edge
 
 
 def likeness_figure(record: DiagnosisRecord) -> Figure | None:
-    """How many unlabelled trajectories are how like the expert's."""
+    """A histogram of how much the unlabelled trajectories look like the expert's."""
     values = record.diagnosis.likeness.unlabelled
     if not np.isfinite(values).any():
         return None
     low, high = likeness_limits(record)
     width = (high - low) / np.clip(2 * np.sqrt(values.size), 10, 40)
-    bins = width * np.arange(np.floor(low / width), np.ceil(high / width) + 1)  # zero is an edge, so no bar is mixed
+    bins = width * np.arange(np.floor(low / width), np.ceil(high / width) + 1)  # zero is an edge between bars
     low, high = float(bins[0]), float(bins[-1])
     shown = np.clip(values, low, high)
     figure, ax = panels(WIDTH * 0.8, 2.3)
@@ -47,7 +47,7 @@ def likeness_figure(record: DiagnosisRecord) -> Figure | None:
 
 
 def share_figure(record: DiagnosisRecord) -> Figure | None:
-    """Likeness against the share of the penalty: a large share far left is a bad influence."""
+    """Likeness against the share of the penalty: a large share far to the left is a bad influence."""
     found = record.diagnosis
     values = found.likeness.unlabelled
     if not np.isfinite(values).any() or not found.share.any():
@@ -87,7 +87,7 @@ def share_figure(record: DiagnosisRecord) -> Figure | None:
 
 
 def influence_figure(record: DiagnosisRecord) -> Figure | None:
-    """Those whose absence moves θ most."""
+    """The trajectories without which θ moves most."""
     order = record.most_influential[:BARS]
     if not order.size or record.diagnosis.influence is None:
         return None
@@ -131,13 +131,13 @@ def directions_figure(record: DiagnosisRecord) -> Figure | None:
 
 
 def likeness_limits(record: DiagnosisRecord) -> tuple[float, float]:
-    """The part of the axis of likeness that holds nearly all of them, zero and the experts' own level."""
+    """The part of the axis of likeness that shows nearly all trajectories, zero and the experts' own level."""
     values: Floats = record.diagnosis.likeness.unlabelled
     finite = values[np.isfinite(values)]
     anchors = [0.0, record.diagnosis.likeness.expert]
     low, high = np.quantile(finite, [EDGE, 1.0 - EDGE])
     middle = max(high, *anchors) - min(low, *anchors) or 1.0
-    # A few that are only a little outside are worth their room.
+    # A few that are only slightly outside are shown in place.
     low = finite.min() if finite.min() > low - 0.25 * middle else low
     high = finite.max() if finite.max() < high + 0.25 * middle else high
     low, high = min(float(low), *anchors), max(float(high), *anchors)
@@ -146,14 +146,14 @@ def likeness_limits(record: DiagnosisRecord) -> tuple[float, float]:
 
 
 def beyond(record: DiagnosisRecord) -> int:
-    """How many are drawn at the edge, because they are far outside."""
+    """How many trajectories are drawn at the edge, because they are far outside."""
     low, high = likeness_limits(record)
     values = record.diagnosis.likeness.unlabelled
     return int(((values < low) | (values > high)).sum())
 
 
 def _apart(order: Ints, x: Floats, y: Floats) -> list[int]:
-    """Those of the dots whose names do not run into one before."""
+    """The dots whose names would not overlap the name of an earlier one."""
     kept: list[int] = []
     for j in order.tolist():
         if all(abs(x[j] - x[k]) > 0.12 or abs(y[j] - y[k]) > 0.06 for k in kept):

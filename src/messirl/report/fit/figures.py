@@ -1,7 +1,7 @@
 """Figures of one fit: weights, scores beside the baselines, maps, the policy on the map, convergence.
 
-Maps of many states are drawn as pixels inside the SVG, so that the page stays small. A state without a finite number,
-or that is never met, is grey.
+Maps of many states are drawn as pixels inside the SVG, so that the page stays small. A state that is never visited or
+has no finite value is grey.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_FEATURES = 40
-MANY = 1000  # states or moves above which a map is pixels
-MOST_MOVES = 50_000  # above which they are a grey cloud, and left out
-ARROWS = 30  # to a side of the map, where there are too many states for one each
-PIXELS = 115  # an inch, inside an SVG
+MANY = 1000  # states or moves above which a map is drawn as pixels
+MOST_MOVES = 50_000  # above which moves would be a grey cloud, and are left out
+ARROWS = 30  # per side of the map, if there are too many states for one each
+PIXELS = 115  # per inch, inside an SVG
 BLUE, INK = "#0072B2", "#222222"
 ADDS, TAKES = "#B35806", "#542788"  # the ends of the maps’ colours
 HELD_OUT: dict[str, Any] = {"marker": "o", "markersize": 5.5}
 EXPERT: dict[str, Any] = {"marker": "D", "markersize": 4.0, "markerfacecolor": "white"}
 LOCAL = 0.9  # share of the moves of a grid that go to neighbouring cells
-SPREAD = 20.0  # visits that differ by more, from the median to the top, have a logarithmic scale
+SPREAD = 20.0  # ratio of the most to the median visits above which their scale is logarithmic
 
 
 def weights_figure(record: FitRecord) -> Figure:
@@ -54,7 +54,7 @@ def weights_figure(record: FitRecord) -> Figure:
 
 
 def scores_figure(scores: list[Score]) -> Figure | None:
-    """Log-probability a step: filled dots held out, hollow ones on the expert's own trajectories."""
+    """Log-probability per step: filled dots on held-out, hollow ones on the expert's own trajectories."""
     values = _values(scores)
     if np.isfinite(values).sum() < 2:
         return None
@@ -79,7 +79,7 @@ def scores_figure(scores: list[Score]) -> Figure | None:
 
 
 def far_below(scores: list[Score]) -> bool:
-    """Whether a method is named at the left edge of the dot plot, because its dot would be far outside."""
+    """Whether some method is only named at the left edge of the dot plot, because its dot would be far outside."""
     values = _values(scores)
     return bool(np.isfinite(values).any() and (values < score_limits(values)[0]).any())
 
@@ -96,7 +96,7 @@ def score_limits(values: Floats) -> tuple[float, float]:
 
 
 def maps_figure(record: FitRecord) -> Figure | None:
-    """Reward and expected visits, side by side or one above the other, as the map is wide."""
+    """Reward and expected visits, side by side or, if the map is wide, one above the other."""
     at = _places(record)
     if at is None:
         return None
@@ -162,7 +162,7 @@ def history_figure(record: FitRecord) -> Figure:
 
 
 def tiled(mdp: Any, at: Floats) -> bool:
-    """A grid whose moves go to neighbouring cells, so that tiles say everything; others need lines between dots."""
+    """Whether the states form a grid with moves to neighbouring cells, so that no lines need be drawn for moves."""
     if not plot.on_grid(at):
         return False
     x, y = np.unique(at[:, 0]), np.unique(at[:, 1])
@@ -174,7 +174,7 @@ def tiled(mdp: Any, at: Floats) -> bool:
 
 
 def widely_spread(visits: Floats) -> bool:
-    """A few states have nearly all visits: only a logarithmic scale shows the others."""
+    """Whether a few states have nearly all visits, so that only a logarithmic scale shows the others."""
     met = visits[np.isfinite(visits) & (visits > 0)]
     return met.size > 0 and bool(met.max() > SPREAD * np.median(met))
 
@@ -199,7 +199,7 @@ class _Shown:
         model, here = record.model, record.placed
         self.reward_ = model.reward_[here]
         visits = model.visitation_[here]
-        self.visitation_ = np.where(visits > 0, visits, np.nan)  # never met: grey
+        self.visitation_ = np.where(visits > 0, visits, np.nan)  # never visited: grey
         self.table: Floats = np.zeros((0, 0))
         self.mdp_ = _Part(model.mdp_, here)
 
@@ -208,7 +208,7 @@ class _Shown:
 
 
 class _Part:
-    """The MDP on the states that have coordinates; who leaves them stays, as the map cannot show where to."""
+    """The MDP on the states that have coordinates; a move to any other state stays in place on the map."""
 
     def __init__(self, mdp: Any, here: Ints) -> None:
         rows = (here[:, None] * mdp.n_actions + np.arange(mdp.n_actions)).ravel()
@@ -230,7 +230,7 @@ def _places(record: FitRecord) -> Floats | None:
 
 
 def panels(width: float, height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
-    """A figure so many inches wide and high with one panel, or with an array of them."""
+    """A figure of this size in inches, with one panel or with an array of them."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained", dpi=PIXELS)
@@ -256,7 +256,7 @@ def _finish_map(ax: Axes, title: str, n: int) -> None:
     ax.grid(False)
     ax.spines[:].set_visible(False)
     if n > MANY:
-        ax.set_rasterization_zorder(4)  # moves and states in one picture; arrows are few, and lie above
+        ax.set_rasterization_zorder(4)  # moves and states become one picture; the few arrows above them stay vectors
 
 
 def _aspect(at: Floats) -> float:
@@ -270,13 +270,13 @@ def _dot_size(n: int, inches: float) -> float:
 
 
 def _values(scores: list[Score]) -> Floats:
-    """Held out and expert, (n, 2); NaN where there is none."""
+    """The held-out and the expert score of each method, (n, 2); NaN where there is none."""
     both = [[s.held_out, s.expert] for s in scores]
     return np.array([[np.nan if v is None else float(v) for v in pair] for pair in both])
 
 
 def _dot(ax: Axes, value: float, place: int, low: float, **look: Any) -> None:
-    """A dot, where it is not far outside."""
+    """Draw a dot, unless it is far outside."""
     if value >= low:
         ax.plot([value], [place], linestyle="none", zorder=3, **look)
 

@@ -1,4 +1,4 @@
-"""The report of one fit: what was learned, how well it predicts, and beside which baselines."""
+"""The report of one fit: what was learned, and how well it predicts compared with the baselines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def write_fit_report(record: FitRecord, out: Path) -> Path:
 
 
 def lead(record: FitRecord) -> str:
-    """What was fitted, and how that went, in two sentences."""
+    """What was fitted, and whether it converged, in two sentences."""
     model, mdp = record.model, record.model.mdp_
     kinds = [f"{n:,} {one_line(kind)}" for kind, n in record.counts.items() if kind in ("expert", "unlabelled")]
     data = f" to {' and '.join(kinds)} trajectories" if kinds else ""

@@ -25,9 +25,9 @@ OWN = {
     "RidgeStd": LOOKS["RidgeStd"],
     "Complete": LOOKS["Complete"],
 }
-DEEPEST = 3.0  # how far below zero is shown, in units of the largest gain
-LEAST = 0.02  # nats; the limits are not closer
-APART = 0.025  # decades between marks of methods at one λ0
+DEEPEST = 3.0  # the axis reaches this far below zero, in units of the largest gain
+LEAST = 0.02  # nats: the limits are at least this far from zero
+APART = 0.025  # decades between the marks of methods with the same λ0
 
 
 def gains_figure(record: SelectionRecord) -> Figure | None:
@@ -80,7 +80,7 @@ def _paths(found: Validation) -> list[tuple[str, Look, list[int]]]:
 
 
 def _gain_limits(gain: Floats, spread: Floats) -> tuple[float, float]:
-    """Gains in full, losses as far as they compare with gains."""
+    """Limits of the axis: all gains, and losses up to a multiple of the largest gain."""
     seen = np.isfinite(gain)
     high = max(float((gain + spread)[seen].max()), LEAST)
     low = max(float((gain - spread)[seen].min()), -DEEPEST * high)
@@ -89,12 +89,12 @@ def _gain_limits(gain: Floats, spread: Floats) -> tuple[float, float]:
 
 
 def _mark(ax: Axes, x: float, y: float) -> None:
-    """A ring around the chosen one."""
+    """Draw a ring around the chosen candidate."""
     ax.plot([x], [y], "o", markersize=10, markerfacecolor="none", markeredgecolor=INK, markeredgewidth=1.1, zorder=5)
 
 
 def _pooling(ax: Axes, found: Validation, gain: Floats, low: float, *, chosen: int) -> None:
-    """A line: pooling has no λ0."""
+    """Draw pooling as a horizontal line, since it has no λ0."""
     for i, c in enumerate(found.candidates):
         if c.method == "Pooling":
             look = LOOKS["Pooling"]

@@ -1,4 +1,4 @@
-"""Tables of one fit: scores, estimates, what the policy does where it is most, settings."""
+"""Tables of one fit: scores, estimates, the policy in the states visited most, settings."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ def estimates_table(record: FitRecord) -> Html:
     columns = {
         "estimate": "estimate",
         "std_error": "std. error",
+        "outer_std_error": "std. error, outer product",
         "robust_std_error": "robust std. error",
         "t": "t",
         "p": "p",
@@ -59,7 +60,7 @@ def estimates_table(record: FitRecord) -> Html:
 
 
 def policy_table(record: FitRecord) -> Html:
-    """The states met most, and the likeliest actions there."""
+    """The states visited most, and the likeliest actions there."""
     policy, model = record.policy, record.model
     if policy is None:
         return tag("p", "With a horizon of one state there is nothing to choose.")
@@ -78,18 +79,18 @@ def policy_table(record: FitRecord) -> Html:
 
 
 def statistics_table(statistics: dict[str, float]) -> Html:
-    """Whatever was measured, in the order given."""
+    """All statistics, in the order given."""
     return table([], [row(named(name), _measured(value)) for name, value in statistics.items()], "fit")
 
 
 def words_table(words: dict[str, str]) -> Html:
-    """Settings, if there are any; what is not text yet is written as Python writes it."""
+    """The settings, if there are any; values that are not text are written as Python writes them."""
     rows = [row(named(name), named(str(value), 120)) for name, value in words.items()]
     return table([], rows, "settings") if rows else Html("")
 
 
 def _choice(record: FitRecord, s: int, a: int, probability: float) -> Html:
-    """`0.62 left`, and where that leads if it leads to one state."""
+    """`0.62 left`, and the next state if there is only one."""
     mdp = record.model.mdp_
     r = s * mdp.n_actions + a
     to = mdp.transitions.indices[mdp.transitions.indptr[r] : mdp.transitions.indptr[r + 1]]

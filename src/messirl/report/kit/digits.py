@@ -1,4 +1,4 @@
-"""Numbers for people: as many digits as the interval supports, and a minus that is a minus."""
+"""Numbers as text for pages: as many digits as the interval supports, and a typographic minus sign."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ MOST = 5  # decimals
 
 
 def decimals(half: float) -> int:
-    """Decimals that show two digits of half an interval's width."""
+    """The number of decimals that shows two digits of half the width of an interval."""
     if not math.isfinite(half) or half <= 0:
         return 4
     return min(max(1 - math.floor(math.log10(half)), 0), MOST)
 
 
 def fixed(value: float, places: int, *, signed: bool = False) -> str:
-    """Fixed decimals; zero has no sign, and what is not a number says so."""
+    """The value with fixed decimals; zero has no sign; NaN is "undefined", infinity ∞."""
     if math.isnan(value):
         return "undefined"
     if math.isinf(value):
@@ -31,14 +31,14 @@ def fixed(value: float, places: int, *, signed: bool = False) -> str:
 
 
 def score(value: float, places: int = 4, *, signed: bool = False) -> str:
-    """Fixed decimals, but what is not zero does not look like it."""
+    """The value with fixed decimals; one that would round to zero is written so that it does not look like zero."""
     if not math.isfinite(value):
         return fixed(value, places)
     return nats(value, places, signed=signed).replace("-", "−")
 
 
 def share(value: float, places: int = 2) -> str:
-    """Per cent; what is not zero does not look like it."""
+    """A share in per cent; one that would round to zero is written so that it does not look like zero."""
     return percentage(value, places).replace("%", " %").replace("<", "< ")
 
 
@@ -51,7 +51,7 @@ def mean_and_interval(found: Interval, *, signed: bool = False) -> tuple[str, st
         same = fixed(found.mean, 4, signed=signed)
         return (same if float(f"{found.mean:.4f}") else "0"), "in every run"
     places = decimals(half)
-    for end in (found.low, found.high):  # an end that is not zero should not look like it
+    for end in (found.low, found.high):  # an end that is not zero should not look like zero
         while places < MOST and end != 0 and round(end, places) == 0:
             places += 1
     low, high = fixed(found.low, places), fixed(found.high, places)
@@ -59,12 +59,12 @@ def mean_and_interval(found: Interval, *, signed: bool = False) -> tuple[str, st
 
 
 def plain(value: float) -> str:
-    """A setting: no more digits than it has."""
+    """A setting with no more digits than it was given with."""
     return f"{value:g}".replace("-", "−")
 
 
 def rounded(value: float | None, digits: int = 4) -> str:
-    """So many digits wherever the point is; what is missing is a dash, and what is not a number says so."""
+    """The value with so many significant digits; a dash if it is missing, words if it is not finite."""
     if value is None:
         return "–"
     if not math.isfinite(value):

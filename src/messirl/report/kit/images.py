@@ -1,4 +1,4 @@
-"""Figures to bytes: SVG and PNG, the same bytes for the same figure, and written whole or not at all."""
+"""Figures as SVG and PNG: the same bytes for the same figure, written completely or not at all."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ class Image:
 
     @property
     def uri(self) -> str:
-        """The SVG as an address that needs no file and no network."""
+        """The SVG as a data URI, which needs no file and no network."""
         return "data:image/svg+xml;base64," + base64.b64encode(self.svg).decode()
 
 
 def render(name: str, make: Callable[[], Figure | None], folder: Path | None = None) -> Image | None:
-    """Draw a figure in our style, whatever the user's own; None where there is nothing to draw.
+    """Draw a figure in the style of the package, whatever the user has set; None if there is nothing to draw.
 
     folder : where both formats are written to
     """
     import matplotlib.style
 
     with matplotlib.style.context(["default", RC]), warnings.catch_warnings():
-        # A letter that the font lacks becomes a box; the page beside the figure has the name itself.
+        # A letter that the font lacks becomes a box; the text of the page has the name in full.
         warnings.filterwarnings("ignore", message=r"Glyph \d+ .*missing from")
         figure = make()
         if figure is None:
@@ -63,6 +63,6 @@ def render(name: str, make: Callable[[], Figure | None], folder: Path | None = N
 
 
 def write_bytes(target: Path, data: bytes) -> None:
-    """Beside its place, then renamed into it: a full disk leaves the old file."""
+    """Write a temporary file and rename it, so that a full disk leaves the old file."""
     with beside(target) as part:
         part.write_bytes(data)

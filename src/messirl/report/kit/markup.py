@@ -1,4 +1,4 @@
-"""HTML that cannot forget to escape: whatever is not Html already is text."""
+"""HTML in which nothing is left unescaped: whatever is not Html already is taken as text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Content = str | Html | None
 
 
 def text(value: Content) -> Html:
-    """Escaped, unless it is Html."""
+    """The value as HTML, escaped unless it is Html already."""
     if value is None:
         return Html("")
     return value if isinstance(value, Html) else Html(html.escape(value))

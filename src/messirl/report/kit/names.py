@@ -1,4 +1,4 @@
-"""Names that people gave: any text at all, made fit for a label and for a cell."""
+"""Names from the user, which may be any text, made fit for labels and table cells."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import unicodedata
 
 from messirl.report.kit.markup import Html, tag, text
 
-LONGEST = 48  # letters of a name that is not cut
+LONGEST = 48  # characters from which a name is shortened
 
 
 def one_line(name: str) -> str:
-    """The name without line breaks, and without what is no letter: control characters, halves of surrogates."""
+    """The name without line breaks, control characters and lone surrogates."""
     spaced = "".join(" " if letter.isspace() else letter for letter in name)
     kept = "".join(letter for letter in spaced if unicodedata.category(letter) not in ("Cc", "Cf", "Cs"))
     return " ".join(kept.split()) or "(no name)"
@@ -26,6 +26,6 @@ def short(name: str, most: int = LONGEST) -> str:
 
 
 def named(name: str, most: int = LONGEST) -> Html:
-    """The name in a page; where it was cut, the whole of it is shown by the mouse."""
+    """The name for a page; if it was cut, pointing at it shows the whole."""
     shown, whole = short(name, most), one_line(name)
     return text(shown) if shown == whole else tag("span", shown, title=whole)

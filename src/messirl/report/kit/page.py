@@ -1,4 +1,4 @@
-"""One page in one file: everything it shows is inside it, and it asks the network for nothing."""
+"""One page in one file, which holds everything it shows and needs no network."""
 
 from __future__ import annotations
 
@@ -108,9 +108,9 @@ code { font-size: .92em; }
 def write_page(
     place: Path, title: str, kind: str, lead: Iterable[Html], parts: Mapping[str, tuple[str, Sequence[Html]]]
 ) -> Path:
-    """Write a page about one thing: what is to be known first, links to the parts, and the parts.
+    """Write a page: its opening, links to its parts, and the parts.
 
-    title, kind : what people call it, and what is said of it if anything is; the window is called "title: kind"
+    title, kind : the name of what it is about, and what kind of page it is; the window is called "title: kind"
     parts : anchor → heading and content; a part without content is left out
     """
     shown = {anchor: part for anchor, part in parts.items() if part[1]}
@@ -131,20 +131,20 @@ def write_page(
 
 
 def opening(lead: str, warnings: Iterable[str]) -> list[Html]:
-    """What a page says first, and what to be warned of."""
+    """The first paragraph of a page, and its warnings."""
     warned = [tag("p", tag("b", "Warning. "), one_line(words), class_="warning") for words in warnings]
     return [tag("p", lead, class_="lead"), *warned]
 
 
 def written_with(class_: str | None = None) -> Html:
-    """Versions of what the page was written with."""
+    """The versions of the packages that the page was written with."""
     return table([], [row("page written with", versions())], class_)
 
 
 def drawn(
     name: str, make: Callable[[], Figure | None], folder: Path, caption: str, *, half: bool = False
 ) -> list[Html]:
-    """The figure, drawn into the folder, with what to look at and where its files are; none where it shows nothing."""
+    """The figure, drawn into the folder, with its caption and links to its files; nothing if there is no figure."""
     image = render(name, make, folder)
     if image is None:
         return []

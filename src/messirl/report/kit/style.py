@@ -1,7 +1,7 @@
-"""How a method looks, everywhere the same: its words, its colour, its dashes and its marker.
+"""How a method looks in every figure: its label, colour, dashes and marker.
 
-Colours are Okabe and Ito's, which the colour-blind can tell apart; dashes and markers tell the lines apart in black
-and white. EM's η is a quantity, so its lines run from light to dark.
+The colours are those of Okabe and Ito, which colour-blind readers can tell apart; dashes and markers tell the
+lines apart in black and white. EM's η is a quantity, so its lines run from light to dark.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from messirl.estimators.methods import METHODS
 from messirl.experiments.settings import AGAINST, EXACT
 
 MAIN = ("MaxEnt", "MESSIMAX", "MESSI-mu1", "MESSI-mu2", "MESSI-mu3")
-ANCHORS = ("MaxEnt", "MESSI-mu1")  # repeated beside the sceptic's baselines, for comparison
+ANCHORS = ("MaxEnt", "MESSI-mu1")  # shown again beside the further baselines, for comparison
 DOMAIN_NAMES = {"highway": "Highway", "gridworld": "Grid-world", "pit": "Pit", "highway-far": "Highway, far sight"}
 
 
@@ -30,7 +30,7 @@ class Look:
 
     @property
     def line(self) -> dict[str, Any]:
-        """What matplotlib calls it."""
+        """The look as arguments for matplotlib."""
         return {"color": self.colour, "linestyle": self.dashes, "linewidth": self.width, "marker": self.marker}
 
 
@@ -68,7 +68,7 @@ def look(method: str, etas: tuple[int, ...] = ()) -> Look:
 
 
 def eta_of(method: str) -> int | None:
-    """η of an EM method, None of another."""
+    """η of an EM method; None for any other."""
     found = EM_METHOD.fullmatch(method)
     return None if found is None else int(found[1])
 
@@ -113,7 +113,7 @@ RC: dict[str, Any] = {
     "legend.frameon": False,
     "legend.handlelength": 3.2,
     "legend.columnspacing": 1.6,
-    "svg.hashsalt": "messirl",  # the same names inside an SVG every time
+    "svg.hashsalt": "messirl",  # the same ids inside an SVG every time
     "svg.fonttype": "path",  # the same letters on every screen
     "text.parse_math": False,  # a name is a name, even with a dollar in it
 }

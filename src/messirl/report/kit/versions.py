@@ -9,7 +9,7 @@ PACKAGES = ("messirl", "numpy", "scipy", "numba", "scikit-learn", "pyarrow", "ma
 
 
 def versions() -> str:
-    """Python and the packages that numbers and figures depend on."""
+    """The versions of Python and of the packages that numbers and figures depend on."""
     return ", ".join([f"Python {platform.python_version()}", *map(_version, PACKAGES)])
 
 

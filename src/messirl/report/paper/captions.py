@@ -33,12 +33,12 @@ READING = (
 
 
 def domains_caption(names: Sequence[str]) -> str:
-    """The problems."""
+    """The caption of the figure of the problems."""
     return "The domains. " + " ".join(PICTURES[n] for n in PICTURES if n in names or f"{n}-far" in names)
 
 
 def paper_caption(curves: Curves, domain: str) -> str:
-    """The four panels."""
+    """The caption of the paper's four panels."""
     shown = [f for f in ("iterations", "unlabelled", "nu", "lambda") if curves.methods(domain, f)]
     others = any(m not in MAIN and "/" not in m for f in shown for m in curves.methods(domain, f))
     parts = [f"{domain_name(domain)}. Performance ({_measure(domain)}; higher is better) against {_against(shown)}."]
@@ -56,7 +56,7 @@ def paper_caption(curves: Curves, domain: str) -> str:
 
 
 def gain_caption(_: Curves, domain: str) -> str:
-    """The same, paired."""
+    """The caption of the gains over MaxEnt-IRL, paired by run."""
     return (
         f"{domain_name(domain)}. The same as gains over MaxEnt-IRL, paired by run: this is what the claims are decided "
         "on. A band above the zero line is an improvement beyond doubt, a band below it a loss. Where a gain is "
@@ -65,7 +65,7 @@ def gain_caption(_: Curves, domain: str) -> str:
 
 
 def em_caption(curves: Curves, domain: str) -> str:
-    """EM."""
+    """The caption of the comparison with EM."""
     begin = _begin(curves, domain, "em")
     return (
         f"{domain_name(domain)}. η-EM-MaxEnt with each η (light to dark) beside MESSI and MESSIMAX, over the "
@@ -75,7 +75,7 @@ def em_caption(curves: Curves, domain: str) -> str:
 
 
 def exact_caption(_: Curves, domain: str) -> str:
-    """Two solvers."""
+    """The caption of the two solvers side by side."""
     return (
         f"{domain_name(domain)}. The paper’s fixed steps (above) and the exact optimum of the same objectives (below), "
         "on the same axes. What is seen above only is an artefact of the step size: with large λ0 fixed steps "
@@ -98,7 +98,7 @@ def _against(shown: list[str]) -> str:
 
 
 def _begin(curves: Curves, domain: str, figure: str) -> str:
-    """Where every training begins; it is outside of the frame."""
+    """A sentence on where every training begins, which is outside of the frame."""
     for method in (*ANCHORS, *MAIN):
         if (domain, figure, method) in curves:
             curve = curves[domain, figure, method]

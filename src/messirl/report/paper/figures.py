@@ -49,7 +49,7 @@ PANELS = (
 
 
 def paper_figure(curves: Curves, domain: str) -> Figure | None:
-    """Performance against iterations, u, ν, λ0: the paper's methods above, the sceptic's baselines below."""
+    """Performance against iterations, u, ν, λ0: the paper's methods above, the further baselines below."""
     return _four_panels(curves, domain, "performance")
 
 
@@ -117,7 +117,7 @@ def exact_figure(curves: Curves, domain: str) -> Figure | None:
     figure, grid = _canvas(2, len(columns), sharey="col")
     for k, (axis, title, methods) in enumerate(columns):
         for ax, suffix in zip((grid[0][k], grid[1][k]), ("", EXACT), strict=True):
-            # Both panels are framed by the lines of both: the same height is the same performance.
+            # Both panels have the same limits, so that the same height is the same performance.
             both = methods + [m + EXACT for m in methods]
             _panel(ax, curves, domain, axis, [m + suffix for m in methods], framed_by=both)
         grid[0][k].set_title(title, fontsize=7.5, fontweight="normal", fontstyle="italic")
@@ -199,7 +199,7 @@ def _legend(figure: Any, methods: Sequence[str], where: str, etas: tuple[int, ..
 
     looks = [look(m, etas) for m in methods]
     handles = [Line2D([], [], label=one.label, **one.line) for one in looks]
-    # About 15 letters an inch, and 9 more for each line before its label.
+    # About 15 letters per inch; the line before each label takes the room of 9 more.
     letters = sum(len(one.label) + 9 for one in looks)
     rows = int(np.ceil(letters / (15.6 * figure.get_figwidth())))
     figure.legend(handles=handles, loc=where, ncols=int(np.ceil(len(handles) / rows)))
@@ -214,7 +214,7 @@ def _known(curves: Curves, domain: str, figure: str, wanted: Sequence[str]) -> l
 
 
 def _others(curves: Curves, domain: str, figure: str) -> list[str]:
-    """What is not the paper's: the sceptic's baselines in their order, then whatever else the table has."""
+    """Methods that the paper does not have: the further baselines in their order, then what else the table has."""
     here = [m for m in _plain(curves, domain, figure) if m not in MAIN]
     order = list(LOOKS)
     return sorted(here, key=lambda m: (order.index(m) if m in order else len(order), m))
@@ -226,7 +226,7 @@ def _solved(curves: Curves, domain: str, figure: str, wanted: Sequence[str]) -> 
 
 
 def _union(lists: Iterable[Iterable[str]]) -> list[str]:
-    """Every look once: μ1's and μ2's EM share theirs."""
+    """All methods, those that look the same only once, as EM on μ1 and on μ2."""
     out: dict[str, str] = {}
     for methods in lists:
         for m in methods:

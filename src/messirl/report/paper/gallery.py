@@ -14,7 +14,7 @@ from messirl.report.kit.style import domain_name
 from messirl.report.paper import captions
 from messirl.report.paper.figures import PANELS, domains_figure, em_figure, exact_figure, gain_figure, paper_figure
 
-KINDS = (  # of figures: how its file ends, what draws it and what is said below it
+KINDS = (  # kinds of figures: the end of the file name, the function that draws it, and its caption
     ("", paper_figure, captions.paper_caption),
     ("-gain", gain_figure, captions.gain_caption),
     ("-em", em_figure, captions.em_caption),
@@ -37,7 +37,7 @@ def gallery(curves: Curves, domains: Sequence[str], folder: Path) -> Html:
 
 
 def file_names(domains: Sequence[str]) -> dict[str, str]:
-    """A name for each domain that is safe in every file system, and no two alike."""
+    """A file name for each domain, all different and safe in every file system."""
     out: dict[str, str] = {}
     for domain in domains:
         name = re.sub(r"[^a-z0-9]+", "-", domain.lower()).strip("-") or "domain"

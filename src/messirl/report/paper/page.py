@@ -20,7 +20,7 @@ from messirl.report.paper.gallery import gallery
 from messirl.report.paper.provenance import Provenance, choices, command, environment, provenance, settings_table
 
 TITLE = "MESSI, reproduced"
-FEW = 20  # runs below which the page warns
+FEW = 20  # runs below which the page warns that they are few
 DECIDING = (
     "A claim holds where the 95 % interval of the difference, paired over runs, says so; it does not hold where the "
     "interval says the opposite; in between it is undecided. Under each verdict stand the mean difference and its "

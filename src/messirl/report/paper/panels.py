@@ -1,7 +1,7 @@
 """One panel: mean curves with 95 % bands over runs, on axes that show where the methods differ.
 
-The x axis is linear for iterations and ν, and logarithmic but for zero for u and λ0. The y axis is linear, or
-logarithmic in the loss where the losses of one panel differ by more than a factor of five. It frames the means;
+The x axis is linear for iterations and ν, and logarithmic, with a place for zero, for u and λ0. The y axis is linear,
+or logarithmic in the loss where the losses of one panel differ by more than a factor of five. It frames the means;
 bands and the first steps of a training may leave the frame. Gains over MaxEnt-IRL have a linear axis around zero.
 """
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 FACTOR = 5.0  # losses that differ by more are drawn on a logarithmic axis
 SETTLED = 0.1  # share of the iterations that may fall out of the frame, at the start
-WIDEST = 0.4  # a band may widen the frame by this share of the span of the means, on either side
-DEEPEST = 2.0  # how far below zero is shown where a gain is certain, in units of the largest gain
+WIDEST = 0.4  # share of the span of the means by which a band may widen the frame, on either side
+DEEPEST = 2.0  # if a gain is certain, the axis reaches this far below zero, in units of the largest gain
 MARKS = 6
 
 
@@ -56,10 +56,10 @@ def line(curve: Curve, look: Look) -> Line:
 
 
 def gain(curve: Curve, base: Curve) -> Curve | None:
-    """How much better than `base`, run by run; None where the two have not the same runs."""
+    """How much better a curve is than `base`, run by run; None if their runs are not the same."""
     if curve.performance.shape[1] != base.performance.shape[1]:
         return None
-    at = np.maximum(np.searchsorted(base.x, curve.x, side="right") - 1, 0)  # a training that ended stays at its end
+    at = np.maximum(np.searchsorted(base.x, curve.x, side="right") - 1, 0)  # a training that ended keeps its last value
     return Curve(curve.x, curve.performance - base.performance[at], curve.theta_norm)
 
 
@@ -77,7 +77,7 @@ def y_range(lines: Sequence[Line], every_iteration: bool, gains: bool = False) -
     least, most = float(middle.min()), float(middle.max())
     if gains:
         least, most = min(least, 0.0), max(most, 0.0)
-        certain = float(_finite(lows).max(initial=0.0)) > 0  # a gain worth a close look
+        certain = float(_finite(lows).max(initial=0.0)) > 0  # then the axis shows the gains closely
         least = max(least, -DEEPEST * most) if certain else least
     logarithmic = not gains and most < 0 and least < FACTOR * most
     if logarithmic:
@@ -97,11 +97,11 @@ def draw(ax: Axes, lines: Sequence[Line], shown: YRange | None, every_iteration:
         banded = np.isfinite(one.low) & np.isfinite(one.high)
         if banded.any() and not _covers(one, shown):
             low, high = one.low, one.high
-            if shown is not None and shown.logarithmic:  # beyond zero there is no logarithm; the frame cuts it anyhow
+            if shown is not None and shown.logarithmic:  # no logarithm beyond zero; that is outside anyway
                 low, high = np.minimum(low, 0.1 * shown.high), np.minimum(high, 0.1 * shown.high)
             ax.fill_between(one.x, low, high, where=banded.tolist(), color=look.colour, alpha=0.13, linewidth=0)
         n = len(one.x)
-        # Marks of different lines stand at different iterations, so that none covers another.
+        # The markers of different lines are at different iterations, so that none covers another.
         marks: Any = (order * max(n // 40, 1), max(n // MARKS, 1)) if every_iteration else 1
         ax.plot(one.x, one.mean, markevery=marks, zorder=3 + look.width, **look.line)
     if shown is not None:
@@ -126,7 +126,7 @@ def scale_x(ax: Axes, points: Floats, logarithmic: bool) -> None:
 
 
 def _covers(one: Line, shown: YRange | None) -> bool:
-    """The band fills the frame from below to above: it would say nothing and grey everything."""
+    """Whether a band would fill the whole height of the frame, and show nothing."""
     return shown is not None and bool(np.all((one.low <= shown.low) & (one.high >= shown.high)))
 
 
@@ -150,7 +150,7 @@ def _few_ticks() -> Any:
 
 
 def _to_log(y: Any) -> Any:
-    """y < 0 → −log10(−y): rises with y. What is not negative goes far up."""
+    """−log10(−y), which rises with y < 0; what is not negative becomes a large number."""
     return -np.log10(np.maximum(-np.asarray(y, dtype=np.float64), 1e-12))
 
 

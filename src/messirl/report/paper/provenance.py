@@ -18,7 +18,7 @@ from messirl.report.kit.versions import versions
 
 @dataclass(frozen=True)
 class Provenance:
-    """What the rows of a table say of themselves."""
+    """What the rows of a table say about their origin."""
 
     domains: list[str]
     figures: list[str]
@@ -31,12 +31,12 @@ class Provenance:
 
     @property
     def quick(self) -> bool:
-        """Made with the points of a first look."""
+        """Whether it was made with the few points of `--quick`."""
         return any(name in QUICK and h == [QUICK[name].config_hash] for name, h in self.hashes.items())
 
     @property
     def stale(self) -> list[str]:
-        """Domains whose settings are not the ones of this installation."""
+        """Domains whose settings differ from those of this version of the package."""
         known = {name: {SETTINGS[name].config_hash} for name in SETTINGS}
         for name in QUICK:
             known[name].add(QUICK[name].config_hash)
@@ -44,7 +44,7 @@ class Provenance:
 
 
 def provenance(results: pa.Table) -> Provenance:
-    """Read it off the table."""
+    """The provenance of a table of results."""
 
     def values(name: str, among: pa.Table = results) -> list[str]:
         return sorted(str(v) for v in pc.unique(among[name]).to_pylist())
@@ -96,12 +96,12 @@ def settings_table(made: Provenance) -> Html:
 
 
 def choices() -> Html:
-    """Where the paper is silent: what was chosen, and why."""
+    """What was chosen where the paper gives no value, and why."""
     return tag("dl", *(part for what, why in CHOICES.items() for part in (tag("dt", what), tag("dd", why))))
 
 
 def environment(made: Provenance) -> Html:
-    """Versions: of what made the results, and of what wrote the page."""
+    """The versions that produced the results, and those that wrote the page."""
     rows = [
         row("results made by", f"messirl {', '.join(made.versions)}, commit {', '.join(made.commits)}"),
         row("runs and seeds", f"{made.runs} runs, seeds {made.first_seed} to {made.last_seed}"),

@@ -22,7 +22,7 @@ OWN = "not in the paper"
 
 
 def tally(claims: Sequence[Row]) -> Html:
-    """How many claims hold, by domain and solver: the paper's, and below them the sceptic's."""
+    """How many claims hold, by domain and solver: those of the paper, and below them our own."""
     if not claims:
         return tag("p", "No claim could be decided from these results.")
     solvers = [solver for solver in SOLVERS if any(c["solver"] == solver for c in claims)]
@@ -115,7 +115,7 @@ def words(sentence: str) -> str:
 
 
 def _grouped(claims: Sequence[Row]) -> list[Row]:
-    """Claims of one place together, places in their first order, what is not the paper's at the end."""
+    """Claims grouped by their place in the paper, in its order; our own at the end."""
     places = list(dict.fromkeys(c["where"] for c in claims))
     return sorted(claims, key=lambda c: (c["where"] == OWN, places.index(c["where"])))
 
