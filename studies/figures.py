@@ -26,7 +26,7 @@ def mice(rows: Rows) -> Any:
     """Held-out score of every method, its knobs chosen on other expert trips."""
     import matplotlib.pyplot as plt
 
-    rows = [row for row in rows if row["chosen"] == "others"]
+    rows = [row for row in rows if row.get("chosen", "others") == "others"]
     every = dict.fromkeys(row["method"] for row in rows)
     methods = [m for m in every if column(rows, "score", method=m).mean() > -1.2]  # the others are in the table
     figure, axes = plt.subplots(1, 2, figsize=(7.2, 4.6), sharey=True, layout="constrained")
