@@ -34,7 +34,7 @@ from studies.common import column, draws, options, shown, write
 
 STANDARD = RBF("median", standardise=True)
 PATH = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)
-SHORT = PATH[:6]  # of methods with one more knob, and of the folds
+SHORT = PATH[:6]  # of the folds; one path for all methods, or those with the weaker penalties lose by it
 STRENGTHS, WEIGHTS = (2.0, 10.0, 50.0), (0.003, 0.01, 0.03, 0.1, 0.3)
 SIMILARITIES = {
     "MESSI": STANDARD,
@@ -63,7 +63,7 @@ def problem(folder: str) -> Any:
     return read_problem(folder)
 
 
-def candidates(name: str, n_expert: int, lambdas: Sequence[float] = SHORT) -> list[Candidate]:
+def candidates(name: str, n_expert: int, lambdas: Sequence[float]) -> list[Candidate]:
     """One method at every λ0, without base policy or pooling."""
     if name in ("MaxEnt", "pooling"):
         return [Candidate({"pooling": "Pooling"}.get(name, name))]
@@ -79,14 +79,14 @@ def fits(name: str, n_expert: int, lambdas: Sequence[float] = PATH) -> list[Fit]
     """All that a method chooses from."""
     for key, control in CONTROLS.items():
         if name == control:
-            return [(key, 0.0, c) for c in candidates("complete graph", n_expert)]
+            return [(key, 0.0, c) for c in candidates("complete graph", n_expert, lambdas)]
     if name == BOTH:
-        return [(10.0, w, c) for w, c in product(WEIGHTS, candidates("complete graph", n_expert))]
+        return [(10.0, w, c) for w, c in product(WEIGHTS, candidates("complete graph", n_expert, lambdas))]
     kind, _, penalty = name.partition(", ")
     if kind == "reference":
-        return [(alpha, 0.0, c) for alpha, c in product(STRENGTHS, candidates(penalty, n_expert))]
+        return [(alpha, 0.0, c) for alpha, c in product(STRENGTHS, candidates(penalty, n_expert, lambdas))]
     if kind == "light pooling":
-        return [(None, w, c) for w, c in product(WEIGHTS, candidates(penalty or "MaxEnt", n_expert))]
+        return [(None, w, c) for w, c in product(WEIGHTS, candidates(penalty or "MaxEnt", n_expert, lambdas))]
     return [(None, 0.0, c) for c in candidates(name, n_expert, lambdas)]
 
 
