@@ -22,7 +22,10 @@ from messirl.workflow.ranking import ranked
 if TYPE_CHECKING:
     from messirl.diagnostics import Diagnosis
     from messirl.evaluation.inference import EstimationTable
+    from messirl.evaluation.paired import Gain
     from messirl.selection import MESSICV, Choice, NestedScore, Validation
+    from messirl.workflow.change import Change
+    from messirl.workflow.verdict import Verdict
 
 Z95 = 1.96  # standard errors on either side of an estimate, for 95 %
 LISTED = 5  # trajectories of each ranking in a summary
@@ -44,6 +47,9 @@ class Score:
         On the held-out trajectories; None without any.
     note : str
         What else is to be known, such as that the fit did not converge.
+    gain : Gain or None
+        What it gains on the held-out trajectories over the experts alone, paired by trajectory; None where one of the
+        two is missing.
     """
 
     name: str
@@ -51,6 +57,7 @@ class Score:
     expert: float | None
     held_out: float | None
     note: str = ""
+    gain: Gain | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -105,6 +112,10 @@ class FitRecord(Record):
         Numbers that describe the whole fit, such as its log-likelihood.
     dynamics : dict
         How the dynamics are known: {"kind": "known"}, or the evidence of estimated dynamics.
+    verdict : Verdict or None
+        Which of the methods predicts the held-out trajectories best; None without any, or with one method only.
+    change : Change or None
+        What the experts change in the base policy, where there is one.
     goal : int or None
         With goals, the one that the policy is shown for; None is the one with the most expected visits.
     """
@@ -117,6 +128,8 @@ class FitRecord(Record):
     table: EstimationTable | None = None
     statistics: dict[str, float] = field(default_factory=dict)
     dynamics: dict[str, Any] = field(default_factory=lambda: {"kind": "known"})
+    verdict: Verdict | None = None
+    change: Change | None = None
     goal: int | None = None
 
     def summary(self) -> dict[str, Any]:
@@ -139,6 +152,8 @@ class FitRecord(Record):
             "version": __version__,
             "command": self.command,
             "dynamics": self.dynamics,
+            "verdict": None if self.verdict is None else self.verdict.summary(),
+            "base_policy": None if self.change is None else self.change.summary(),
         }
 
     @property
