@@ -32,6 +32,9 @@ class Chosen:
     """Choices, weighted: totals (K,) says how often each kind was made."""
 
     def __init__(self, mdp: MDP, choices: Choices, totals: Floats) -> None:
+        weighed = totals > 0  # where what weighs nothing was chosen, there need be no finite value
+        if not weighed.all():
+            choices, totals = choices.only(weighed), totals[weighed]
         self.mdp, self.choices, self.totals = mdp, choices, totals
         self._later = 0 if mdp.horizon is None else 1  # steps on, the next state has other values
 
