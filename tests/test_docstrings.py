@@ -48,6 +48,7 @@ RECORDS = {  # what functions return: every field
     "messirl.evaluation": ("EstimationTable", "LikelihoodRatio"),
     "messirl.selection": ("Bootstrap", "Choice", "Likeness", "NestedScore", "Validation"),
     "messirl.diagnostics": ("Diagnosis", "Direction"),
+    "messirl.workflow.change": ("Change",),
     "messirl.workflow.record": (
         "DiagnosisRecord",
         "EvaluationRecord",

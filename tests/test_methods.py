@@ -105,10 +105,15 @@ def test_a_base_policy_stands_beside_models_that_could_have_none():
     ("model", "words", "fitted_to"),
     [
         (MaxEntIRL(), "MaxEnt-IRL", "expert"),
-        (MaxEntIRL(ridge=0.5), "MaxEnt-IRL, ridge 0.5", "expert"),
-        (MaxEntIRL(reference="unlabelled"), "MaxEnt-IRL, base policy", "expert + unlabelled"),
-        (MaxEntIRL(reference=np.eye(2)), "MaxEnt-IRL, base policy", "expert"),
-        (MESSI(unlabelled_weight=0.1), "MESSI, unlabelled at 0.1 each", "expert + unlabelled"),
+        (MaxEntIRL(ridge=0.5), "MaxEnt-IRL with ridge 0.5", "expert"),
+        (MaxEntIRL(reference="unlabelled"), "MaxEnt-IRL with base policy", "expert + unlabelled"),
+        (MaxEntIRL(reference=np.eye(2)), "MaxEnt-IRL with base policy", "expert"),
+        (MESSI(unlabelled_weight=0.1), "MESSI with pooling at 0.1", "expert + unlabelled"),
+        (
+            MESSI(reference="unlabelled", unlabelled_weight=0.1),
+            "MESSI with base policy and pooling at 0.1",
+            "expert + unlabelled",
+        ),
         (EMMaxEnt(), "EM-MaxEnt", "expert + unlabelled"),
     ],
 )

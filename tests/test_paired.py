@@ -111,6 +111,11 @@ def test_where_an_interval_includes_zero_there_is_no_clear_difference():
     assert verdict.sentence.endswith("; no clear difference from method 0 and method 3.")
 
 
+def test_of_many_that_are_alike_the_number_is_said():
+    verdict, _ = verdict_of(0.0, 0.002, 0.002, 0.002, 0.002, -0.5)
+    assert verdict.sentence.endswith("; no clear difference from 4 of the 5 other methods.")
+
+
 def test_the_experts_alone_may_be_best():
     verdict, _ = verdict_of(0.0, -0.4)
     assert verdict.gain is None
@@ -131,15 +136,16 @@ def test_a_method_that_rules_out_what_was_seen_is_never_best():
 
 
 def test_a_verdict_is_plain_data():
-    verdict = Verdict("a", "b", Gain(0.1, 0.05, 0.15), ["c"], 7)
+    verdict = Verdict("a", "b", Gain(0.1, 0.05, 0.15), ["c, d", "e"], 5, 7)
     assert verdict.summary() == {
         "best": "a",
         "alone": "b",
         "gain": {"mean": 0.1, "low": 0.05, "high": 0.15},
-        "alike": ["c"],
+        "alike": ["c, d", "e"],
+        "methods": 5,
         "trajectories": 7,
         "sentence": "a predicts the 7 held-out trajectories best, +0.1000 [+0.0500, +0.1500] nats a step over b on the "
-        "experts alone; no clear difference from c.",
+        'experts alone; no clear difference from "c, d" and e.',
     }
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 SEQUENTIAL = "cividis"
 DIVERGING = "PuOr_r"
 GREY = "#B8B8B8"  # a state without a number
+THINNEST = 0.1  # a map is at least so high for its width, and so wide for its height
 DECADES = 4  # of a logarithmic colour scale, at most
 
 
@@ -167,6 +168,7 @@ def states(
         drawn = ax.scatter(at[known, 0], at[known, 1], c=v[known], **dots, **colours)
         if not known.all():
             ax.scatter(at[~known, 0], at[~known, 1], color=GREY, **{**dots, "zorder": 2.5})
+    _widen(at, ax)
     ax.set_aspect("equal")
     ax.set_xticks([])
     ax.set_yticks([])
@@ -199,6 +201,17 @@ def joined(mdp: Any) -> Ints:
     ends = np.column_stack([coo.row // mdp.n_actions, coo.col]).astype(np.int64)
     ends = np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1)
     return np.unique(ends, axis=0)
+
+
+def _widen(at: Floats, ax: Axes) -> None:
+    """Room beside states that all lie on one line, which else would have no width at all."""
+    low, high = at.min(axis=0), at.max(axis=0)
+    room = THINNEST * float((high - low).max())
+    if room > 0:
+        middle, half = (low + high) / 2, np.maximum((high - low) / 2, room / 2)
+        for i, name in enumerate("xy"):
+            if high[i] - low[i] < room:
+                getattr(ax, f"set_{name}lim")(middle[i] - half[i], middle[i] + half[i])
 
 
 def _axes(ax: Axes | None) -> Axes:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 
 from messirl import estimators
 from messirl._defaults import RIDGE
+from messirl._words import listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -128,16 +129,16 @@ def entry_of(model: Any) -> Method | None:
 def described(model: Any) -> tuple[str, str]:
     """What pages call an estimator, and what it learns from: as its entry says, and as its parameters do."""
     method, weight = method_of(model), getattr(model, "unlabelled_weight", 0.0)
-    words, fitted_to = [method.label], method.fitted_to
+    words, fitted_to = [], method.fitted_to
     if model.reference is not None:
         words.append("base policy")
     if getattr(model, "ridge", RIDGE) != RIDGE:
         words.append(f"ridge {model.ridge:g}")
     if weight > 0:
-        words.append(f"unlabelled at {weight:g} each")
+        words.append(f"pooling at {weight:g}")
     if weight > 0 or isinstance(model.reference, str):
         fitted_to = BOTH
-    return ", ".join(words), fitted_to
+    return f"{method.label} with {listed(words)}" if words else method.label, fitted_to
 
 
 def equal_trace(weight: float, strength: float, shape: Floats) -> float:
@@ -194,7 +195,7 @@ METHODS = {
         Method("RidgeStd", "L2, standardised", EXPERT, "MaxEntIRL", shape=_spread, baseline=True, rank=3),
         Method("Complete", "complete graph", BOTH, "MESSI", shape=_complete, baseline=True, rank=2),
         Method("Reference", "base policy", BOTH, "MaxEntIRL", sets=FROM_UNLABELLED),
-        Method("ReferenceStd", "base policy, L2", BOTH, "MaxEntIRL", shape=_spread, sets=FROM_UNLABELLED),
+        Method("ReferenceStd", "base policy with L2", BOTH, "MaxEntIRL", shape=_spread, sets=FROM_UNLABELLED),
         Method("LightPooling", "light pooling", BOTH, "MaxEntIRL", sets={"unlabelled_weight": LIGHT}),
         Method("Pooling", "pooling", POOLED, "MaxEntIRL", baseline=True, rank=5),
         Method("uniform", "uniform policy", NOTHING, "UniformPolicy", baseline=True),

@@ -17,7 +17,7 @@ from messirl import __version__
 from messirl._docstrings import inherit_documentation
 from messirl._types import Floats, Ints
 from messirl.estimators.maximum_entropy import MaximumEntropy
-from messirl.workflow.ranking import ranked
+from messirl.workflow.ranking import ALIKE, ranked
 
 if TYPE_CHECKING:
     from messirl.diagnostics import Diagnosis
@@ -167,6 +167,14 @@ class FitRecord(Record):
         if self.xy is None:
             return np.zeros(0, dtype=np.int64)
         return np.flatnonzero(np.isfinite(np.asarray(self.xy, dtype=np.float64)).all(axis=1))
+
+    @property
+    def on_a_line(self) -> bool:
+        """Whether all states that have coordinates lie on one line, along x or along y."""
+        if not self.placed.size:
+            return False
+        extent = np.ptp(np.asarray(self.xy, dtype=np.float64)[self.placed], axis=0)
+        return bool(extent.min() <= ALIKE * extent.max())
 
     @property
     def towards(self) -> int | None:

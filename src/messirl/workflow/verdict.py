@@ -14,6 +14,8 @@ from messirl._words import listed
 from messirl.evaluation.paired import Gain, paired_gain
 from messirl.workflow.ranking import ranked
 
+NAMED = 3  # methods that a sentence names
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -29,14 +31,15 @@ class Verdict:
         What the best gains over it, paired by trajectory; None if it is the best itself.
     alike : list of str
         The methods from which the best does not differ clearly: the 95 % interval of the difference includes zero.
-    trajectories : int
-        How many held-out trajectories this rests on.
+    methods, trajectories : int
+        How many methods were compared, and on how many held-out trajectories.
     """
 
     best: str
     alone: str
     gain: Gain | None
     alike: list[str]
+    methods: int
     trajectories: int
 
     @property
@@ -49,7 +52,9 @@ class Verdict:
             said += f", {interval_text(self.gain)} nats a step over {self.alone} on the experts alone"
         if not self.alike:
             return f"{said}; every other method is clearly behind."
-        return f"{said}; no clear difference from {listed(self.alike)}."
+        if len(self.alike) > NAMED:
+            return f"{said}; no clear difference from {len(self.alike)} of the {self.methods - 1} other methods."
+        return f"{said}; no clear difference from {listed([_quoted(name) for name in self.alike])}."
 
     def summary(self) -> dict[str, Any]:
         """What fit.json holds of it."""
@@ -68,7 +73,7 @@ def judged(names: Sequence[str], logs: Sequence[Floats], steps: Ints, alone: int
     behind = [paired_gain(logs[best], own, steps) for own in logs]
     alike = [name for i, (name, by) in enumerate(zip(names, behind, strict=True)) if i != best and not by.clear]
     gain = None if best == alone else gains[best]
-    return Verdict(names[best], names[alone], gain, alike, int((steps > 0).sum())), gains
+    return Verdict(names[best], names[alone], gain, alike, len(names), int((steps > 0).sum())), gains
 
 
 def interval_text(gain: Gain) -> str:
@@ -77,3 +82,8 @@ def interval_text(gain: Gain) -> str:
     if not np.isfinite([gain.low, gain.high]).all():
         return mean
     return f"{mean} [{nats(gain.low, signed=True)}, {nats(gain.high, signed=True)}]"
+
+
+def _quoted(name: str) -> str:
+    """The name, in quotation marks where a comma in it could be taken for one of the sentence."""
+    return f'"{name}"' if "," in name else name

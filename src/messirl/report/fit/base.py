@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_STATES = 15
+SMALL = 0.2  # of the largest change: below it a state has no arrow
+SHORTEST = 0.4  # length of the shortest arrow, of the longest
+LONG = {True: 1.0, False: 1.3}  # of an arrow on tiles, and on dots, which it begins inside of
 
 
 def base_section(record: FitRecord, folder: Path, which: str) -> list[Html]:
@@ -35,11 +38,15 @@ def base_section(record: FitRecord, folder: Path, which: str) -> list[Html]:
     if change is None:
         return []
     caption = (
-        "Base policy. Left, what is usual: the likeliest move of the base policy, the longer the likelier; colours are "
-        "how often the unlabelled trajectories chose there, grey is never. Right, what the experts change"
-        f"{which}: the move that gains most; colours are the log of how many times likelier it became, log π/π₀."
+        "Base policy. First what is usual: colours are how often the unlabelled trajectories chose there, grey never. "
+        f"Then what the experts change{which}: colours are log π/π₀ of the move that gains most."
     )
-    if record.placed.size > figures.ARROWS**2:
+    if not record.on_a_line:
+        caption += (
+            " Arrows point along the likeliest move of the base policy, the longer the likelier; then along the move "
+            "that gains most, where log π/π₀ is at least a fifth of the largest."
+        )
+    if not record.on_a_line and record.placed.size > figures.ARROWS**2:
         caption += " There is one arrow for each part of the map, out of the state there that is visited most."
     return [
         tag("p", _sentence(change)),
@@ -67,28 +74,32 @@ def base_figure(record: FitRecord) -> Figure | None:
     seen = change.others[here].astype(np.float64)
     spread = figures.widely_spread(seen)
     plot.states(np.where(seen > 0, seen, np.nan), at, left, label="choices", size=dot, tiles=tiles, logarithmic=spread)
-    raised, usual = change.raised[here], change.usual[here]
+    raised = change.raised[here]
     rise = np.where(raised >= 0, np.take_along_axis(change.log_ratio[here], raised[:, None], 1)[:, 0], np.nan)
     plot.states(rise, at, right, label="log π/π₀", size=dot, tiles=tiles)
-    among = np.arange(len(at)) if len(at) <= figures.ARROWS**2 else figures.most_visited(at, shown.visitation_)
-    base, policy = change.base[here], change.policy[here]
-    _arrows(shown.mdp_, at, usual, base, among[seen[among] > 0], left, tiles)
-    _arrows(shown.mdp_, at, raised, policy - base, among[np.isfinite(shown.visitation_[among])], right, tiles)
     figures.finish_map(left, "base policy", len(at))
     figures.finish_map(right, "what the experts change", len(at))
+    if record.on_a_line:  # arrows would lie on the states
+        return figure
+    among = np.arange(len(at)) if len(at) <= figures.ARROWS**2 else figures.most_visited(at, shown.visitation_)
+    usual, met = change.usual[here], np.isfinite(shown.visitation_)
+    likely = np.where(usual >= 0, np.take_along_axis(change.base[here], usual[:, None], 1)[:, 0], 0.0)
+    _arrows(shown.mdp_, at, usual, likely, among[seen[among] > 0], left, tiles)
+    part = np.nan_to_num(rise) / max(float(rise[met].max(initial=0.0, where=np.isfinite(rise[met]))), 1e-300)
+    _arrows(shown.mdp_, at, raised, part, among[met[among] & (part[among] > SMALL)], right, tiles)
     return figure
 
 
 def _arrows(mdp: figures.Part, at: Floats, action: Ints, size: Floats, among: Ints, ax: Axes, tiles: bool) -> None:
-    """An arrow along the move of an action out of each state, as long as `size` (S, A) says."""
+    """An arrow along the move of an action out of each state, the longer the larger `size`, from 0 to 1, is there."""
     among = among[action[among] >= 0]
-    row = among * mdp.n_actions + action[among]
-    move = mdp.transitions[row] @ at - at[among]
-    far, long = np.linalg.norm(move, axis=1), size[among, action[among]]
-    drawn_ = (far > 1e-9) & (long > 0.02)
-    if drawn_.any():
-        unit = (move / np.maximum(far, 1e-300)[:, None] * long[:, None])[drawn_]
-        plot.arrows(at[among][drawn_], unit, plot.apart(at[among]), ax, on_dots=not tiles)
+    move = mdp.transitions[among * mdp.n_actions + action[among]] @ at - at[among]
+    far = np.linalg.norm(move, axis=1)
+    moving = far > 1e-9 * max(float(far.max(initial=0.0)), 1e-300)
+    if moving.any():
+        long = LONG[tiles] * (SHORTEST + (1.0 - SHORTEST) * size[among])
+        unit = (move * (long / np.maximum(far, 1e-300))[:, None])[moving]
+        plot.arrows(at[among][moving], unit, plot.apart(at), ax, on_dots=not tiles)
 
 
 def _table(record: FitRecord, change: Change, which: str) -> list[Html]:

@@ -111,7 +111,7 @@ def maps_figure(record: FitRecord) -> Figure | None:
 
 
 def two_maps(at: Floats, mdp: Part) -> tuple[Figure, Any, float, bool]:
-    """A figure of two maps, its panels, the size of a dot, and whether states are tiles; between dots there are moves."""
+    """A figure of two maps, its panels, the size of a dot, and whether states are tiles; dots are joined by moves."""
     aspect = _aspect(at)
     beside = aspect <= 1.8
     width = (WIDTH / 2 if beside else WIDTH) - 0.8
