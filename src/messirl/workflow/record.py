@@ -427,4 +427,10 @@ def weights(model: Any) -> dict[str, float]:
 
 def settings_of(model: Any) -> dict[str, str]:
     """The arguments of an estimator, as text."""
-    return {k: str(v) for k, v in model.get_params(deep=False).items() if k not in ("callback", "theta_init")}
+    return {name: text for name, text in parameters_of(model).items() if name not in ("callback", "theta_init")}
+
+
+def parameters_of(model: Any) -> dict[str, str]:
+    """All arguments of an estimator, as text; of a table, such as a base policy, its shape."""
+    given = model.get_params(deep=False).items()
+    return {name: f"array {value.shape}" if isinstance(value, np.ndarray) else str(value) for name, value in given}
