@@ -127,7 +127,7 @@ def _table(record: FitRecord, change: Change, which: str) -> list[Html]:
     left_out = change.order.size - len(rows)
     lead = f"The states in which the experts depart most from what is usual{which}, by how often they are visited"
     if left_out:
-        lead += f"; {many(left_out, 'further state')} in which a trajectory made a choice are left out"
+        lead += f" ({many(left_out, 'further state')} not shown)"
     heads = (
         "state",
         "choices, others",
