@@ -203,6 +203,26 @@ def test_every_kind_of_error_covers_the_truth_as_often_as_it_says():
         assert 0.93 < covered < 0.97, (kind, covered)
 
 
+def engines(n: int = 90) -> MDP:
+    """A machine that is kept or replaced, its age in bins, and so patient an owner that values are large."""
+    moves, features = np.zeros((n, 2, n)), np.zeros((n, 2, 2))
+    for s in range(n):
+        for ahead, chance in enumerate((0.3919, 0.5953, 0.0128)):
+            moves[s, 0, min(s + ahead, n - 1)] += chance
+            moves[s, 1, ahead] += chance
+        features[s] = [[-0.001 * s, 0.0], [0.0, -1.0]]
+    return MDP(moves, features, discount=0.9999, start=np.eye(n)[0])
+
+
+def test_the_weights_of_patient_owners_settle():
+    """Every warning is an error here, and there was one in every seventh of these fits."""
+    mdp = engines()
+    policy = soft_policy(mdp, mdp.reward([2.3, 10.0]))
+    for seed in range(20):
+        expert = sample(mdp, policy, 37, 117, shifted(seed))
+        assert MaxEntIRL(objective="choices", ridge=0.0).fit(mdp, expert).converged_
+
+
 def bus_engines() -> str:
     if not (DATA / "bus_engines" / "problem.json").exists():
         pytest.skip(f"there are no bus_engines in {DATA}: set MESSIRL_DATA to the folder of the data")
