@@ -25,7 +25,9 @@ from messirl import (
     sample,
     soft_policy,
 )
+from messirl.report.fit.tables import estimates_table
 from messirl.similarity import RBF
+from messirl.workflow.record import FitRecord
 from tests.roads import network, trips
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -117,6 +119,14 @@ def test_a_trajectory_told_twice_is_no_news_to_a_sandwich_by_cluster(objective):
     assert_allclose(twice.std_error, once.std_error / np.sqrt(2.0), rtol=1e-4)
     alone = estimation_table(fitted(mdp, expert, objective=objective), expert, cluster=names)
     assert_allclose(alone.robust_std_error, once.robust_std_error, rtol=1e-9)
+
+
+def test_the_page_of_a_fit_has_the_outer_product_where_it_is_known():
+    mdp, expert = slippery(20)
+    for objective, shown in (("choices", True), ("counts", False)):
+        model = fitted(mdp, expert, objective=objective, tol=1e-6)
+        record = FitRecord("slippery", model, estimates=estimation_table(model, expert).rows())
+        assert ("outer product" in str(estimates_table(record))) is shown
 
 
 def test_clusters_are_one_label_per_trajectory_and_at_least_two():
@@ -215,7 +225,7 @@ def engines(n: int = 90) -> MDP:
 
 
 def test_the_weights_of_patient_owners_settle():
-    """Every warning is an error here, and there was one in every seventh of these fits."""
+    """Every warning is an error here, and there used to be one in every tenth of these fits."""
     mdp = engines()
     policy = soft_policy(mdp, mdp.reward([2.3, 10.0]))
     for seed in range(20):
