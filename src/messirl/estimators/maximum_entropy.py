@@ -198,6 +198,7 @@ class MaximumEntropy(RewardEstimator):
         counts: Floats | None,
         quadratic: Floats | None,
         weight: npt.ArrayLike | None,
+        n_expert: int,
     ) -> Objective:
         return Objective.from_trajectories(
             mdp,
@@ -209,6 +210,7 @@ class MaximumEntropy(RewardEstimator):
             counts=counts,
             tilted=self.solver != "paper",
             checked=True,
+            n_expert=n_expert,
         )
 
     def _theta_start(self, mdp: MDP, objective: Objective) -> Floats:
