@@ -36,7 +36,7 @@ from messirl.problem.trajectories import Trajectories
 from messirl.similarity import CompleteGraph
 from studies.common import column, draws, options, shown, write
 
-LAMBDAS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01)  # divided by θ_max, as for MESSI
+LAMBDAS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)  # divided by θ_max, as for MESSI
 BOUND, STRENGTH = 500.0, 10.0
 GROUPS = (2, 8)  # as many as there are goals for
 
