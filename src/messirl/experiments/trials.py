@@ -95,7 +95,7 @@ def canonical(trial: Trial) -> Trial:
 def estimator(trial: Trial, setting: Setting, scene: Scene, callback: Any) -> tuple[Any, tuple[Any, ...]]:
     """The estimator of a trial and what it is fitted to."""
     unlabelled = None if trial.mixture is None else mixture(scene, trial.mixture, trial.u, trial.nu)
-    common: dict[str, Any] = {"theta_max": setting.theta_max, "callback": callback}
+    common: dict[str, Any] = {"objective": "counts", "theta_max": setting.theta_max, "callback": callback}
     if trial.exact:
         common |= {"solver": "lbfgs", "max_iter": EXACT_ITERATIONS}
     else:

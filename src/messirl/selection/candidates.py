@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, THETA_MAX, TOL
+from messirl._defaults import ENTROPY, MAX_ITER, THETA_MAX, TOL
 from messirl._types import Flags, Floats
 from messirl.estimators.beginning import first_theta
 from messirl.estimators.methods import BASELINES, METHODS, equal_trace
@@ -129,7 +129,7 @@ class Bench:
     yardstick: Any
     theta_max: float = THETA_MAX
     entropy: str = ENTROPY
-    objective: str = OBJECTIVE
+    objective: str = "choices"
     max_iter: int = MAX_ITER
     tol: float = TOL
     alike: Flags | None = None
