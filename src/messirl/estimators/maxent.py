@@ -1,4 +1,4 @@
-"""MaxEnt-IRL (Eq. 4), with the ridge a sceptic asks for: maximise L(θ) − ½ρ‖θ‖²."""
+"""MaxEnt-IRL (Eq. 4), with a ridge if one is wanted: maximise L(θ) − ½ρ‖θ‖²."""
 
 from __future__ import annotations
 

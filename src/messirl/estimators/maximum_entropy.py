@@ -1,4 +1,7 @@
-"""Maximum-entropy methods: the expert chooses by r_θ, but for noise; θ maximises a penalised likelihood in a box."""
+"""Maximum-entropy methods: the better an action is by r_θ, the likelier the expert takes it.
+
+θ is found by maximum likelihood, with a penalty and within a box.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,8 @@ class MaximumEntropy(RewardEstimator):
         A base policy π₀ that entropy is measured against: θ = 0 is then π₀ itself. "unlabelled": what is usual among
         the unlabelled trajectories. Goes with entropy="causal" and solver="lbfgs".
     reference_strength : float
-        Of the prior of `reference="unlabelled"`, which takes every allowed action alike, in choices per state.
+        Of the prior of `reference="unlabelled"`, under which all allowed actions are equally likely: how many choices
+        per state it counts as.
     solver : {"lbfgs", "paper"}
         "lbfgs" finds the optimum; "paper" takes the fixed steps of Alg. 1.
     step_size : float

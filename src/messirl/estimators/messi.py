@@ -71,7 +71,7 @@ class MESSI(PooledEstimator):
 
     @property
     def measure(self) -> Similarity:
-        """The similarity as an object: that given, a function of the user's own wrapped, or the default."""
+        """The similarity as an object: the one given, a wrapped function of the user's, or the default."""
         return as_similarity(DEFAULT if self.similarity is None else self.similarity)
 
     def fit(
