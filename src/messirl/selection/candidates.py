@@ -119,7 +119,7 @@ class Bench:
     >>> from messirl.similarity import CompleteGraph
     >>> bench = Bench(mdp, expert, None, yardstick=CompleteGraph())
     >>> bench.fit(Candidate("MaxEnt"), bench.begin()).round(2)
-    array([2.14])
+    array([2.19])
     """
 
     mdp: MDP
