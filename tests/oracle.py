@@ -37,6 +37,7 @@ class Problem:
     horizon: int | None
     terminal: np.ndarray  # (S,) bool
     allowed: np.ndarray  # (S, A) bool
+    reference: np.ndarray | None = None  # (S, A), a base policy: its logarithm is added to what a choice is worth
 
     @property
     def n_states(self) -> int:
@@ -82,6 +83,10 @@ class Problem:
     def reward(self, theta: np.ndarray) -> np.ndarray:
         """(S,) or (S, A)"""
         return self.features @ np.asarray(theta, dtype=float)
+
+    def usual(self, s: int, a: int) -> float:
+        """log of the base policy, 0 without one."""
+        return 0.0 if self.reference is None else math.log(self.reference[s, a])
 
     def towards(self, goal: int | None) -> Problem:
         """The same problem with the goal as its only terminal state; other terminal states become dead ends."""
@@ -282,7 +287,7 @@ def causal_value(problem: Problem, theta: np.ndarray, s: int, t: int) -> tuple[f
     for a, successors in problem.moves(s):
         step = float(r[s]) if problem.by_state else float(r[s, a])
         ahead = sum(p * causal_value(problem, theta, j, t + 1)[0] for j, p in successors)
-        q[a] = step + problem.discount * ahead
+        q[a] = step + problem.usual(s, a) + problem.discount * ahead
     return add_logs(list(q.values())), q
 
 
@@ -341,9 +346,11 @@ def _summed(problem: Problem, values: np.ndarray, policy: np.ndarray, listed: li
 # ------------------------------------------------------------ plain iteration
 
 
-def backup(problem: Problem, reward: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Q(s, a), -inf where an action is not allowed or may lead to a state worth -inf."""
+def backup(problem: Problem, reward: np.ndarray, values: np.ndarray, *, hard: bool = False) -> np.ndarray:
+    """Q(s, a), -inf where an action is not allowed or may lead to a state worth -inf; with log pi_0 unless `hard`."""
     r = reward[:, None] if problem.by_state else reward
+    if problem.reference is not None and not hard:
+        r = r + np.log(np.where(problem.reference > 0, problem.reference, 1.0))
     lost = np.isneginf(values)
     q = r + problem.discount * (problem.transitions @ np.where(lost, 0.0, values))
     q = np.broadcast_to(q, problem.allowed.shape).copy()
@@ -365,7 +372,7 @@ def iterate(problem: Problem, reward: np.ndarray, *, hard: bool = False) -> np.n
         return values
     pace = INF
     for sweep in range(1, 400_000):
-        q = backup(problem, reward, values)[going]
+        q = backup(problem, reward, values, hard=hard)[going]
         new = top = q.max(axis=1)
         if not hard:
             new = top + np.log(np.exp(q - top[:, None]).sum(axis=1))

@@ -213,7 +213,7 @@ def _choices(mdp: MDP, planner: Planner, expert: Trajectories, weights: Floats, 
         raise ValueError("no trajectory makes a step, so there is no choice to learn from: drop objective='choices'")
     choices, scale = choices_of(mdp, expert), float(weights @ choice_mass(mdp, expert)) / made
     chosen = Chosen(mdp, choices, choices.totals(scale * weights))
-    if not choices.certain:
+    if not chosen.choices.certain:
         return SharedChoices(mdp, planner, chosen, quadratic)
     planner.source = chosen.source(chosen.totals)
     return Objective(mdp, planner, chosen.collected(chosen.totals), quadratic, chosen.constant(chosen.totals))

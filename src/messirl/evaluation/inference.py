@@ -1,12 +1,17 @@
 """How sure a fit is of its θ: standard errors, t-values, information criteria, likelihood-ratio tests.
 
-    Hessian    Cov θ = H⁻¹ / n,             H = −∇²J, mean over the n trajectories
-    sandwich   Cov θ = H⁻¹ G H⁻¹ / n,       G = the spread of the scores g_i = f_ζi − ∇V(s_0i)
+    Hessian          Cov θ = H⁻¹,            H = −∇² of the likelihood of all trajectories, less the penalty
+    outer product    Cov θ = B⁻¹,            B = Σ g gᵀ over the scores g = ∇ log π(a|s) of all choices
+    sandwich         Cov θ = H⁻¹ G H⁻¹,      G = Σ g gᵀ over the scores of trajectories, or of clusters of them
 
-The two agree, for many trajectories, where L is the log-likelihood (deterministic moves, γ = 1: route choice) and the
-model is right. Elsewhere only the sandwich counts the luck of the moves, so p-values are the sandwich's. Where θ is not
-identified, or lies on the bound, there is no standard error: NaN; nor a robust one where the trajectories do not
-differ. A penalty shrinks θ: errors are then those of the penalised estimate, not of the truth.
+Of choices the likelihood is one whatever the moves are, and all three agree, for much data, where the model is right.
+Of counts, where the score of a trajectory is f_ζ − ∇V(s_0), Hessian and sandwich agree only where L is the
+log-likelihood (deterministic moves, γ = 1: route choice); elsewhere only the sandwich counts the luck of the moves. So
+p-values are the sandwich's: it also holds where what a trajectory chooses hangs together more than the model thinks.
+
+Where θ is not identified, or lies on the bound, there is no standard error: NaN; nor a robust one where the
+trajectories do not differ. A penalty shrinks θ: errors are then those of the penalised estimate, not of the truth.
+A base policy is taken as known.
 """
 
 from __future__ import annotations
@@ -15,15 +20,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
 from scipy.stats import chi2, norm
 
 from messirl._numbers import probability, significant
-from messirl._types import Floats
+from messirl._types import Floats, Ints
 from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.estimators.standing import some_features
 from messirl.objective import Objective
 from messirl.optimise import projected_norm
 from messirl.planning.curvature import value_gradients
+from messirl.planning.scores import choice_scores
+from messirl.problem.choices import choice_mass, choices_of
 from messirl.problem.counts import feature_counts
 from messirl.problem.trajectories import Trajectories
 
@@ -51,6 +60,10 @@ class EstimationTable:
         How many trajectories and steps that was.
     n_parameters : int
         The number of weights, less those on the bound and the directions that are not identified.
+    outer_std_error : array (d,) or None
+        Standard errors by the outer product of the scores of choices; None of a fit to counts.
+    outer_covariance : array (d, d) or None
+        The covariance of θ by the same.
     """
 
     names: tuple[str, ...]
@@ -63,6 +76,8 @@ class EstimationTable:
     n_trajectories: int
     n_steps: int
     n_parameters: int
+    outer_std_error: Floats | None = None
+    outer_covariance: Floats | None = None
 
     @property
     def t(self) -> Floats:
@@ -92,7 +107,11 @@ class EstimationTable:
     def rows(self) -> list[dict[str, Any]]:
         """One dict per feature."""
         columns = ("estimate", "std_error", "t", "robust_std_error", "robust_t", "p")
-        return [{"name": name, **{c: float(getattr(self, c)[j]) for c in columns}} for j, name in enumerate(self.names)]
+        outer = [None] * len(self.names) if self.outer_std_error is None else self.outer_std_error.tolist()
+        return [
+            {"name": name, **{c: float(getattr(self, c)[j]) for c in columns}, "outer_std_error": outer[j]}
+            for j, name in enumerate(self.names)
+        ]
 
     def statistics(self) -> dict[str, float]:
         """Of the whole fit."""
@@ -111,6 +130,7 @@ class EstimationTable:
             "estimate": significant(self.estimate),
             "std err": significant(self.std_error),
             "t": significant(self.t),
+            **({} if self.outer_std_error is None else {"outer se": significant(self.outer_std_error)}),
             "robust se": significant(self.robust_std_error),
             "robust t": significant(self.robust_t),
             "p": [probability(value) for value in self.p],
@@ -127,40 +147,122 @@ class EstimationTable:
         return "\n".join([*lines, foot])
 
 
-def estimation_table(model: MaximumEntropy, expert: Trajectories) -> EstimationTable:
-    """Standard errors and the rest of a fitted model; `expert` are the trajectories it was fitted to."""
+def estimation_table(
+    model: MaximumEntropy, expert: Trajectories, cluster: npt.ArrayLike | None = None
+) -> EstimationTable:
+    """Standard errors and the rest of a fitted model.
+
+    expert : the trajectories it was fitted to, unweighted
+    cluster : (n,) labels; trajectories with the same one (of one driver, one animal) may hang together, and the
+        sandwich takes them as one. None: every trajectory on its own
+    """
     model._fitted()
     mdp, theta, n = model.mdp_, model.theta_, len(expert)
     if n < 2:
         raise ValueError("standard errors need at least two expert trajectories")
-    objective = Objective.from_trajectories(mdp, expert, model.entropy, model.quadratic_)
-    point, size = objective(theta), objective.unit + np.abs(model.feature_counts_)
-    gap = np.abs(point.expected_counts - model.feature_counts_)
-    slope = abs(projected_norm(theta, point.gradient, model._bound) - model.gradient_norm_)
-    if np.any(gap > 1e-6 * size) or slope > 1e-6 * size.max():
-        raise ValueError("these are not the trajectories the model was fitted to: give the same expert (unweighted)")
-    counts = feature_counts(mdp, expert)
-    scores = counts - (value_gradients(mdp, theta, model.entropy, expert) if mdp.start is None else 0.0)
+    labels = np.arange(n) if cluster is None else _labels(cluster, n)
+    objective = Objective.from_trajectories(mdp, expert, model.entropy, model.quadratic_, objective=model.objective)
+    _check_same(model, objective)
+    found = _of_choices(model, objective, expert) if model.objective == "choices" else _of_counts(model, expert)
     free = np.abs(theta) < model._bound * (1.0 - 1e-9)
     inverse, rank, known = _inverse(-objective.hessian(theta), free)
-    spread = np.cov(scores.T, ddof=1).reshape(inverse.shape)
-    robust = inverse @ spread @ inverse / n
-    largest = np.abs(counts).max(axis=0)
-    terms = np.abs(inverse) @ (np.abs(spread) + SAME * np.outer(largest, largest)) @ np.abs(inverse) / n
+    inverse /= found.sample
+    spread = found.spread(labels)
+    robust = inverse @ spread @ inverse
+    rounding = n * SAME * np.outer(found.largest, found.largest)
+    terms = np.abs(inverse) @ (np.abs(spread) + rounding) @ np.abs(inverse)
     varied = np.diag(robust) > SAME * np.diag(terms)  # not so with equal trajectories, or fewer than weights
+    outer_error = outer = None
+    if found.outer is not None:
+        pull = 0.0 if model.quadratic_ is None else found.sample * model.quadratic_
+        outer, _, told = _inverse(found.outer + pull, free)
+        outer_error = np.sqrt(np.where(known & told, np.diag(outer), np.nan))
     steps = int((expert.lengths - 1).sum())
     return EstimationTable(
         mdp.feature_ids,
         theta,
-        np.where(known, np.sqrt(np.diag(inverse) / n), np.nan),
+        np.sqrt(np.where(known, np.diag(inverse), np.nan)),
         np.sqrt(np.where(known & varied, np.diag(robust), np.nan)),
-        inverse / n,
+        inverse,
         robust,
         model.score(expert) * steps,
         n,
         steps,
         rank,
+        outer_error,
+        outer,
     )
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """The slopes of the likelihood that single trajectories give.
+
+    each : (n, d) one per trajectory
+    largest : (d,) the size of the terms that these are sums of
+    sample : how many times the mean likelihood J is that of all trajectories
+    outer : (d, d) Σ g gᵀ over choices; None of counts
+    """
+
+    each: Floats
+    largest: Floats
+    sample: float
+    outer: Floats | None
+
+    def spread(self, labels: Ints) -> Floats:
+        """G = Σ g gᵀ over clusters of trajectories, (d, d); of counts with the factor n/(n − 1) of a variance."""
+        clusters, centred = int(labels.max()) + 1, self.each - self.each.mean(axis=0)
+        sums = sp.csr_array((np.ones(labels.size), (labels, np.arange(labels.size)))) @ centred
+        return np.asarray(sums.T @ sums) * (clusters / (clusters - 1) if self.outer is None else 1.0)
+
+
+def _of_counts(model: MaximumEntropy, expert: Trajectories) -> _Scores:
+    counts = feature_counts(model.mdp_, expert)
+    given = model.mdp_.start is not None  # then V is the same for all, and drops out
+    slopes = 0.0 if given else value_gradients(model.mdp_, model.theta_, model.entropy, expert)
+    return _Scores(counts - slopes, np.abs(counts).max(axis=0), float(len(expert)), None)
+
+
+def _of_choices(model: MaximumEntropy, objective: Objective, expert: Trajectories) -> _Scores:
+    mdp, choices, n = model.mdp_, choices_of(model.mdp_, expert), len(expert)
+    of_kinds = choice_scores(mdp, model.theta_, choices, objective.planner.model, model.start_)
+    often = choices.totals(np.ones(n))
+    made = sp.csr_array((np.ones(choices.trip.size), (choices.trip, choices.kind)), shape=(n, often.size))
+    scale = choice_mass(mdp, expert).sum() / choices.trip.size  # c, by which J has the likelihood of choices
+    outer = of_kinds.T @ (often[:, None] * of_kinds)
+    return _Scores(made @ of_kinds, (made @ np.abs(of_kinds)).max(axis=0), n / float(scale), outer)
+
+
+def _check_same(model: MaximumEntropy, objective: Objective) -> None:
+    """Refuse what the model was not fitted to: other trajectories, or these with other weights."""
+    theta, unit = model.theta_, objective.unit
+    point, size = objective(theta), unit + np.abs(model.feature_counts_)
+    slope = abs(projected_norm(theta, point.gradient, model._bound) - model.gradient_norm_)
+    if model.objective == "choices":
+        other = abs(point.value - model.objective_) > 1e-6 * (1.0 + abs(model.objective_))
+    else:
+        other = bool(np.any(np.abs(point.expected_counts - model.feature_counts_) > 1e-6 * size))
+    if not other and slope <= 1e-6 * size.max():
+        return
+    if getattr(model, "unlabelled_weight", 0.0) > 0.0:
+        raise ValueError(
+            f"there are no standard errors of a fit that pools unlabelled trajectories (unlabelled_weight="
+            f"{model.unlabelled_weight:g}): fit with unlabelled_weight=0"
+        )
+    raise ValueError("these are not the trajectories the model was fitted to: give the same expert (unweighted)")
+
+
+def _labels(cluster: npt.ArrayLike, n: int) -> Ints:
+    """Clusters by number, (n,)."""
+    given = np.asarray(cluster)
+    if given.shape != (n,):
+        raise ValueError(f"cluster has shape {given.shape}: give one label for each of the {n} trajectories")
+    if given.dtype.kind == "f" and np.isnan(given).any():
+        raise ValueError("cluster has labels that are NaN: give every trajectory one")
+    distinct, labels = np.unique(given, return_inverse=True)
+    if distinct.size < 2:
+        raise ValueError("cluster has the same label everywhere: robust errors need at least two clusters")
+    return labels
 
 
 def _inverse(hessian: Floats, free: np.ndarray) -> tuple[Floats, int, np.ndarray]:
@@ -173,6 +275,10 @@ def _inverse(hessian: Floats, free: np.ndarray) -> tuple[Floats, int, np.ndarray
     inverse = (kept / values[keep]) @ kept.T * np.outer(unit, unit)
     lost = np.abs(vectors[:, ~keep]).max(axis=1, initial=0.0) > 1e-6
     return inverse, int(keep.sum()), free & (unit > 0) & ~lost
+
+
+def _equal(one: Floats | None, other: Floats | None) -> bool:
+    return one is other or (one is not None and other is not None and np.array_equal(one, other))
 
 
 @dataclass(frozen=True)
@@ -197,19 +303,25 @@ class LikelihoodRatio:
 def likelihood_ratio_test(restricted: MaximumEntropy, full: MaximumEntropy, expert: Trajectories) -> LikelihoodRatio:
     """Whether the features that `full` has beyond `restricted` matter. Both unpenalised, fitted to the same expert.
 
-    The statistic is χ² where L is the log-likelihood: deterministic moves and γ = 1.
+    The statistic is χ² where L is a log-likelihood: of choices always, of counts where moves are deterministic and
+    γ = 1.
     """
     for model in (restricted, full):
         if model.quadratic_ is not None:
             raise ValueError("a likelihood-ratio test compares unpenalised fits: use MaxEntIRL without a ridge")
-        if not (model.mdp_.deterministic and model.mdp_.discount == 1.0):
-            raise ValueError("a likelihood-ratio test needs deterministic moves and discount=1: use robust t-values")
+        if model.objective == "counts" and not (model.mdp_.deterministic and model.mdp_.discount == 1.0):
+            raise ValueError(
+                "a likelihood-ratio test of counts needs deterministic moves and discount=1: fit with "
+                "objective='choices', or use robust t-values"
+            )
         if model.standing_.box:
             held = some_features(model.mdp_, model.standing_.box)
             raise ValueError(
                 f"theta_max holds the weight of {held}: a likelihood-ratio test needs the top of the likelihood; raise "
                 "theta_max"
             )
+    if not _equal(restricted.reference_, full.reference_):
+        raise ValueError("the two models have different base policies, so neither is nested in the other: give one")
     small, large = estimation_table(restricted, expert), estimation_table(full, expert)
     degrees = large.n_parameters - small.n_parameters
     statistic = 2.0 * (large.log_likelihood - small.log_likelihood)

@@ -32,6 +32,9 @@ class Chosen:
     """Choices, weighted: totals (K,) says how often each kind was made."""
 
     def __init__(self, mdp: MDP, choices: Choices, totals: Floats) -> None:
+        weighed = totals > 0  # where what weighs nothing was chosen, there need be no finite value
+        if not weighed.all():
+            choices, totals = choices.only(weighed), totals[weighed]
         self.mdp, self.choices, self.totals = mdp, choices, totals
         self._later = 0 if mdp.horizon is None else 1  # steps on, the next state has other values
 
@@ -83,12 +86,17 @@ class Chosen:
 
     def shared_out(self, reward: Floats, solution: Solution | GoalsSolution) -> tuple[float, Floats]:
         """L, and n (J,) of every candidate, shared out by how likely the solution at this reward makes it."""
+        logs, share = self.of_kinds(reward, solution)
+        return float(self.totals @ logs), self.totals[self.choices.of] * share
+
+    def of_kinds(self, reward: Floats, solution: Solution | GoalsSolution) -> tuple[Floats, Floats]:
+        """The log-probability of each kind, (K,), and of its candidates, how likely each was the one, (J,)."""
         logs, of = self.log_policy(reward, solution) + self.choices.log_chance, self.choices.of
         first = np.flatnonzero(np.diff(of, prepend=-1))
         top = np.maximum.reduceat(logs, first)
         share = np.exp(logs - top[of])
         sums = np.add.reduceat(share, first)
-        return float(self.totals @ (top + np.log(sums))), self.totals[of] * share / sums[of]
+        return top + np.log(sums), share / sums[of]
 
     def log_policy(self, reward: Floats, solution: Solution | GoalsSolution) -> Floats:
         """log π = Q − V of every candidate, (J,)."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from messirl._types import Floats, Ints
+from messirl._types import Flags, Floats, Ints
 from messirl.problem.mdp import MDP
 from messirl.problem.moves import chances
 from messirl.problem.trajectories import Trajectories
@@ -45,6 +45,20 @@ class Choices:
     def totals(self, weights: Floats) -> Floats:
         """n (K,): how often each kind was chosen, with the weights (n,) of the trajectories."""
         return np.bincount(self.kind, weights[self.trip], self.group.size).astype(np.float64)
+
+    def only(self, wanted: Flags) -> Choices:
+        """The choices of the kinds that are wanted, (K,), numbered anew; the goals stay."""
+        number, made, some = np.cumsum(wanted) - 1, wanted[self.kind], wanted[self.of]
+        return Choices(
+            self.trip[made],
+            number[self.kind[made]],
+            self.group[wanted],
+            self.state[wanted],
+            number[self.of[some]],
+            self.row[some],
+            self.log_chance[some],
+            self.goals,
+        )
 
 
 def choices_of(mdp: MDP, trajectories: Trajectories) -> Choices:

@@ -80,7 +80,8 @@ def likeness(
     pairs = splits(mdp, expert, cv, groups, random_state)
     options: dict[str, Any] = {"yardstick": CompleteGraph(), "theta_max": theta_max, "max_iter": max_iter, "tol": tol}
     lessons: dict[str, _Lesson] = mdp.memo("what experts alone teach", dict)
-    key = f"{_key(pairs)} {theta_max} {max_iter} {tol}"
+    base = None if mdp.reference is None else hashlib.sha256(mdp.reference.tobytes()).hexdigest()
+    key = f"{_key(pairs)} {theta_max} {max_iter} {tol} {base}"
     if key not in lessons:
         if len(lessons) >= LESSONS:
             lessons.pop(next(iter(lessons)))  # the oldest

@@ -98,7 +98,8 @@ class FitRecord(Record):
     scores : list of Score
         The method first, then the baselines.
     estimates : list of dict or None
-        One per feature, with name, estimate, std_error, robust_std_error, t and p, each of which may be None.
+        One per feature, with name, estimate, std_error, robust_std_error, outer_std_error, t and p, each of which may
+        be None.
     table : EstimationTable or None
         The same, to be printed.
     statistics : dict from str to float

@@ -44,6 +44,7 @@ def estimates_table(record: FitRecord) -> Html:
     columns = {
         "estimate": "estimate",
         "std_error": "std. error",
+        "outer_std_error": "std. error, outer product",
         "robust_std_error": "robust std. error",
         "t": "t",
         "p": "p",

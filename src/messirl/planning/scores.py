@@ -1,0 +1,68 @@
+"""The score of a choice: how its log-probability changes with θ, exactly.
+
+With F = ∇V, the expected counts of the soft policy from each state,
+
+    ∇ log π(a|s) = A_f(s,a) = f(s,a) + γ Σ_s' p(s'|s,a) F(s') − F(s).
+
+Where actions were not recorded, ∇ log Σ_a π(a|s) p(s'|s,a) is the mean of A_f(s,a) over the actions that can make the
+move, by how likely each made it. A base policy does not depend on θ: it enters by π alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import scipy.sparse as sp
+
+from messirl._types import Floats
+from messirl.planning.chosen import Chosen
+from messirl.planning.curvature import differences, slopes
+from messirl.planning.goals import GoalsModel
+from messirl.planning.models import Model, where_met
+from messirl.problem.choices import Choices
+from messirl.problem.mdp import MDP
+from messirl.problem.units import feature_spread
+
+
+def choice_scores(mdp: MDP, theta: Floats, choices: Choices, model: Model | GoalsModel, start: Floats) -> Floats:
+    """The score of every kind of choice, (K, d), under the soft causal policy at θ.
+
+    model : the causal model of the problem, or of the goals of the choices
+    start : (S,) weights of where trajectories begin; states that cannot be met need have no finite value
+
+    Where one factorisation serves all goals, and a system for each would take many times as long, they are central
+    differences of the exact log-probabilities.
+    """
+    chosen = Chosen(mdp, choices, np.ones(choices.group.size))
+    if isinstance(model, GoalsModel) and model.shared:
+
+        def log_probability(at: Floats) -> Floats:
+            reward = mdp.reward(at)
+            return chosen.of_kinds(reward, model.solve(reward))[0]
+
+        return differences(log_probability, theta, feature_spread(mdp)).T
+    reward = mdp.reward(theta)
+    gap = np.zeros((choices.row.size, mdp.n_features))
+    group, features = choices.group[choices.of], mdp.feature_rows
+    for number, here, ahead in _slopes(mdp, reward, choices, start):
+        some = slice(*np.searchsorted(group, (number, number + 1)))
+        row = choices.row[some]
+        own = features[row if mdp.state_action else row // mdp.n_actions]
+        gap[some] = own.toarray() if sp.issparse(own) else own
+        gap[some] += mdp.discount * (mdp.transitions[row] @ ahead) - here[row // mdp.n_actions]
+    if choices.certain:
+        return gap
+    _, share = chosen.of_kinds(reward, model.solve(reward))
+    places = (choices.of, np.arange(share.size))
+    return np.asarray(sp.csr_array((share, places), shape=(choices.group.size, share.size)) @ gap)
+
+
+def _slopes(mdp: MDP, reward: Floats, choices: Choices, start: Floats) -> Iterator[tuple[int, Floats, Floats]]:
+    """For each group of choices, step or goal: ∇V (S, d) where they were made, and where they led."""
+    if choices.goals is None:
+        yield from slopes(mdp, where_met(mdp, reward, start).table)
+        return
+    for number, goal in enumerate(choices.goals.tolist()):
+        for _, here, ahead in slopes(mdp, where_met(mdp, reward, start, goal).table, goal):
+            yield number, here, ahead
