@@ -39,6 +39,13 @@ from messirl.problem.units import feature_spread
 OBJECTIVES = ("counts", "choices")
 
 
+def made_likely(objective: str | None, entropy: str = "causal", solver: str = "lbfgs") -> str:
+    """What is made likely, "choices" or "counts": as asked for or, if None, choices where the model allows them."""
+    if objective is not None:
+        return objective
+    return "choices" if entropy == "causal" and solver == "lbfgs" else "counts"
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """J at one θ. Where the model has no finite value, `value` is −inf and there is no gradient to speak of.

@@ -29,7 +29,7 @@ from messirl.estimators.standing import (
     numbers_of,
     some_features,
 )
-from messirl.objective import OBJECTIVES, Objective, check_start
+from messirl.objective import OBJECTIVES, Objective, check_start, made_likely
 from messirl.optimise import HISTORY, Callback, Result, lbfgs, paper
 from messirl.planning import log_likelihood
 from messirl.planning.arguments import check_entropy
@@ -308,9 +308,7 @@ class MaximumEntropy(RewardEstimator):
     @property
     def likelihood_(self) -> str:
         """What is made likely, "choices" or "counts"."""
-        if self.objective is not None:
-            return self.objective
-        return "choices" if self.entropy == "causal" and self.solver == "lbfgs" else "counts"
+        return made_likely(self.objective, self.entropy, self.solver)
 
     @property
     def reference_(self) -> Floats | None:

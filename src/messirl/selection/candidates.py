@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from messirl._defaults import ENTROPY, MAX_ITER, THETA_MAX, TOL
+from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, THETA_MAX, TOL
 from messirl._types import Flags, Floats
 from messirl.estimators.beginning import first_theta
 from messirl.estimators.methods import BASELINES, METHODS, equal_trace
-from messirl.objective import Objective
+from messirl.objective import Objective, made_likely
 from messirl.optimise import lbfgs
 from messirl.planning import NoFiniteValue, log_likelihood, soft_policy
 from messirl.planning.likelihood import reward_log_likelihood
@@ -129,7 +129,7 @@ class Bench:
     yardstick: Any
     theta_max: float = THETA_MAX
     entropy: str = ENTROPY
-    objective: str = "choices"
+    objective: str | None = OBJECTIVE
     max_iter: int = MAX_ITER
     tol: float = TOL
     alike: Flags | None = None
@@ -191,7 +191,8 @@ class Bench:
 
     def _objective(self, some: Trajectories) -> Objective:
         counts = self.counts[: len(some)]
-        return Objective.from_trajectories(self.mdp, some, self.entropy, objective=self.objective, counts=counts)
+        likely = made_likely(self.objective, self.entropy)
+        return Objective.from_trajectories(self.mdp, some, self.entropy, objective=likely, counts=counts)
 
     def begin(self) -> Floats:
         """Where the first search begins: at zero, or at a θ for which values are finite."""
