@@ -128,7 +128,9 @@ def _policies(problem: Problem, reward: np.ndarray, here: np.ndarray, ahead: np.
     q = oracle.backup(problem, reward, ahead)
     known = np.isfinite(here) & ~problem.terminal
     log_policy = np.full(q.shape, -INF)
-    log_policy[known] = q[known] - here[known, None]
+    log_policy[known] = (
+        q[known] - _log_sums(q[known])[:, None]
+    )  # not V: of thousands, the last digit is not to be trusted
     return log_policy, np.exp(log_policy)
 
 

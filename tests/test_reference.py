@@ -482,7 +482,7 @@ def test_what_is_no_table_or_goes_with_nothing_is_refused():
 
 @quiet
 @pytest.mark.parametrize("actions", [True, False], ids=["actions", "moves"])
-@each
+@each_fit
 def test_what_is_usual_is_counted(number, actions):
     problem, theta, expert, others, _ = case(*CASES[number])
     strength = (0.5, 2.0, 10.0)[number % 3]
@@ -628,14 +628,15 @@ def chain() -> tuple[MDP, Trajectories, Trajectories, np.ndarray]:
     return mdp, expert, others, usual
 
 
+@quiet
 @both
 @pytest.mark.parametrize("given", ["array", "unlabelled"])
 def test_a_selection_fits_and_scores_with_the_base_policy(given, objective):
     mdp, expert, others, usual = chain()
     reference = usual if given == "array" else "unlabelled"
-    chosen = MESSICV([RBF(5.0)], lambdas=[0.3], objective=objective, reference=reference, theta_max=20.0)
+    chosen = MESSICV([RBF(5.0)], lambdas=[0.3], objective=objective, reference=reference, theta_max=3.0)
     chosen.set_params(aim="prediction", baselines=False).fit(mdp, expert, others)
-    alone = MaxEntIRL(objective=objective, reference=reference, theta_max=20.0, tol=chosen.validation_tol)
+    alone = MaxEntIRL(objective=objective, reference=reference, theta_max=3.0, tol=chosen.validation_tol)
     assert chosen.validation_.candidates[0].method == "MaxEnt"
     for k in range(len(expert)):
         rest = np.delete(np.arange(len(expert)), k)
@@ -660,15 +661,16 @@ def test_likeness_is_learnt_for_each_base_policy():
     assert after.expert != pytest.approx(plainly.expert, abs=1e-6)
 
 
+@quiet
 @pytest.mark.parametrize("method", [MaxEntIRL, MESSI])
 def test_another_mdp_keeps_the_base_policy_until_it_is_given_another(method):
     mdp, expert, others, usual = chain()
     based_on = mdp.based_on(usual)
     moved = based_on.replace(discount=0.8)
     assert_allclose(moved.reference, usual, rtol=1e-15)
-    model = method(theta_max=20.0)
+    model = method(theta_max=3.0)
     one = model.fit(based_on, expert, others).theta_
-    two = method(theta_max=20.0, reference=usual).fit(mdp, expert, others).theta_
+    two = method(theta_max=3.0, reference=usual).fit(mdp, expert, others).theta_
     assert_array_equal(one, two)
     with pytest.raises(ValueError, match="read-only"):
         based_on.reference[0, 0] = 1.0

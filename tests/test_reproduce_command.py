@@ -61,7 +61,7 @@ def content(folder):
 
 
 def one_sentence(text):
-    progress = r"(reproduction|sensitivity): \d+ of \d+|messirl: stopping"
+    progress = r"(reproduction|sensitivity|learners): \d+ of \d+|messirl: stopping"
     lines = [line for line in text.splitlines() if not re.match(progress, line)]
     assert len(lines) == 1, text
     assert lines[0].startswith("messirl")
@@ -218,6 +218,16 @@ def test_a_run_writes_table_claims_figures_and_report(tiny, capsys, tmp_path):
     assert "<html" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+def test_learners_are_compared_with_seeds_of_their_own(tiny, capsys, tmp_path):
+    assert tiny("--learners", "--runs", 1, "--out", tmp_path) == 0
+    written = capsys.readouterr()
+    assert str(tmp_path / "learners.csv") in written.out
+    assert "12 claims decided" in written.out
+    assert set(pq.read_table(tmp_path / "learners.parquet")["seed"].to_pylist()) == {6000}
+    assert {path.name for path in (tmp_path / "figures").iterdir()} == {"learners.png", "learners.svg"}
+    assert not (tmp_path / "results.parquet").exists()
+
+
 def test_one_run_gives_valid_json(tiny, tmp_path):
     assert tiny("--runs", 1, "--out", tmp_path) == 0
     json.loads((tmp_path / "claims.json").read_text(encoding="utf-8"), parse_constant=pytest.fail)
@@ -292,5 +302,15 @@ def test_help_comes_at_once_and_names_every_option():
     done = command("--help")
     assert time.monotonic() - began < 2.0
     assert done.returncode == 0
-    for word in ("--domain", "--figure", "--runs", "--seed", "--jobs", "--quick", "--out"):
+    for word in (
+        "--domain",
+        "--figure",
+        "--runs",
+        "--seed",
+        "--jobs",
+        "--quick",
+        "--sensitivity",
+        "--learners",
+        "--out",
+    ):
         assert word in done.stdout

@@ -23,11 +23,18 @@ def add(made: Parser) -> None:
     made.add_argument("--figure", action="append", choices=FIGURES, help="only this figure (may be repeated)")
     made.add_argument("--runs", type=count, help="runs per point (50; with --quick 5)")
     made.add_argument(
-        "--seed", type=seed, default=2000, help="seed of the first run (2000; lower ones were used for choosing)"
+        "--seed",
+        type=seed,
+        help="seed of the first run (2000, with --learners 6000; lower ones were used for choosing)",
     )
     made.add_argument("--jobs", type=count, default=os.cpu_count() or 1, help="processes (one per core)")
     made.add_argument("--quick", action="store_true", help="fewer runs and points: a first look in two minutes")
     made.add_argument("--sensitivity", action="store_true", help="instead: every choice of ours halved and doubled")
+    made.add_argument(
+        "--learners",
+        action="store_true",
+        help="instead: counts or choices, start, ridge, and every way to use unlabelled trajectories",
+    )
     made.add_argument("--out", type=path, help="folder of the results (out/reproduction; with --quick out/quick)")
 
 
@@ -36,14 +43,15 @@ def run(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
     from messirl.cli.progress import Progress
-    from messirl.experiments.reproduce import QUICK_RUNS, Plan, reproduce, run_sensitivity
+    from messirl.experiments.reproduce import QUICK_RUNS, Plan, compare_learners, reproduce, run_sensitivity
+    from messirl.experiments.settings import FRESH, FRESH_LEARNERS
 
     plan = Plan(
         out=arguments.out or Path("out/quick" if arguments.quick else "out/reproduction"),
         domains=tuple(arguments.domain or ()),
         figures=tuple(arguments.figure or ()),
         runs=arguments.runs or (QUICK_RUNS if arguments.quick else 50),
-        seed=arguments.seed,
+        seed=(FRESH_LEARNERS if arguments.learners else FRESH) if arguments.seed is None else arguments.seed,
         jobs=arguments.jobs,
         quick=arguments.quick,
     )
@@ -56,13 +64,27 @@ def run(arguments: argparse.Namespace) -> int:
             run_sensitivity(plan, progress)
         print(f"{plan.out / 'sensitivity.csv'}: every choice halved and doubled")
         return 0
+    if arguments.learners:
+        with Progress("learners", "parts") as progress:
+            compared, asked = compare_learners(plan, progress)
+        from messirl.experiments.curves import Curves
+        from messirl.report.kit.images import render
+        from messirl.report.paper.learners import learners_figure
+
+        render("learners", lambda: learners_figure(Curves(compared)), plan.out / "figures")
+        print(f"{plan.out / 'learners.csv'}: what every learner gains")
+        print(f"{plan.out / 'learners-claims.csv'}: {_counted([claim['verdict'] for claim in asked])}")
+        return 0
     with Progress("reproduction", "parts") as progress:
         table, claims = reproduce(plan, progress)
     from messirl.report.paper.page import write_report
 
     page = write_report(table, claims, plan.out)
-    verdicts = [claim["verdict"] for claim in claims]
-    counts = ", ".join(f"{verdicts.count(v)} {v}" for v in ("holds", "does not hold", "undecided"))
-    print(f"{len(claims)} claims decided: {counts}")
+    print(_counted([claim["verdict"] for claim in claims]))
     print(f"report: {page}")
     return 0
+
+
+def _counted(verdicts: list[str]) -> str:
+    counts = ", ".join(f"{verdicts.count(v)} {v}" for v in ("holds", "does not hold", "undecided"))
+    return f"{len(verdicts)} claims decided: {counts}"

@@ -35,6 +35,11 @@ def interval(values: Floats) -> Interval:
     return Interval(mean, mean - half, mean + half, n)
 
 
+def written(found: Interval) -> str:
+    """A difference as tables write it: mean [low, high]."""
+    return f"{found.mean:+.4f} [{found.low:+.4f}, {found.high:+.4f}]"
+
+
 @dataclass(frozen=True)
 class Curve:
     """One method's performance, (points, runs), over the values of x; and its ‖θ‖∞."""

@@ -13,7 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from messirl.experiments.claims import decide
-from messirl.experiments.curves import Curves, interval
+from messirl.experiments.curves import Curves, interval, written
+from messirl.experiments.learner_tables import claims_of, rows_of
+from messirl.experiments.learners import FIGURE as LEARNERS
 from messirl.experiments.runner import Task, configuration, run
 from messirl.experiments.settings import FRESH, QUICK, SETTINGS, Setting, sensitivity
 from messirl.experiments.store import Store, origin
@@ -126,7 +128,28 @@ def run_sensitivity(plan: Plan, progress: Callable[[int, int], None]) -> list[di
         row = {"domain": domain, "choice": change}
         for a, b in PAIRS:
             gap = interval(curves[name, "iterations", a].last - curves[name, "iterations", b].last)
-            row[f"{a} - {b}"] = f"{gap.mean:+.4f} [{gap.low:+.4f}, {gap.high:+.4f}]"
+            row[f"{a} - {b}"] = written(gap)
         rows.append(row)
     Store.write_text(plan.out / "sensitivity.csv", _csv(list(rows[0]), [list(row.values()) for row in rows]))
     return rows
+
+
+def compare_learners(plan: Plan, progress: Callable[[int, int], None]) -> tuple[pa.Table, list[dict[str, str]]]:
+    """Every learner in every domain; writes learners.parquet, learners.csv and learners-claims.csv.
+
+    Returns table and claims.
+    """
+    settings = {name: setting for name, setting in plan.settings.items() if name != "highway-far"}
+    if not settings:
+        raise ValueError("nothing to compare: learners are compared on highway, gridworld and pit")
+    todo = [
+        Task(name, setting, LEARNERS, run, plan.seed + run)
+        for run in range(plan.runs)
+        for name, setting in settings.items()
+    ]
+    table = _results(plan, plan.out / LEARNERS, QUICK if plan.quick else SETTINGS, todo, progress)
+    Store.write_table(table, plan.out / f"{LEARNERS}.parquet")
+    claims = claims_of(table)
+    for name, rows in ((LEARNERS, rows_of(table)), (f"{LEARNERS}-claims", claims)):
+        Store.write_text(plan.out / f"{name}.csv", _csv(list(rows[0]), [list(row.values()) for row in rows]))
+    return table, claims

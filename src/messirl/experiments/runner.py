@@ -12,6 +12,7 @@ from typing import Any
 from messirl import execution
 from messirl.domains import DOMAINS, Domain
 from messirl.execution import processes, uninterrupted
+from messirl.experiments.learners import FIGURE, run_learners
 from messirl.experiments.settings import Setting
 from messirl.experiments.store import Origin, Store
 from messirl.experiments.trials import run_trials, trials
@@ -54,7 +55,11 @@ def do(task: Task) -> list[dict[str, Any]]:
         "seed": task.seed,
         "config_hash": task.setting.config_hash,
     }
-    return [{**place, **row} for row in run_trials(trials(task.figure, task.setting), task.setting, scene)]
+    if task.figure == FIGURE:
+        rows = run_learners(task.setting, scene)
+    else:
+        rows = run_trials(trials(task.figure, task.setting), task.setting, scene)
+    return [{**place, **row} for row in rows]
 
 
 def _work(folder: Path, origin: Origin, task: Task) -> str:

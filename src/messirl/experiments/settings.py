@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 FRESH = 2000
+FRESH_LEARNERS = 6000  # of the comparison of learners, for which lower ones were looked at
 
 # Points of the sweeps, per figure.
 EXACT = "/exact"  # suffix of a method that was optimised exactly

@@ -95,7 +95,7 @@ def canonical(trial: Trial) -> Trial:
 def estimator(trial: Trial, setting: Setting, scene: Scene, callback: Any) -> tuple[Any, tuple[Any, ...]]:
     """The estimator of a trial and what it is fitted to."""
     unlabelled = None if trial.mixture is None else mixture(scene, trial.mixture, trial.u, trial.nu)
-    common: dict[str, Any] = {"objective": "counts", "theta_max": setting.theta_max, "callback": callback}
+    common: dict[str, Any] = {"theta_max": setting.theta_max, "objective": "counts", "callback": callback}
     if trial.exact:
         common |= {"solver": "lbfgs", "max_iter": EXACT_ITERATIONS}
     else:
@@ -105,7 +105,11 @@ def estimator(trial: Trial, setting: Setting, scene: Scene, callback: Any) -> tu
     model = MESSI(scene.similarity, lambda0=trial.lambda0, **common)
     if trial.method in MESSIS and unlabelled is not None:
         return model, (scene.expert, unlabelled)
-    return baseline(trial.method if trial.method in SCEPTICS else "MaxEnt", model, scene.mdp, scene.expert, unlabelled)
+    name = trial.method if trial.method in SCEPTICS else "MaxEnt"
+    made, data = baseline(name, model, scene.mdp, scene.expert, unlabelled)
+    if name in ("MaxEnt", "Pooling"):  # the paper's have no penalty, whatever the default
+        made.set_params(ridge=0.0)
+    return made, data
 
 
 def run_trials(every: Iterable[Trial], setting: Setting, scene: Scene) -> Iterator[dict[str, Any]]:
