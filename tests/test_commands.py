@@ -126,7 +126,8 @@ def test_json_is_all_there_is_on_standard_output_and_progress_is_on_standard_err
 def test_a_fit_stands_beside_its_baselines_with_held_out_scores(made, run, tmp_path):
     said = run("fit", made["grid"], *SPLIT, *HELD_OUT, "--lambda0", 0.2, "--out", tmp_path)
     scores = read_json((tmp_path / "fit.json").read_text(encoding="utf-8"))["scores"]
-    names = ["MESSI", "MaxEnt-IRL", "L2", "L2, standardised", "complete graph", "pooling", "uniform policy"]
+    names = ["MESSI", "MaxEnt-IRL", "L2", "L2, standardised", "complete graph", "base policy", "base policy with L2"]
+    names += ["light pooling", "pooling", "uniform policy"]
     assert [row["name"] for row in scores] == names
     assert all(name in said for name in names)
     _, expert, test = parts(made["grid"], "role = expert", "role = test")
@@ -138,6 +139,25 @@ def test_a_fit_stands_beside_its_baselines_with_held_out_scores(made, run, tmp_p
     assert all(name in page for name in names)
     assert (tmp_path / "figures" / "maps.png").exists()
     assert str(tmp_path / "report.html") in said
+    verdict = read_json((tmp_path / "fit.json").read_text(encoding="utf-8"))["verdict"]
+    assert verdict["best"] == max(scores, key=lambda row: row["held_out"])["name"]
+    assert verdict["sentence"] in said
+    assert "over experts alone" in said
+    assert re.search(r"-\d\.\d{4} [-+]\d\.\d{4} \[[-+]\d\.\d{4}, [-+]\d\.\d{4}\]  MESSI", said)
+
+
+def test_a_model_with_a_base_policy_is_saved_shown_and_evaluated(made, fitted, run, tmp_path):
+    place = fitted("grid", *SPLIT, "--reference", "unlabelled", "--objective", "choices", "--unlabelled-weight", 0.1)
+    model, mdp = messirl.load(place), parts(made["grid"])[0]
+    _, expert, others = parts(made["grid"], "role = expert", "role = unlabelled")
+    own = MESSI(reference="unlabelled", objective="choices", unlabelled_weight=0.1).fit(mdp, expert, others)
+    assert model.score(expert) == pytest.approx(own.score(expert), rel=1e-9)
+    assert "reference           unlabelled" in run("show", place)
+    said = run(
+        "select", made["grid"], *SPLIT, "--reference", "unlabelled", "--lambdas", "0.1", "--out", tmp_path / "select"
+    )
+    assert "--reference unlabelled" in said
+    assert "reference           array (16, 4)" in run("show", tmp_path / "select" / "model.npz")
 
 
 def test_unlabelled_trajectories_are_no_part_of_a_maxent_fit(made, run, tmp_path):

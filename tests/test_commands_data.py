@@ -52,3 +52,17 @@ def test_route_choice_in_borlange_agrees_with_an_independent_fit(run, tmp_path):
     assert theta == pytest.approx([-2.494, -0.933, -0.411, -4.459], abs=1e-2)
     assert found["statistics"]["log-likelihood"] == pytest.approx(-6302.93, abs=0.1)
     assert found["converged"] is True
+
+
+def test_the_bus_engines_give_the_published_estimates_and_errors(run, tmp_path):
+    """Rust 1987, Table IX: θ11 = 2.2930 (0.639), RC = 10.0750 (1.582), by the outer product of scores."""
+    how = ["--method", "maxent", "--objective", "choices", "--ridge", "0", *PLAIN]
+    found = run("fit", folder("bus_engines"), "--expert", "group = 4", *how, "--out", str(tmp_path))
+    rows = {row["name"]: row for row in found["estimates"]}
+    for name, *wanted in (("g_theta11", 2.293, 0.639, 0.554, 0.484), ("g_RC", 10.075, 1.582, 1.351, 1.150)):
+        row = rows[name]
+        kinds = [row[kind] for kind in ("estimate", "outer_std_error", "std_error", "robust_std_error")]
+        assert kinds == pytest.approx(wanted, rel=2e-3)
+    assert found["statistics"]["log-likelihood"] == pytest.approx(-163.584, abs=5e-4)
+    assert found["converged"] is True
+    assert found["warnings"] == []

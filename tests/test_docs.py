@@ -112,18 +112,22 @@ def check_sessions(page, place, folder):
         assert wrong is None, f"$ {command}\nquoted: {wrong}\nsaid:\n" + "\n".join(lines)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if sessions(page) and page.name != "routes.md"], ids=str)
+ON_DATA = {"routes.md": "borlange", "inference.md": "bus_engines"}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if sessions(page) and page.name not in ON_DATA], ids=str)
 def test_a_session_in_the_documents_is_what_the_program_prints(page, park, tmp_path):
     shutil.copytree(park / "made" / "park", tmp_path / "park")
     check_sessions(page, park, tmp_path)
 
 
 @pytest.mark.slow
-def test_the_session_on_route_choice_is_what_the_program_prints(park, tmp_path):
-    if not (DATA / "borlange").exists():
-        pytest.skip(f"there is no borlange in {DATA}: set MESSIRL_DATA to the folder of the data")
-    (tmp_path / "borlange").symlink_to(DATA / "borlange")
-    check_sessions(HOME / "docs" / "routes.md", park, tmp_path)
+@pytest.mark.parametrize(("page", "data"), ON_DATA.items())
+def test_a_session_on_real_data_is_what_the_program_prints(page, data, park, tmp_path):
+    if not (DATA / data).exists():
+        pytest.skip(f"there is no {data} in {DATA}: set MESSIRL_DATA to the folder of the data")
+    (tmp_path / data).symlink_to(DATA / data)
+    check_sessions(HOME / "docs" / page, park, tmp_path)
 
 
 def test_messages_quoted_in_the_text_are_those_of_the_program():

@@ -48,6 +48,7 @@ RECORDS = {  # what functions return: every field
     "messirl.evaluation": ("EstimationTable", "LikelihoodRatio"),
     "messirl.selection": ("Bootstrap", "Choice", "Likeness", "NestedScore", "Validation"),
     "messirl.diagnostics": ("Diagnosis", "Direction"),
+    "messirl.workflow.change": ("Change",),
     "messirl.workflow.record": (
         "DiagnosisRecord",
         "EvaluationRecord",
@@ -58,6 +59,7 @@ RECORDS = {  # what functions return: every field
     ),
     "messirl.workflow.recordings": ("RecordingsRecord",),
     "messirl.workflow.split": ("Parts",),
+    "messirl.workflow.verdict": ("Verdict",),
 }
 RAISED = {  # errors and warnings: what they mean, and what they carry
     "messirl.problem": ("InputError",),

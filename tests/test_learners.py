@@ -109,7 +109,7 @@ def test_the_policy_is_measured_from_the_domains_start(objective):
     setting = Setting("gridworld", lambda0=1.0, u=2)
     row = learn(alone(objective), setting, scene)
     with quietly():
-        model = MaxEntIRL(objective=objective, ridge=RIDGE, max_iter=1000).fit(
+        model = MaxEntIRL(objective=objective, ridge=RIDGE, max_iter=400).fit(
             scene.mdp.replace(start=None), scene.expert
         )
     assert np.count_nonzero(model.start_) == 1  # learnt from where the expert began

@@ -9,7 +9,17 @@ from problems import KINDS, problem
 
 import messirl
 from messirl import MESSI, EMMaxEnt, MaxEntIRL
-from messirl.estimators.methods import BASELINES, METHODS, OPTIONS, baseline, method_of
+from messirl.estimators.methods import (
+    ALONE,
+    BASELINES,
+    COMPARED,
+    METHODS,
+    OPTIONS,
+    baseline,
+    described,
+    entry_of,
+    method_of,
+)
 from messirl.estimators.uniform import UniformPolicy, uniform_score
 from messirl.similarity import RBF
 
@@ -40,6 +50,81 @@ def test_every_method_is_made_with_and_without_unlabelled_trajectories(name):
     for others in (unlabelled, None):
         model, data = baseline(name, MESSI(RBF(1.0), max_iter=5, tol=1e3), mdp, expert, others)
         assert np.isfinite(model.fit(mdp, *data).score(expert))
+
+
+def test_the_sceptics_baselines_are_those_of_the_paper_and_comparisons_have_more():
+    """The reproduction and the candidates of a selection hang on the first list."""
+    assert [method.name for method in BASELINES] == ["MaxEnt", "Ridge", "RidgeStd", "Complete", "Pooling", "uniform"]
+    more = [method.name for method in COMPARED if method not in BASELINES]
+    assert more == ["Reference", "ReferenceStd", "LightPooling"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("MaxEnt", {}),
+        ("Reference", {"reference": "unlabelled"}),
+        ("LightPooling", {"unlabelled_weight": 0.03}),
+        (None, {"unlabelled_weight": 0.1}),
+        (None, {"reference": "unlabelled", "unlabelled_weight": 0.03}),
+        (None, {"ridge": 0.5}),
+    ],
+)
+def test_a_model_that_stands_in_the_comparison_itself_is_known(name, arguments):
+    assert entry_of(MaxEntIRL(**arguments)) is (None if name is None else METHODS[name])
+    assert entry_of(MESSI()) is None
+    assert entry_of(EMMaxEnt()) is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("objective", ["counts", "choices"])
+def test_what_a_method_sets_is_what_its_estimator_is_asked_for(kind, objective):
+    mdp, expert, unlabelled = problem(kind)
+    beside = MESSI(RBF(1.0), objective=objective, max_iter=1000)
+    for name, same in (
+        ("Reference", MaxEntIRL(objective=objective, reference="unlabelled", max_iter=1000)),
+        ("LightPooling", MaxEntIRL(objective=objective, unlabelled_weight=0.03, max_iter=1000)),
+    ):
+        model, data = baseline(name, beside, mdp, expert, unlabelled)
+        assert_allclose(model.fit(mdp, *data).score(expert), same.fit(mdp, expert, unlabelled).score(expert), rtol=1e-9)
+    model, data = baseline("ReferenceStd", beside, mdp, expert, unlabelled)
+    plain, _ = baseline("RidgeStd", beside, mdp, expert, unlabelled)
+    assert (model.reference, model.ridge, model.standardise) == ("unlabelled", plain.ridge, True)
+    assert model.objective == plain.objective == objective
+
+
+def test_a_base_policy_stands_beside_models_that_could_have_none():
+    mdp, expert, unlabelled = problem("finite")
+    for model in (MESSI(solver="paper", objective="counts"), MESSI(entropy="noncausal", objective="counts")):
+        other, data = baseline("Reference", model, mdp, expert, unlabelled)
+        assert (other.entropy, other.solver) == ("causal", "lbfgs")
+        assert np.isfinite(other.fit(mdp, *data).score(expert))
+
+
+@pytest.mark.parametrize(
+    ("model", "words", "fitted_to"),
+    [
+        (MaxEntIRL(), "MaxEnt-IRL", "expert"),
+        (MaxEntIRL(ridge=0.5), "MaxEnt-IRL with ridge 0.5", "expert"),
+        (MaxEntIRL(reference="unlabelled"), "MaxEnt-IRL with base policy", "expert + unlabelled"),
+        (MaxEntIRL(reference=np.eye(2)), "MaxEnt-IRL with base policy", "expert"),
+        (MESSI(unlabelled_weight=0.1), "MESSI with pooling at 0.1", "expert + unlabelled"),
+        (
+            MESSI(reference="unlabelled", unlabelled_weight=0.1),
+            "MESSI with base policy and pooling at 0.1",
+            "expert + unlabelled",
+        ),
+        (EMMaxEnt(), "EM-MaxEnt", "expert + unlabelled"),
+    ],
+)
+def test_a_model_is_described_by_what_it_does_with_unlabelled_trajectories(model, words, fitted_to):
+    assert described(model) == (words, fitted_to)
+
+
+def test_the_experts_alone_are_one_of_the_baselines():
+    assert METHODS[ALONE] in BASELINES
+    assert METHODS[ALONE].fitted_to == "expert"
+    assert not METHODS[ALONE].penalised
 
 
 def test_an_unknown_method_names_those_there_are():

@@ -1,10 +1,10 @@
-"""What a misspelt word was meant to be."""
+"""What a misspelt word was meant to be, and names one after the other."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 LIKE = 0.6  # how alike two words must be, as difflib measures it
 
@@ -29,3 +29,8 @@ def did_you_mean(word: str, known: Iterable[str], synonyms: Mapping[str, str] | 
     """The end of a sentence, `; did you mean 'fit'?`, or nothing if no known word resembles it."""
     found = meant(word, known, synonyms)
     return "" if found is None else f"; did you mean {found!r}?"
+
+
+def listed(names: Sequence[str]) -> str:
+    """`one, two and three`."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

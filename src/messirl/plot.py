@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 SEQUENTIAL = "cividis"
 DIVERGING = "PuOr_r"
 GREY = "#B8B8B8"  # a state without a number
+THINNEST = 0.1  # a map is at least so high for its width, and so wide for its height
 DECADES = 4  # of a logarithmic colour scale, at most
 
 
@@ -92,17 +93,26 @@ def policy(
         chosen = np.zeros(len(at), dtype=bool)
         chosen[np.asarray(among)] = True
         shown &= chosen
-        spacing = _apart(at[shown])
+        spacing = apart(at[shown])
     elif even:
-        spacing = _apart(at)
+        spacing = apart(at)
     unit = move[shown] / max(float(length[shown].max(initial=0.0)), 1e-300)
     on_dots = tiles is False or not on_grid(at)
+    return arrows(at[shown], unit, spacing, ax, even=even, on_dots=on_dots)
+
+
+def arrows(at: Floats, unit: Floats, spacing: float, ax: Axes, *, even: bool = True, on_dots: bool = False) -> Axes:
+    """Arrows (n, 2) from places (n, 2); one of length 1 is as long as the space between states allows.
+
+    even : as thick as that space allows, too
+    on_dots : the states are dots, not tiles: the arrow starts away from the dot, along the lines to other dots
+    """
     look: dict[str, Any] = {"width": 0.009, "linewidth": 0.6, "pivot": "mid", "color": "white", "edgecolor": "black"}
-    if even:  # as thick as the space between states allows
+    if even:
         look |= {"units": "xy", "width": 0.11 * spacing, "linewidth": 0.5, "headlength": 3.5, "headaxislength": 3.2}
-    if even and on_dots:  # the arrow starts away from the dot, along the lines to other dots
+    if even and on_dots:
         look |= {"width": 0.08 * spacing, "pivot": "tail", "color": "black", "edgecolor": "white"}
-    ax.quiver(*at[shown].T, *unit.T, angles="xy", scale_units="xy", scale=1.3 / spacing, zorder=5, **look)
+    ax.quiver(*at.T, *unit.T, angles="xy", scale_units="xy", scale=1.3 / spacing, zorder=5, **look)
     return ax
 
 
@@ -158,6 +168,7 @@ def states(
         drawn = ax.scatter(at[known, 0], at[known, 1], c=v[known], **dots, **colours)
         if not known.all():
             ax.scatter(at[~known, 0], at[~known, 1], color=GREY, **{**dots, "zorder": 2.5})
+    _widen(at, ax)
     ax.set_aspect("equal")
     ax.set_xticks([])
     ax.set_yticks([])
@@ -192,6 +203,17 @@ def joined(mdp: Any) -> Ints:
     return np.unique(ends, axis=0)
 
 
+def _widen(at: Floats, ax: Axes) -> None:
+    """Room beside states that all lie on one line, which else would have no width at all."""
+    low, high = at.min(axis=0), at.max(axis=0)
+    room = THINNEST * float((high - low).max())
+    if room > 0:
+        middle, half = (low + high) / 2, np.maximum((high - low) / 2, room / 2)
+        for i, name in enumerate("xy"):
+            if high[i] - low[i] < room:
+                getattr(ax, f"set_{name}lim")(middle[i] - half[i], middle[i] + half[i])
+
+
 def _axes(ax: Axes | None) -> Axes:
     if ax is not None:
         return ax
@@ -214,7 +236,7 @@ def _spacing(at: Floats) -> float:
     return float(np.median(gaps)) if gaps.size else 1.0
 
 
-def _apart(at: Floats) -> float:
+def apart(at: Floats) -> float:
     """The median distance from a state to its nearest neighbour, on a grid or not."""
     from scipy.spatial import cKDTree
 

@@ -123,18 +123,32 @@ def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
         shown = zip(weights, largest, strict=False)
         lines += [f"{'weight':>{wide}}  feature", *(f"{value:>{wide}}  {one_line(name)}" for value, (name, _) in shown)]
         lines += [f"{'':>{wide}}  … and {len(largest) - SHOWN} more" if len(largest) > SHOWN else ""]
-    lines += [f"{'expert':>10} {'held out':>10}  log-probability a step"]
-    for row in summary["scores"]:
+    gains = [_gain(row.get("gain")) for row in summary["scores"]]
+    wide = max(map(len, gains))
+    over = f" {'over experts alone':>{wide}}" if wide else ""
+    lines += [f"{'expert':>10} {'held out':>10}{over}  log-probability a step"]
+    for row, gain in zip(summary["scores"], gains, strict=True):
         remark = f"  ({row['note']})" if row["note"] else ""
-        lines.append(f"{_score(row['expert'])} {_score(row['held_out'])}  {row['name']}{remark}")
+        gained = f" {gain:>{wide}}" if wide else ""
+        lines.append(f"{_score(row['expert'])} {_score(row['held_out'])}{gained}  {row['name']}{remark}")
     if all(row["held_out"] is None for row in summary["scores"]):
         lines.append("  (of what they were fitted to, which compares no methods: hold some out with --test)")
+    if summary.get("verdict") is not None:
+        lines += ["", summary["verdict"]["sentence"]]
     lines += ["", *(f"{name + ':':<8}{place}" for name, place in files.items())]
     return "\n".join(lines)
 
 
 def _score(value: float | None) -> str:
     return f"{'-' if value is None else nats(value):>10}"
+
+
+def _gain(found: dict[str, float] | None) -> str:
+    """A difference with its 95 % interval, where it has one."""
+    if found is None:
+        return ""
+    mean, low, high = (nats(found[name], signed=True) for name in ("mean", "low", "high"))
+    return f"{mean} [{low}, {high}]" if low != "nan" else mean
 
 
 def _discount(text: str) -> float:

@@ -94,7 +94,7 @@ def _problem(problem: Any) -> dict[str, Any]:
 
 
 def _model(model: Any) -> dict[str, Any]:
-    from messirl.workflow.record import weights
+    from messirl.workflow.record import parameters_of, weights
 
     return {
         "method": type(model).__name__,
@@ -102,7 +102,7 @@ def _model(model: Any) -> dict[str, Any]:
         "iterations": int(model.n_iter_),
         "objective": model.objective_,
         "theta": weights(model),
-        "settings": {k: str(v) for k, v in model.get_params(deep=False).items()},
+        "settings": parameters_of(model),
         "problem": _mdp(model.mdp_),
     }
 

@@ -1,22 +1,27 @@
 """The methods, one entry each: what it is called, what it learns from, and how it is made.
 
-    MESSI      Eq. 6                     Ridge      ½ρ‖θ‖²
-    MaxEnt     no penalty                RidgeStd   ½ρ Σ_j (σ_j θ_j)², counts in units of their spread
-    EM         η-EM-MaxEnt, Eq. 9        Complete   Eq. 5 with all similarities 1
-    Screened   MESSI with those of the   Pooling    MaxEnt, as if all trajectories were experts'
-               unlabelled trajectories   uniform    no learning: all allowed actions equally likely
-               that look like experts'
+    MESSI      Eq. 6                     Ridge         ½ρ‖θ‖²
+    MaxEnt     no penalty                RidgeStd      ½ρ Σ_j (σ_j θ_j)², counts in units of their spread
+    EM         η-EM-MaxEnt, Eq. 9        Complete      Eq. 5 with all similarities 1
+    Screened   MESSI with those of the   Reference     MaxEnt with a base policy from the unlabelled trajectories
+               unlabelled trajectories   ReferenceStd  RidgeStd with that base policy
+               that look like experts'   LightPooling  MaxEnt, every unlabelled trajectory counts 0.03 of an expert's
+                                         Pooling       MaxEnt, as if all trajectories were experts'
+                                         uniform       no learning: all allowed actions equally likely
 
-The penalties of Ridge, RidgeStd and Complete have the trace that MESSI's has on the same trajectories, so that equal λ0
-are equally strong. A method is added by a file with its estimator and an entry in `METHODS`. Classes are imported when
-they are needed: the command line reads this table before anything else, and must start quickly.
+Penalties that have a shape are given the trace that MESSI's has on the same trajectories, so that equal λ0 are equally
+strong. What makes an entry differ from its class is data: a shape, or parameters that it sets. A method is added by a
+file with its estimator and an entry in `METHODS`. Classes are imported when they are needed: the command line reads
+this table before anything else, and must start quickly.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from messirl import estimators
+from messirl._defaults import RIDGE
+from messirl._words import listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +36,9 @@ if TYPE_CHECKING:
 
 EXPERT, BOTH, POOLED, NOTHING = "expert", "expert + unlabelled", "all as experts", "-"
 
+LIGHT = 0.03  # weight of an unlabelled trajectory in light pooling
+FROM_UNLABELLED = {"reference": "unlabelled", "entropy": "causal", "solver": "lbfgs"}  # a base policy needs these
+
 
 @dataclass(frozen=True)
 class Method:
@@ -42,7 +50,8 @@ class Method:
     kind : the name of its class
     option : what the command line calls it; None if it is a baseline only
     shape : function from counts (n, d) to the matrix (d, d) that its penalty is a multiple of; None: by similarity
-    baseline : whether every comparison with MESSI includes it
+    sets : parameters that make it what it is, whatever those of the model beside it are
+    baseline : whether a sceptic asks for it: the paper's reproduction has it, and every comparison
     inference : whether standard errors of its weights are valid if there is no penalty
     rank : of methods that predict equally well, the one with the lowest rank is chosen
     """
@@ -53,6 +62,7 @@ class Method:
     kind: str
     option: str | None = None
     shape: Callable[[Floats], Floats] | None = None
+    sets: dict[str, Any] = field(default_factory=dict, hash=False)
     baseline: bool = False
     inference: bool = False
     rank: int = 9
@@ -73,9 +83,9 @@ class Method:
         return kind
 
     def build(self, settings: dict[str, Any]) -> Any:
-        """The estimator, with those of the settings that are parameters of it."""
+        """The estimator, with those of the settings that are parameters of it, and with what it sets itself."""
         names = self.estimator()._get_param_names()
-        return self.estimator()(**{name: value for name, value in settings.items() if name in names})
+        return self.estimator()(**{name: value for name, value in settings.items() if name in names} | self.sets)
 
     def make(self, model: Any, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None) -> Task:
         """The unfitted estimator, with a penalty as strong as that of a MESSI `model`, and what to fit it to."""
@@ -103,17 +113,32 @@ def method_of(model: Any) -> Method:
     return next(m for m in OPTIONS.values() if m.estimator() is type(model))
 
 
+def entry_of(model: Any) -> Method | None:
+    """The method in `COMPARED` that an estimator is, by its class and parameters; None if it is none of them."""
+    usual = {"reference": None, "unlabelled_weight": 0.0, "ridge": RIDGE, "standardise": False}
+    own = model.get_params(deep=False)
+    if own["reference"] is not None and not isinstance(own["reference"], str):  # a policy of the user's own
+        return None
+    for method in COMPARED:
+        is_kind = method.shape is None and method.estimator() is type(model)
+        if is_kind and all(own[name] == value for name, value in (usual | method.sets).items() if name in own):
+            return method
+    return None
+
+
 def described(model: Any) -> tuple[str, str]:
     """What pages call an estimator, and what it learns from: as its entry says, and as its parameters do."""
     method, weight = method_of(model), getattr(model, "unlabelled_weight", 0.0)
-    words, fitted_to = [method.label], method.fitted_to
+    words, fitted_to = [], method.fitted_to
     if model.reference is not None:
         words.append("base policy")
+    if getattr(model, "ridge", RIDGE) != RIDGE:
+        words.append(f"ridge {model.ridge:g}")
     if weight > 0:
-        words.append(f"unlabelled at {weight:g} each")
+        words.append(f"pooling at {weight:g}")
     if weight > 0 or isinstance(model.reference, str):
         fitted_to = BOTH
-    return ", ".join(words), fitted_to
+    return f"{method.label} with {listed(words)}" if words else method.label, fitted_to
 
 
 def equal_trace(weight: float, strength: float, shape: Floats) -> float:
@@ -169,9 +194,14 @@ METHODS = {
         Method("Ridge", "L2", EXPERT, "MaxEntIRL", shape=_flat, baseline=True, rank=4),
         Method("RidgeStd", "L2, standardised", EXPERT, "MaxEntIRL", shape=_spread, baseline=True, rank=3),
         Method("Complete", "complete graph", BOTH, "MESSI", shape=_complete, baseline=True, rank=2),
+        Method("Reference", "base policy", BOTH, "MaxEntIRL", sets=FROM_UNLABELLED),
+        Method("ReferenceStd", "base policy with L2", BOTH, "MaxEntIRL", shape=_spread, sets=FROM_UNLABELLED),
+        Method("LightPooling", "light pooling", BOTH, "MaxEntIRL", sets={"unlabelled_weight": LIGHT}),
         Method("Pooling", "pooling", POOLED, "MaxEntIRL", baseline=True, rank=5),
         Method("uniform", "uniform policy", NOTHING, "UniformPolicy", baseline=True),
     )
 }
 BASELINES = [method for method in METHODS.values() if method.baseline]
+COMPARED = [method for method in METHODS.values() if method.baseline or method.sets]  # beside every fit
+ALONE = "MaxEnt"  # what every other method is compared with: the experts alone
 OPTIONS = {method.option: method for method in METHODS.values() if method.option is not None}

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from messirl._types import Floats
 from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.estimators.messi import MESSI
-from messirl.estimators.methods import BASELINES, Method
+from messirl.estimators.methods import COMPARED, Method
 from messirl.estimators.standing import quietly
 from messirl.estimators.uniform import uniform_score
 from messirl.problem.mdp import MDP
@@ -19,11 +21,15 @@ from messirl.problem.trajectories import Trajectories
 
 @dataclass(frozen=True)
 class Comparison:
-    """The log-probability per step of one method, on the experts and on held-out trajectories."""
+    """The log-probability per step of one method, on the experts and on held-out trajectories.
+
+    logs : the log-probability of each of the held-out trajectories, (n,)
+    """
 
     name: str
     expert: float
     held_out: float | None
+    logs: Floats | None
     converged: bool
 
 
@@ -33,7 +39,7 @@ def compare(
     expert: Trajectories,
     unlabelled: Trajectories | None,
     held_out: Trajectories | None,
-    methods: Iterable[Method] = BASELINES,
+    methods: Iterable[Method] = COMPARED,
 ) -> list[Comparison]:
     """The scores of all baselines, fitted with the settings of the MESSI `model`."""
     rows = []
@@ -43,9 +49,17 @@ def compare(
         estimator, data = method.make(clone(model), mdp, expert, unlabelled)
         with quietly():  # the row says whether it converged
             estimator.fit(mdp, *data)
-        out = None if held_out is None else estimator.score(held_out)
-        rows.append(Comparison(method.name, estimator.score(expert), out, estimator.converged_))
+        rows.append(
+            Comparison(
+                method.name, estimator.score(expert), *held_out_scores(estimator, held_out), estimator.converged_
+            )
+        )
     return rows
+
+
+def held_out_scores(model: Any, held_out: Trajectories | None) -> tuple[float | None, Floats | None]:
+    """The score of a fitted model on held-out trajectories, and the log-probability of each; None without any."""
+    return (None, None) if held_out is None else (model.score(held_out), model._log_likelihood(held_out))
 
 
 def below_chance(model: MaximumEntropy, expert: Trajectories) -> str | None:

@@ -18,6 +18,7 @@ from messirl.estimators import MESSI, MaxEntIRL
 from messirl.estimators.methods import METHODS, baseline
 from messirl.estimators.standing import quietly
 from messirl.experiments.settings import Setting
+from messirl.experiments.trials import EXACT_ITERATIONS
 from messirl.objective import OBJECTIVES
 from messirl.planning import state_visitation
 
@@ -31,9 +32,6 @@ MIXTURES = ("mu1", "mu3", "MAX")
 RIDGE = 1e-3
 STRENGTH = 10.0  # of the reference's prior, in choices per state
 STARTS = ("given", "own")
-# On the gridworld, without a ridge and from one start, blocks that the expert never comes near hardly count: 400
-# iterations, which suffice from a uniform start, are then far from the optimum.
-ITERATIONS = 1000
 
 
 @dataclass(frozen=True)
@@ -118,7 +116,7 @@ def estimator(learner: Learner, setting: Setting, scene: Scene) -> tuple[Any, tu
         "objective": learner.objective,
         "theta_max": setting.theta_max,
         "solver": "lbfgs",
-        "max_iter": ITERATIONS,
+        "max_iter": EXACT_ITERATIONS,
     }
     if learner.mixture is None:
         return MaxEntIRL(ridge=learner.ridge, **common), (scene.expert,)

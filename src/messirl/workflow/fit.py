@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from messirl._defaults import THETA_MAX
 from messirl.estimators import MESSI
 from messirl.estimators.maximum_entropy import MaximumEntropy
-from messirl.estimators.methods import BASELINES, METHODS, described, method_of
+from messirl.estimators.methods import ALONE, COMPARED, METHODS, described, entry_of, method_of
 from messirl.evaluation import estimation_table, next_state_accuracy
-from messirl.evaluation.comparison import below_chance, compare
+from messirl.evaluation.comparison import Comparison, below_chance, compare, held_out_scores
 from messirl.problem.mdp import MDP
 from messirl.problem.problem import Problem
+from messirl.workflow.change import change_of
 from messirl.workflow.estimate import Estimate, divide_and_estimate
 from messirl.workflow.model import ModelSettings, make_model, make_similarity, with_features
 from messirl.workflow.record import FitRecord, Score, settings_of
 from messirl.workflow.split import PROBLEM, Parts, Split, divide
+from messirl.workflow.verdict import Verdict, judged
 from messirl.workflow.watch import SILENT, Watcher
 
 
@@ -79,9 +81,7 @@ def fit(
     watcher.keep(model)
     with warnings.catch_warnings():  # what they say about the data was said above
         warnings.simplefilter("ignore")
-        scores = [_score(model, parts)]
-        if settings.baselines:
-            scores += _baselines(settings, mdp, parts, model, watcher)
+        scores, verdict = _scores(settings, mdp, parts, model, watcher)
         table = estimation_table(model, parts.expert) if _is_plain(model) and len(parts.expert) > 1 else None
         odd = below_chance(model, parts.expert)
     notes += watcher.noted([] if odd is None else [odd])
@@ -89,7 +89,7 @@ def fit(
     statistics["objective"] = model.objective_
     if parts.test is not None:
         statistics["next-state accuracy, held out"] = next_state_accuracy(model, parts.test)
-    return FitRecord(
+    record = FitRecord(
         title=folder,
         model=model,
         xy=problem.xy,
@@ -98,35 +98,50 @@ def fit(
         table=table,
         statistics=statistics,
         dynamics=parts.dynamics,
+        verdict=verdict,
         folder=folder,
         counts=parts.counts,
         settings=settings_of(model),
         warnings=notes,
     )
+    return replace(record, change=change_of(model, record.policy, parts))
 
 
-def _score(model: MaximumEntropy, parts: Parts) -> Score:
-    label, fitted_to = described(model)
-    held_out = None if parts.test is None else model.score(parts.test)
+def _scores(
+    settings: FitSettings, mdp: MDP, parts: Parts, model: MaximumEntropy, watcher: Watcher
+) -> tuple[list[Score], Verdict | None]:
+    """The scores of the model and, if asked for, of the methods beside it, and which of them predicts best."""
+    name, fitted_to = described(model)
     note = "" if model.converged_ else f"did not converge: {model.termination_}"
-    return Score(label, fitted_to, model.score(parts.expert), held_out, note)
+    held_out, own = held_out_scores(model, parts.test)
+    scores, logs = [Score(name, fitted_to, model.score(parts.expert), held_out, note)], [own]
+    alone = 0
+    for row in _beside(settings, mdp, parts, model, watcher) if settings.baselines else ():
+        method, note = METHODS[row.name], "" if row.converged else "did not converge"
+        alone = len(scores) if row.name == ALONE else alone
+        scores.append(Score(method.label, method.fitted_to, row.expert, row.held_out, note))
+        logs.append(row.logs)
+    known = [one for one in logs if one is not None]
+    if parts.test is None or len(known) < 2:
+        return scores, None
+    verdict, gains = judged([score.name for score in scores], known, parts.test.lengths - 1, alone)
+    gained = [None if i == alone else gain for i, gain in enumerate(gains)]
+    return [replace(score, gain=gain) for score, gain in zip(scores, gained, strict=True)], verdict
 
 
-def _baselines(settings: FitSettings, mdp: MDP, parts: Parts, model: Any, watcher: Watcher) -> list[Score]:
-    """The scores of the baselines, with penalties as strong as the settings say, whatever the method."""
-    shared = {k: v for k, v in model.get_params(deep=False).items() if k in MESSI().get_params(deep=False)}
+def _beside(settings: FitSettings, mdp: MDP, parts: Parts, model: Any, watcher: Watcher) -> list[Comparison]:
+    """The methods beside the model, with penalties as strong as the settings say, whatever the method."""
+    own = model.get_params(deep=False)
+    shared = {k: v for k, v in own.items() if k in MESSI().get_params(deep=False)}
     shared |= {"similarity": make_similarity(settings), "lambda0": settings.lambda0}
     shared |= {"theta_max": settings.theta_max or THETA_MAX, "reference": None, "unlabelled_weight": 0.0}
-    plain = _is_plain(model)  # then it is itself one of the baselines, unless it has a base policy
-    if not (plain and parts.unlabelled is None):  # else only chance is left to compare with
+    itself = entry_of(model)
+    if itself is None or parts.unlabelled is not None:  # else only chance is left to compare with
         watcher.say("fitting the baselines")
-    own = None if model.mdp_.reference is not None or not plain else method_of(model)
-    others = [method for method in BASELINES if method != own]
-    scores = []
-    for row in compare(MESSI(**shared), mdp, parts.expert, parts.unlabelled, parts.test, others):
-        method, note = METHODS[row.name], "" if row.converged else "did not converge"
-        scores.append(Score(method.label, method.fitted_to, row.expert, row.held_out, note))
-    return scores
+    ridge = {name: own[name] for name in ("ridge", "standardise") if name in own}
+    light = [m.name for m in COMPARED if m.sets and not m.penalised]  # as the model, but for what they set
+    others = [replace(m, sets=m.sets | ridge) if m.name in light else m for m in COMPARED if m != itself]
+    return compare(MESSI(**shared), mdp, parts.expert, parts.unlabelled, parts.test, others)
 
 
 def _is_plain(model: MaximumEntropy) -> bool:

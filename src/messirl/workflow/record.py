@@ -17,12 +17,15 @@ from messirl import __version__
 from messirl._docstrings import inherit_documentation
 from messirl._types import Floats, Ints
 from messirl.estimators.maximum_entropy import MaximumEntropy
-from messirl.workflow.ranking import ranked
+from messirl.workflow.ranking import ALIKE, ranked
 
 if TYPE_CHECKING:
     from messirl.diagnostics import Diagnosis
     from messirl.evaluation.inference import EstimationTable
+    from messirl.evaluation.paired import Gain
     from messirl.selection import MESSICV, Choice, NestedScore, Validation
+    from messirl.workflow.change import Change
+    from messirl.workflow.verdict import Verdict
 
 Z95 = 1.96  # standard errors on either side of an estimate, for 95 %
 LISTED = 5  # trajectories of each ranking in a summary
@@ -44,6 +47,9 @@ class Score:
         On the held-out trajectories; None without any.
     note : str
         What else is to be known, such as that the fit did not converge.
+    gain : Gain or None
+        What it gains on the held-out trajectories over the experts alone, paired by trajectory; None where one of the
+        two is missing.
     """
 
     name: str
@@ -51,6 +57,7 @@ class Score:
     expert: float | None
     held_out: float | None
     note: str = ""
+    gain: Gain | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -106,6 +113,10 @@ class FitRecord(Record):
         Numbers that describe the whole fit, such as its log-likelihood.
     dynamics : dict
         How the dynamics are known: {"kind": "known"}, or the evidence of estimated dynamics.
+    verdict : Verdict or None
+        Which of the methods predicts the held-out trajectories best; None without any, or with one method only.
+    change : Change or None
+        What the experts change in the base policy, where there is one.
     goal : int or None
         With goals, the one that the policy is shown for; None is the one with the most expected visits.
     """
@@ -118,6 +129,8 @@ class FitRecord(Record):
     table: EstimationTable | None = None
     statistics: dict[str, float] = field(default_factory=dict)
     dynamics: dict[str, Any] = field(default_factory=lambda: {"kind": "known"})
+    verdict: Verdict | None = None
+    change: Change | None = None
     goal: int | None = None
 
     def summary(self) -> dict[str, Any]:
@@ -140,6 +153,8 @@ class FitRecord(Record):
             "version": __version__,
             "command": self.command,
             "dynamics": self.dynamics,
+            "verdict": None if self.verdict is None else self.verdict.summary(),
+            "base_policy": None if self.change is None else self.change.summary(),
         }
 
     @property
@@ -153,6 +168,14 @@ class FitRecord(Record):
         if self.xy is None:
             return np.zeros(0, dtype=np.int64)
         return np.flatnonzero(np.isfinite(np.asarray(self.xy, dtype=np.float64)).all(axis=1))
+
+    @property
+    def on_a_line(self) -> bool:
+        """Whether all states that have coordinates lie on one line, along x or along y."""
+        if not self.placed.size:
+            return False
+        extent = np.ptp(np.asarray(self.xy, dtype=np.float64)[self.placed], axis=0)
+        return bool(extent.min() <= ALIKE * extent.max())
 
     @property
     def towards(self) -> int | None:
@@ -404,4 +427,10 @@ def weights(model: Any) -> dict[str, float]:
 
 def settings_of(model: Any) -> dict[str, str]:
     """The arguments of an estimator, as text."""
-    return {k: str(v) for k, v in model.get_params(deep=False).items() if k not in ("callback", "theta_init")}
+    return {name: text for name, text in parameters_of(model).items() if name not in ("callback", "theta_init")}
+
+
+def parameters_of(model: Any) -> dict[str, str]:
+    """All arguments of an estimator, as text; of a table, such as a base policy, its shape."""
+    given = model.get_params(deep=False).items()
+    return {name: f"array {value.shape}" if isinstance(value, np.ndarray) else str(value) for name, value in given}

@@ -97,38 +97,44 @@ def score_limits(values: Floats) -> tuple[float, float]:
 
 def maps_figure(record: FitRecord) -> Figure | None:
     """Reward and expected visits, side by side or, if the map is wide, one above the other."""
-    at = _places(record)
+    at = places(record)
     if at is None:
         return None
+    shown = Shown(record)
+    figure, (left, right), dot, tiles = two_maps(at, shown.mdp_)
+    plot.reward(shown, at, left, size=dot, tiles=tiles)
+    logarithmic = widely_spread(shown.visitation_)
+    plot.visitation(shown, at, right, size=dot, tiles=tiles, logarithmic=logarithmic)
+    finish_map(left, "reward", len(at))
+    finish_map(right, "expected visits", len(at))
+    return figure
+
+
+def two_maps(at: Floats, mdp: Part) -> tuple[Figure, Any, float, bool]:
+    """A figure of two maps, its panels, the size of a dot, and whether states are tiles; dots are joined by moves."""
     aspect = _aspect(at)
     beside = aspect <= 1.8
     width = (WIDTH / 2 if beside else WIDTH) - 0.8
     height = float(np.clip(width / aspect, 0.9, 5.0))
     size = (WIDTH, height + 0.5) if beside else (WIDTH, 2 * height + 0.7)
-    figure, (left, right) = panels(*size, *((1, 2) if beside else (2, 1)))
-    dot, shown = _dot_size(len(at), width * height), _Shown(record)
-    tiles = tiled(shown.mdp_, at)
+    figure, both = panels(*size, *((1, 2) if beside else (2, 1)))
+    tiles = tiled(mdp, at)
     if not tiles:
-        for ax in (left, right):
-            _moves(shown.mdp_, at, ax)
-    plot.reward(shown, at, left, size=dot, tiles=tiles)
-    logarithmic = widely_spread(shown.visitation_)
-    plot.visitation(shown, at, right, size=dot, tiles=tiles, logarithmic=logarithmic)
-    _finish_map(left, "reward", len(at))
-    _finish_map(right, "expected visits", len(at))
-    return figure
+        for ax in both:
+            _moves(mdp, at, ax)
+    return figure, both, _dot_size(len(at), width * height), tiles
 
 
 def policy_figure(record: FitRecord) -> Figure | None:
     """Where the policy goes: an arrow out of every state, or out of the most visited one of each part of the map."""
-    at, policy = _places(record), record.policy
+    at, policy = places(record), record.policy
     if at is None or policy is None:
         return None
     aspect = _aspect(at)
     height = float(np.clip((WIDTH - 0.9) / aspect, 1.2, 5.2))
     width = float(np.clip(height * aspect, 2.5, WIDTH - 0.9))
     figure, ax = panels(width + 0.9, height + 0.2)
-    shown = _Shown(record)
+    shown = Shown(record)
     shown.table = policy[record.placed]
     tiles = tiled(shown.mdp_, at)
     if not tiles:
@@ -142,7 +148,7 @@ def policy_figure(record: FitRecord) -> Figure | None:
         ax.scatter(
             at[ends, 0], at[ends, 1], marker="s", s=70, facecolors="none", edgecolors=INK, linewidths=1.3, zorder=6
         )
-    _finish_map(ax, "", len(at))
+    finish_map(ax, "", len(at))
     return figure
 
 
@@ -192,7 +198,7 @@ def most_visited(at: Floats, visits: Floats) -> Ints:
     return np.asarray(order[first])
 
 
-class _Shown:
+class Shown:
     """The model as `plot` reads it, on the states that have coordinates."""
 
     def __init__(self, record: FitRecord) -> None:
@@ -201,13 +207,14 @@ class _Shown:
         visits = model.visitation_[here]
         self.visitation_ = np.where(visits > 0, visits, np.nan)  # never visited: grey
         self.table: Floats = np.zeros((0, 0))
-        self.mdp_ = _Part(model.mdp_, here)
+        self.mdp_ = Part(model.mdp_, here)
 
     def predict_proba(self, states: Ints, step: int | None = None, goal: int | None = None) -> Floats:
+        """The policy that is shown."""
         return self.table[states]
 
 
-class _Part:
+class Part:
     """The MDP on the states that have coordinates; a move to any other state stays in place on the map."""
 
     def __init__(self, mdp: Any, here: Ints) -> None:
@@ -222,7 +229,8 @@ class _Part:
         self.first_step = None
 
 
-def _places(record: FitRecord) -> Floats | None:
+def places(record: FitRecord) -> Floats | None:
+    """Coordinates of the states that have any; None where none has."""
     here = record.placed
     if record.xy is None or here.size == 0:
         return None
@@ -245,13 +253,14 @@ def name_bars(ax: Axes, names: list[str]) -> None:
     ax.grid(False, axis="y")
 
 
-def _moves(mdp: _Part, at: Floats, ax: Axes) -> None:
+def _moves(mdp: Part, at: Floats, ax: Axes) -> None:
     """The moves below the dots."""
     if mdp.transitions.nnz <= MOST_MOVES:
         plot.moves(mdp, at, ax)
 
 
-def _finish_map(ax: Axes, title: str, n: int) -> None:
+def finish_map(ax: Axes, title: str, n: int) -> None:
+    """A title, no frame and, for many states, pixels."""
     ax.set_title(title)
     ax.grid(False)
     ax.spines[:].set_visible(False)

@@ -9,7 +9,8 @@ import numpy as np
 
 from messirl import plot
 from messirl.report.fit import figures, tables
-from messirl.report.kit.digits import many, score
+from messirl.report.fit.base import base_section
+from messirl.report.kit.digits import as_sentence, many, score
 from messirl.report.kit.markup import Html, tag
 from messirl.report.kit.names import one_line, short
 from messirl.report.kit.page import drawn, opening, write_page, written_with
@@ -25,6 +26,7 @@ def write_fit_report(record: FitRecord, out: Path) -> Path:
         "weights": ("Reward by feature", _weights(record, folder)),
         "maps": ("Reward and visits on the map", _maps(record, folder)),
         "policy": ("Policy", _policy(record, folder)),
+        "base": ("Base policy, and what the experts change in it", base_section(record, folder, _which(record))),
         "convergence": ("Convergence", _convergence(record, folder)),
         "settings": ("Settings", [tables.words_table(record.settings), written_with("environment")]),
         "rerun": ("How to run it again", [tag("pre", tag("code", record.command))] if record.command else []),
@@ -34,7 +36,7 @@ def write_fit_report(record: FitRecord, out: Path) -> Path:
 
 
 def lead(record: FitRecord) -> str:
-    """What was fitted, and whether it converged, in two sentences."""
+    """What was fitted, whether it converged, and which method predicts best, in two or three sentences."""
     model, mdp = record.model, record.model.mdp_
     kinds = [f"{n:,} {one_line(kind)}" for kind, n in record.counts.items() if kind in ("expert", "unlabelled")]
     data = f" to {' and '.join(kinds)} trajectories" if kinds else ""
@@ -50,10 +52,11 @@ def lead(record: FitRecord) -> str:
         tests = f"the {record.counts['test']:,} " if "test" in record.counts else ""
         second += f", and gives {tests}held-out trajectories {score(method.held_out, 3)} nats a step"
         known = [b for b in baselines if b.held_out is not None and np.isfinite(b.held_out)]
-        if known:
+        if known and record.verdict is None:
             value, best = max((float(b.held_out or 0.0), short(b.name)) for b in known)
             second += f"; the best baseline, {best}, gives {score(value, 3)}"
-    return f"{first} {second}."
+    best = "" if record.verdict is None else f" {as_sentence(record.verdict.sentence)}"
+    return f"{first} {second}.{best}"
 
 
 def _check(record: FitRecord) -> None:
@@ -71,6 +74,11 @@ def _scores(record: FitRecord, folder: Path) -> list[Html]:
             f"Scores. {short(record.scores[0].name)} (blue) and the baselines: the mean log-probability of what was "
             "done next, pooled over all steps."
         )
+        if record.verdict is not None:
+            caption += (
+                f" Intervals are of the difference from {record.verdict.alone}, fitted to the experts alone, paired by "
+                "trajectory; each is of one pair, and the best of many methods always looks a little too good."
+            )
         if all(score.held_out is None for score in record.scores):
             caption += (
                 " These are the trajectories that the methods were fitted to: it says how closely each follows them, "
@@ -121,11 +129,7 @@ def _maps(record: FitRecord, folder: Path) -> list[Html]:
 
 
 def _policy(record: FitRecord, folder: Path) -> list[Html]:
-    which = ""
-    if record.towards is not None:
-        which = f" towards {short(record.called('state', record.towards))}"
-    elif record.model.mdp_.first_step is not None:
-        which = " at the first step"
+    which = _which(record)
     caption = (
         f"Policy{which}. Arrows point where the policy goes on average; the more its moves agree, the longer they are. "
         "Colours are the reward."
@@ -139,6 +143,13 @@ def _policy(record: FitRecord, folder: Path) -> list[Html]:
         tag("p", f"The states visited most, and what the policy does there{which}:"),
         tables.policy_table(record),
     ]
+
+
+def _which(record: FitRecord) -> str:
+    """Of which step, or towards which goal, the policy is shown."""
+    if record.towards is not None:
+        return f" towards {short(record.called('state', record.towards))}"
+    return "" if record.model.mdp_.first_step is None else " at the first step"
 
 
 def _convergence(record: FitRecord, folder: Path) -> list[Html]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from messirl.evaluation.paired import Gain
 from messirl.report.kit.digits import fixed, plain, rounded, score
 from messirl.report.kit.markup import Html, join, row, table, tag
 from messirl.report.kit.names import named, one_line
@@ -19,15 +20,18 @@ CHOICES = 3  # actions shown for a state, the likeliest first
 
 
 def scores_table(scores: list[Score]) -> Html:
-    """Every number of the dot plot, and how far each baseline is from the method."""
+    """Every number of the dot plot, and how far each is from the experts alone or, if unknown, from the method."""
     held_out = any(s.held_out is not None for s in scores)
+    gained = any(s.gain is not None for s in scores)
     notes = any(s.note for s in scores)
-    heads = ["", "fitted on", "expert", *(["held out", "difference"] if held_out else []), *(["note"] if notes else [])]
+    apart = "over the experts alone, 95 % interval" if gained else "difference"
+    heads = ["", "fitted on", "expert", *(["held out", apart] if held_out else []), *(["note"] if notes else [])]
     rows = []
     for s in scores:
         cells: list[Html | str] = [named(s.fit_on, 60) if s.fit_on else "–", _nats(s.expert)]
         if held_out:
-            cells += [_nats(s.held_out), "" if s is scores[0] else _difference(s, scores[0])]
+            far = _gain(s.gain) if gained else "" if s is scores[0] else _difference(s, scores[0])
+            cells += [_nats(s.held_out), far]
         if notes:
             cells.append(tag("span", one_line(s.note) if s.note else "", class_="note"))
         name = named(s.name)
@@ -70,7 +74,7 @@ def policy_table(record: FitRecord) -> Html:
     rows = []
     for s in (int(s) for s in order if choosing[s] > 0):
         likely = ranked(policy[s])[:CHOICES]
-        cells = [_choice(record, s, int(a), float(policy[s, a])) if policy[s, a] > 0 else "" for a in likely]
+        cells = [step_words(record, s, int(a), float(policy[s, a])) if policy[s, a] > 0 else "" for a in likely]
         rows.append(row(named(record.called("state", s), 32), rounded(float(visits[s]), 3), *cells))
     if not rows:
         return tag("p", "No state is met in which there is a choice.")
@@ -89,7 +93,7 @@ def words_table(words: dict[str, str]) -> Html:
     return table([], rows, "settings") if rows else Html("")
 
 
-def _choice(record: FitRecord, s: int, a: int, probability: float) -> Html:
+def step_words(record: FitRecord, s: int, a: int, probability: float) -> Html:
     """`0.62 left`, and the next state if there is only one."""
     mdp = record.model.mdp_
     r = s * mdp.n_actions + a
@@ -118,6 +122,17 @@ def _difference(one: Score, method: Score) -> str:
         return "–"
     gap = one.held_out - method.held_out
     return score(gap, signed=True) if math.isfinite(gap) else "–"
+
+
+def _gain(gain: Gain | None) -> Html | str:
+    """The gain and its interval; where that includes zero, it says so."""
+    if gain is None:
+        return "–"
+    if not math.isfinite(gain.low):
+        return score(gain.mean, signed=True)
+    ends = f" [{score(gain.low, signed=True)}, {score(gain.high, signed=True)}]"
+    unclear = "" if gain.clear else tag("span", " no clear difference", class_="note")
+    return join([score(gain.mean, signed=True), ends, unclear])
 
 
 def _p(value: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
 
 from messirl._numbers import nats, percentage
 from messirl.experiments.curves import Interval
@@ -77,6 +77,6 @@ def many(n: int, what: str) -> str:
     return f"{n:,} {what}{'s' if n != 1 else ''}"
 
 
-def listed(names: Sequence[str]) -> str:
-    """`one, two and three`."""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+def as_sentence(words: str) -> str:
+    """A sentence for a page: it begins with a capital, and its minus signs are typographic."""
+    return re.sub(r"(?<![\w])-(?=\d)", "−", words[:1].upper() + words[1:])

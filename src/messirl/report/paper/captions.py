@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from messirl._words import listed
 from messirl.experiments.curves import Curves, interval
-from messirl.report.kit.digits import fixed, listed
+from messirl.report.kit.digits import fixed
 from messirl.report.kit.style import ANCHORS, MAIN, domain_name
 
 MEASURES = {

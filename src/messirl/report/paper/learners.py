@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 SOURCES = {"mu1": ("MESSI-mu1", "μ1"), "mu3": ("MESSI-mu3", "μ3"), "MAX": ("MESSIMAX", "MAX")}
 APART = 0.24  # between the marks of one way, where two ways are 1 apart
+LINEAR = 0.01  # gains and losses beyond this are drawn by their logarithm: pooling can lose ten times what others gain
 
 
 def learners_figure(curves: Curves) -> Figure | None:
@@ -50,6 +51,11 @@ def learners_figure(curves: Curves) -> Figure | None:
     for domain, ax in zip(domains, grid[0], strict=True):
         ax.set_title(domain_name(domain))
     for ax in grid[-1]:
+        ax.set_xscale("symlog", linthresh=LINEAR)
+        low, high = ax.get_xlim()
+        ticks = [t for t in (-1.0, -0.1, -LINEAR, 0.0, LINEAR, 0.1, 1.0) if low <= t <= high]
+        ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
+        ax.set_xticks([], minor=True)
         ax.set_xlabel("gain over the expert alone")
     handles = [
         Line2D(

@@ -8,9 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from messirl._words import listed
 from messirl.experiments.curves import LEVEL, Curves, interval
 from messirl.experiments.settings import EXACT
-from messirl.report.kit.digits import listed, many, mean_and_interval
+from messirl.report.kit.digits import many, mean_and_interval
 from messirl.report.kit.markup import Html, join, row, table, tag
 from messirl.report.kit.page import opening, write_page
 from messirl.report.kit.style import LOOKS, domain_name, look

@@ -1,0 +1,141 @@
+"""The base policy of a fit, and what the experts change in it: two maps, and a table of the states that differ most."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from messirl import plot
+from messirl._types import Floats, Ints
+from messirl.report.fit import figures
+from messirl.report.fit.tables import step_words
+from messirl.report.kit.digits import fixed, many, score
+from messirl.report.kit.markup import Html, join, row, table, tag
+from messirl.report.kit.names import named
+from messirl.report.kit.page import drawn
+from messirl.workflow.change import Change
+from messirl.workflow.record import FitRecord
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_STATES = 15
+SMALL = 0.2  # of the largest change: below it a state has no arrow
+SHORTEST = 0.4  # length of the shortest arrow, of the longest
+LONG = {True: 1.0, False: 1.3}  # of an arrow on tiles, and on dots, which it begins inside of
+
+
+def base_section(record: FitRecord, folder: Path, which: str) -> list[Html]:
+    """The figure, the sentence and the table; nothing where the fit has no base policy.
+
+    which : of which step, or towards which goal, the policy is shown
+    """
+    change = record.change
+    if change is None:
+        return []
+    caption = (
+        "Base policy. First what is usual: colours are how often the unlabelled trajectories chose there, grey never. "
+        f"Then what the experts change{which}: colours are log π/π₀ of the move that gains most."
+    )
+    if not record.on_a_line:
+        caption += (
+            " Arrows point along the likeliest move of the base policy, the longer the likelier; then along the move "
+            "that gains most, where log π/π₀ is at least a fifth of the largest."
+        )
+    if not record.on_a_line and record.placed.size > figures.ARROWS**2:
+        caption += " There is one arrow for each part of the map, out of the state there that is visited most."
+    return [
+        tag("p", _sentence(change)),
+        *drawn("base", partial(base_figure, record), folder, caption),
+        *_table(record, change, which),
+    ]
+
+
+def _sentence(change: Change) -> str:
+    held_out = "" if change.held_out is None else f" and the held-out ones {score(change.held_out, 3)}"
+    return (
+        f"The base policy alone gives the expert trajectories {score(change.expert, 3)} nats a step{held_out}. In the "
+        f"states that the fitted policy visits, a choice departs from it by {score(change.mean, 3)} nats on average "
+        "(the relative entropy of the two)."
+    )
+
+
+def base_figure(record: FitRecord) -> Figure | None:
+    """The likeliest move of the base policy, and the move that the experts raise most."""
+    at, change = figures.places(record), record.change
+    if at is None or change is None:
+        return None
+    here, shown = record.placed, figures.Shown(record)
+    figure, (left, right), dot, tiles = figures.two_maps(at, shown.mdp_)
+    seen = change.others[here].astype(np.float64)
+    spread = figures.widely_spread(seen)
+    plot.states(np.where(seen > 0, seen, np.nan), at, left, label="choices", size=dot, tiles=tiles, logarithmic=spread)
+    raised = change.raised[here]
+    rise = np.where(raised >= 0, np.take_along_axis(change.log_ratio[here], raised[:, None], 1)[:, 0], np.nan)
+    plot.states(rise, at, right, label="log π/π₀", size=dot, tiles=tiles)
+    figures.finish_map(left, "base policy", len(at))
+    figures.finish_map(right, "what the experts change", len(at))
+    if record.on_a_line:  # arrows would lie on the states
+        return figure
+    among = np.arange(len(at)) if len(at) <= figures.ARROWS**2 else figures.most_visited(at, shown.visitation_)
+    usual, met = change.usual[here], np.isfinite(shown.visitation_)
+    likely = np.where(usual >= 0, np.take_along_axis(change.base[here], usual[:, None], 1)[:, 0], 0.0)
+    _arrows(shown.mdp_, at, usual, likely, among[seen[among] > 0], left, tiles)
+    part = np.nan_to_num(rise) / max(float(rise[met].max(initial=0.0, where=np.isfinite(rise[met]))), 1e-300)
+    _arrows(shown.mdp_, at, raised, part, among[met[among] & (part[among] > SMALL)], right, tiles)
+    return figure
+
+
+def _arrows(mdp: figures.Part, at: Floats, action: Ints, size: Floats, among: Ints, ax: Axes, tiles: bool) -> None:
+    """An arrow along the move of an action out of each state, the longer the larger `size`, from 0 to 1, is there."""
+    among = among[action[among] >= 0]
+    move = mdp.transitions[among * mdp.n_actions + action[among]] @ at - at[among]
+    far = np.linalg.norm(move, axis=1)
+    moving = far > 1e-9 * max(float(far.max(initial=0.0)), 1e-300)
+    if moving.any():
+        long = LONG[tiles] * (SHORTEST + (1.0 - SHORTEST) * size[among])
+        unit = (move * (long / np.maximum(far, 1e-300))[:, None])[moving]
+        plot.arrows(at[among][moving], unit, plot.apart(at), ax, on_dots=not tiles)
+
+
+def _table(record: FitRecord, change: Change, which: str) -> list[Html]:
+    """The states in which the experts depart most from what is usual, of those where a trajectory made a choice."""
+    rows = []
+    for s in change.order[:MOST_STATES].tolist():
+        if change.divergence[s] <= 0:
+            continue
+        a, b, u = int(change.raised[s]), int(change.policy[s].argmax()), int(change.usual[s])
+        before, after = (fixed(float(p[s, a]), 2) for p in (change.base, change.policy))
+        rows.append(
+            row(
+                named(record.called("state", s), 32),
+                f"{int(change.others[s]):,}",
+                f"{int(change.experts[s]):,}",
+                step_words(record, s, u, float(change.base[s, u])),
+                step_words(record, s, b, float(change.policy[s, b])),
+                join([named(record.called("action", a), 24), f": {before} → {after}"]),
+                score(float(change.log_ratio[s, a]), 2, signed=True),
+                score(float(change.divergence[s]), 3),
+            )
+        )
+    if not rows:
+        return [tag("p", "Nowhere do the experts depart from the base policy.")]
+    left_out = change.order.size - len(rows)
+    lead = f"The states in which the experts depart most from what is usual{which}, by how often they are visited"
+    if left_out:
+        lead += f" ({many(left_out, 'further state')} not shown)"
+    heads = (
+        "state",
+        "choices, others",
+        "experts",
+        "usual",
+        "experts’ policy",
+        "what rises most",
+        "log π/π₀",
+        "departure",
+    )
+    return [tag("p", f"{lead}:"), table([row(*heads, head=True)], rows, "fit policy")]

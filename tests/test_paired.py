@@ -1,0 +1,159 @@
+"""Two methods on the same trajectories: the difference, its interval, and the sentence that says which is better."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from problems import problem
+from seeds import generator
+
+from messirl import MESSI, MaxEntIRL
+from messirl.evaluation.comparison import compare
+from messirl.evaluation.paired import NOTHING, Gain, paired_gain
+from messirl.workflow.verdict import Verdict, interval_text, judged
+
+STEPS = np.array([3, 5, 2, 8, 4, 6, 3, 7])
+
+
+def drawn_pair(rng, n, gain):
+    """Steps, and what two methods give them: trajectories are hard or easy for both, and one gains `gain` a step."""
+    steps = rng.integers(2, 40, n)
+    hard = rng.normal(-1.0, 0.3, n)
+    one, other = ((hard + rng.normal(shift, 0.05, n)) * steps for shift in (gain, 0.0))
+    return one, other, steps
+
+
+def test_the_gain_is_the_difference_of_the_scores():
+    mdp, expert, unlabelled = problem("finite")
+    rows = compare(MESSI(), mdp, expert[:3], unlabelled, expert[3:])
+    one, other = rows[0], rows[1]
+    gain = paired_gain(one.logs, other.logs, expert[3:].lengths - 1)
+    assert_allclose(gain.mean, one.held_out - other.held_out, atol=1e-12)
+    assert gain.low <= gain.mean <= gain.high
+
+
+def test_nineteen_of_twenty_intervals_hold_the_truth():
+    rng, held = generator(1), []
+    for _ in range(2000):
+        gain = paired_gain(*drawn_pair(rng, 25, 0.02))
+        held.append(gain.low <= 0.02 <= gain.high)
+    assert 0.93 < np.mean(held) < 0.97
+
+
+def test_pairing_cancels_what_is_hard_for_both():
+    one, other, steps = drawn_pair(generator(2), 200, 0.05)
+    paired = paired_gain(one, other, steps)
+    apart = paired_gain(one, other[::-1] * steps / steps[::-1], steps)
+    assert paired.high - paired.low < 0.5 * (apart.high - apart.low)
+
+
+def test_the_interval_does_not_depend_on_the_order_and_turns_with_the_sign():
+    one, other, steps = drawn_pair(generator(3), 12, 0.0)
+    there, back = paired_gain(one, other, steps), paired_gain(other, one, steps)
+    assert_allclose([there.mean, there.low, there.high], [-back.mean, -back.high, -back.low])
+    turn = np.arange(12)[::-1]
+    again = paired_gain(one[turn], other[turn], steps[turn])
+    assert_allclose([again.low, again.high], [there.low, there.high])
+
+
+def test_trajectories_without_a_step_say_nothing():
+    one, other, steps = drawn_pair(generator(4), 6, 0.1)
+    more = paired_gain(np.append(one, 0.0), np.append(other, 0.0), np.append(steps, 0))
+    assert_allclose([more.mean, more.low], [(g := paired_gain(one, other, steps)).mean, g.low])
+
+
+def test_one_trajectory_has_no_interval_and_what_is_ruled_out_is_clearly_worse():
+    lone = paired_gain(np.array([-2.0]), np.array([-3.0]), np.array([4]))
+    assert lone.mean == 0.25
+    assert np.isnan([lone.low, lone.high]).all()
+    assert not lone.clear
+    assert interval_text(lone) == "+0.2500"
+    ruled_out = paired_gain(np.array([-2.0, -1.0]), np.array([-3.0, -np.inf]), np.array([4, 2]))
+    assert ruled_out.mean == np.inf
+    assert ruled_out.clear
+    assert not paired_gain(np.full(2, -np.inf), np.full(2, -np.inf), np.array([4, 2])).clear
+
+
+def test_what_the_tolerance_of_a_fit_leaves_open_is_no_difference():
+    assert not Gain(NOTHING / 2, NOTHING / 4, NOTHING).clear
+    assert Gain(0.01, 0.001, 0.019).clear
+    assert Gain(-0.01, -0.02, -0.001).clear
+    assert not Gain(0.01, -0.001, 0.021).clear
+
+
+# ------------------------------------------------------------ which is best
+
+
+def verdict_of(*gains, alone=0):
+    """The verdict on methods that gain so much over the first, each trajectory a little more or less."""
+    wave = 0.01 * np.where(np.arange(STEPS.size) % 2, 1.0, -1.0)
+    logs = [(-1.0 + gain + (wave if gain else 0.0)) * STEPS for gain in gains]
+    names = [f"method {i}" for i in range(len(gains))]
+    return judged(names, logs, STEPS, alone)
+
+
+def test_the_best_is_named_with_its_interval_over_the_experts_alone():
+    verdict, gains = verdict_of(0.0, 0.5, 0.2)
+    assert (verdict.best, verdict.alone, verdict.alike) == ("method 1", "method 0", [])
+    assert verdict.gain == gains[1]
+    assert verdict.sentence == (
+        f"method 1 predicts the 8 held-out trajectories best, {interval_text(gains[1])} nats a step over method 0 on "
+        "the experts alone; every other method is clearly behind."
+    )
+    assert gains[0].mean == 0.0
+
+
+def test_where_an_interval_includes_zero_there_is_no_clear_difference():
+    verdict, gains = verdict_of(0.0, 0.002, -0.5, 0.002)
+    assert verdict.alike == ["method 0", "method 3"]
+    assert not gains[1].clear
+    assert verdict.sentence.endswith("; no clear difference from method 0 and method 3.")
+
+
+def test_of_many_that_are_alike_the_number_is_said():
+    verdict, _ = verdict_of(0.0, 0.002, 0.002, 0.002, 0.002, -0.5)
+    assert verdict.sentence.endswith("; no clear difference from 4 of the 5 other methods.")
+
+
+def test_the_experts_alone_may_be_best():
+    verdict, _ = verdict_of(0.0, -0.4)
+    assert verdict.gain is None
+    assert verdict.sentence == (
+        "method 0 predicts the 8 held-out trajectories best; every other method is clearly behind."
+    )
+
+
+def test_one_held_out_trajectory_decides_nothing():
+    verdict, _ = judged(["a", "b"], [np.array([-1.0]), np.array([-9.0])], np.array([3]), 1)
+    assert verdict.sentence == "a predicts the one held-out trajectory best, from which no interval can be had."
+
+
+def test_a_method_that_rules_out_what_was_seen_is_never_best():
+    verdict, _ = judged(["a", "b"], [np.full(2, -np.inf), np.array([-9.0, -4.0])], np.array([3, 2]), 0)
+    assert verdict.best == "b"
+    assert verdict.alike == []
+
+
+def test_a_verdict_is_plain_data():
+    verdict = Verdict("a", "b", Gain(0.1, 0.05, 0.15), ["c, d", "e"], 5, 7)
+    assert verdict.summary() == {
+        "best": "a",
+        "alone": "b",
+        "gain": {"mean": 0.1, "low": 0.05, "high": 0.15},
+        "alike": ["c, d", "e"],
+        "methods": 5,
+        "trajectories": 7,
+        "sentence": "a predicts the 7 held-out trajectories best, +0.1000 [+0.0500, +0.1500] nats a step over b on the "
+        'experts alone; no clear difference from "c, d" and e.',
+    }
+
+
+@pytest.mark.parametrize("kind", ["finite", "goals"])
+def test_a_comparison_has_the_methods_that_use_unlabelled_trajectories_only_with_them(kind):
+    mdp, expert, unlabelled = problem(kind)
+    names = [row.name for row in compare(MESSI(), mdp, expert, unlabelled, None)]
+    assert names[0] == "MaxEnt"
+    assert {"Reference", "ReferenceStd", "LightPooling", "Pooling"} <= set(names)
+    assert [row.name for row in compare(MESSI(), mdp, expert, None, expert)] == ["MaxEnt", "uniform"]
+    assert MaxEntIRL().fit(mdp, expert).converged_
