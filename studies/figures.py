@@ -23,17 +23,19 @@ def read(path: Path) -> Rows:
 
 
 def mice(rows: Rows) -> Any:
-    """Held-out score of every method with MESSI's lead over it."""
+    """Held-out score of every method, its knobs chosen on other expert trips."""
     import matplotlib.pyplot as plt
 
+    rows = [row for row in rows if row.get("chosen", "others") == "others"]
     every = dict.fromkeys(row["method"] for row in rows)
     methods = [m for m in every if column(rows, "score", method=m).mean() > -1.2]  # the others are in the table
-    figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.1), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(7.2, 4.6), sharey=True, layout="constrained")
     for ax, experts in zip(axes, (5, 10), strict=True):
         means = {m: column(rows, "score", experts=experts, method=m) for m in methods}
         for i, m in enumerate(reversed(methods)):
             found = interval(means[m])
-            colour = ORANGE if m == "MESSI" else GREEN if m.startswith("MESSI") else GREY
+            based = m.startswith(("reference,", "light"))
+            colour = ORANGE if m == "MESSI" else GREEN if m.startswith("MESSI") else BLUE if based else GREY
             error = np.array([[found.mean - found.low], [found.high - found.mean]])
             ax.errorbar(found.mean, i, xerr=error, fmt="o", color=colour, markersize=4, capsize=2, linewidth=1)
         ax.axvline(-0.769, color=BLUE, linewidth=0.8, linestyle="--")

@@ -1,25 +1,41 @@
 """What unlabelled trips are worth on the labyrinth: held-out log-probability per step of every method.
 
 python -m studies.mice FOLDER: a problem folder with roles expert, unlabelled and test. l experts and 500 unlabelled
-trips are drawn; λ0 of every method is chosen on 10 other expert trips; the score is on all test trips, looked at once.
+trips are drawn, and every method is scored on all test trips, looked at once; `new` is its score on those of them that
+none of the 500 made, state by state. The knobs of a method (λ0, and where it has them the strength of the prior of the
+base policy and the weight of an unlabelled trip) are chosen in one of two ways:
+
+others   on 10 other expert trips
+folds    by cross-validation of the l experts themselves, for the methods of FOLDED
+
+Moves are deterministic, γ = 1 and trips end, so counts and choices are one objective here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from messirl.estimators.reference import usual_policy
+from messirl.estimators.uniform import uniform_policy
 from messirl.io import read_problem
-from messirl.selection import Bench, Candidate, likeness
+from messirl.planning import log_likelihood
+from messirl.problem.mdp import MDP
+from messirl.problem.trajectories import Trajectories
+from messirl.selection import Bench, Candidate, likeness, splits
 from messirl.similarity import RBF
 from studies import similarities as other
 from studies.common import column, draws, options, shown, write
 
 STANDARD = RBF("median", standardise=True)
 PATH = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)
+SHORT = PATH[:6]  # of the folds; one path for all methods, or those with the weaker penalties lose by it
+STRENGTHS, WEIGHTS = (2.0, 10.0, 50.0), (0.003, 0.01, 0.03, 0.1, 0.3)
 SIMILARITIES = {
     "MESSI": STANDARD,
     "MESSI, narrow": RBF(0.25, standardise=True),
@@ -29,12 +45,74 @@ SIMILARITIES = {
     "MESSI, log counts": other.LogCounts(),
 }
 PENALTIES = {"L2": "Ridge", "L2, standardised": "RidgeStd", "complete graph": "Complete"}
-METHODS = ("MaxEnt", *SIMILARITIES, "MESSI, to experts only", "MESSI, screened", *PENALTIES, "pooling")
+BASED = ("MESSI", "complete graph", "L2, standardised")  # penalties on top of a base policy
+POOLED = ("MESSI", "complete graph")  # penalties on top of light pooling
+CONTROLS = {"shuffled": "reference shuffled, complete graph", "uniform": "reference uniform, complete graph"}
+BOTH, ALONE = "reference, light pooling, complete graph", "base policy alone"
+FOLDED = ("MESSI", "complete graph", "reference, complete graph", "light pooling", "light pooling, complete graph")
+METHODS = (
+    "MaxEnt", *SIMILARITIES, "MESSI, to experts only", "MESSI, screened", *PENALTIES, "pooling",
+    *(f"reference, {name}" for name in BASED), "light pooling", *(f"light pooling, {name}" for name in POOLED), BOTH,
+    *CONTROLS.values(), ALONE,
+)  # fmt: skip
+Fit = tuple[Any, float, Candidate]  # a key of the base policies, the weight of an unlabelled trip, and what is fitted
 
 
 @cache
 def problem(folder: str) -> Any:
     return read_problem(folder)
+
+
+def candidates(name: str, n_expert: int, lambdas: Sequence[float]) -> list[Candidate]:
+    """One method at every λ0, without base policy or pooling."""
+    if name in ("MaxEnt", "pooling"):
+        return [Candidate({"pooling": "Pooling"}.get(name, name))]
+    if name in PENALTIES:
+        return [Candidate(PENALTIES[name], x) for x in lambdas]
+    if name == "MESSI, screened":
+        return [Candidate("Screened", x, STANDARD) for x in lambdas]
+    similarity = other.ToExperts(n_expert) if name == "MESSI, to experts only" else SIMILARITIES[name]
+    return [Candidate("MESSI", x, similarity) for x in lambdas]
+
+
+def fits(name: str, n_expert: int, lambdas: Sequence[float] = PATH) -> list[Fit]:
+    """All that a method chooses from."""
+    for key, control in CONTROLS.items():
+        if name == control:
+            return [(key, 0.0, c) for c in candidates("complete graph", n_expert, lambdas)]
+    if name == BOTH:
+        return [(10.0, w, c) for w, c in product(WEIGHTS, candidates("complete graph", n_expert, lambdas))]
+    kind, _, penalty = name.partition(", ")
+    if kind == "reference":
+        return [(alpha, 0.0, c) for alpha, c in product(STRENGTHS, candidates(penalty, n_expert, lambdas))]
+    if kind == "light pooling":
+        return [(None, w, c) for w, c in product(WEIGHTS, candidates(penalty or "MaxEnt", n_expert, lambdas))]
+    return [(None, 0.0, c) for c in candidates(name, n_expert, lambdas)]
+
+
+def bases(mdp: MDP, unlabelled: Trajectories, random: np.random.Generator) -> dict[Any, MDP]:
+    """The MDP without a base policy, with that of the unlabelled trips, and with two that say nothing of them."""
+    usual = {alpha: usual_policy(mdp, unlabelled, alpha) for alpha in STRENGTHS}
+    shuffled = usual[10.0].copy()
+    for allowed in np.unique(mdp.allowed, axis=0):  # rows change places among states with the same choices
+        same = np.flatnonzero((mdp.allowed == allowed).all(axis=1))
+        shuffled[same] = shuffled[random.permutation(same)]
+    given = {**usual, "shuffled": shuffled, "uniform": uniform_policy(mdp, None)}
+    return {None: mdp, **{key: mdp.based_on(policy) for key, policy in given.items()}}
+
+
+def fitted(
+    based: dict[Any, MDP], every: Iterable[Fit], expert: Trajectories, unlabelled: Trajectories, **asked: Any
+) -> dict[Fit, tuple[Bench, np.ndarray]]:
+    """θ of every fit, and the bench that scores it."""
+    groups: dict[tuple[Any, float], list[Candidate]] = {}
+    for key, weight, candidate in every:
+        groups.setdefault((key, weight), []).append(candidate)
+    table = {}
+    for (key, weight), some in groups.items():
+        bench = Bench(based[key], expert, unlabelled, yardstick=STANDARD, unlabelled_weight=weight, **asked)
+        table.update({(key, weight, c): (bench, theta) for c, theta in bench.path(some)})
+    return table
 
 
 def one(folder: str, n_expert: int, seed: int) -> list[dict[str, Any]]:
@@ -45,26 +123,50 @@ def one(folder: str, n_expert: int, seed: int) -> list[dict[str, Any]]:
     expert, validation = trips[order[:n_expert]], trips[order[n_expert : n_expert + 10]]
     unlabelled = trips[random.permutation(np.flatnonzero(role == "unlabelled"))[:500]]
     test = trips[np.flatnonzero(role == "test")]
+    made = {states.tobytes() for states, *_ in unlabelled}
+    new = test[[i for i, (states, *_) in enumerate(test) if states.tobytes() not in made]]
+    based = bases(mdp, unlabelled, random)
+
+    def row(method: str, chosen: str, fit: Fit, score: float, on_new: float) -> dict[str, Any]:
+        key, weight, candidate = fit
+        return {"experts": n_expert, "seed": seed, "method": method, "chosen": chosen, "lambda0": candidate.lambda0,
+                "strength": key if isinstance(key, float) else "", "weight": weight, "score": score,
+                "new": on_new, "new_share": steps(new) / steps(test)}  # fmt: skip
+
+    def add(method: str, chosen: str, best: Fit) -> None:
+        bench, theta = table[best]
+        rows.append(row(method, chosen, best, *(bench.score(theta, some) / steps(some) for some in (test, new))))
+
+    rows: list[dict[str, Any]] = []
     alike = likeness(mdp, expert, unlabelled, random_state=0).alike
-    bench = Bench(mdp, expert, unlabelled, yardstick=STANDARD, tol=1e-5, alike=alike)
+    named = {name: fits(name, n_expert) for name in METHODS if name != ALONE}
+    every = [fit for some in named.values() for fit in some]
+    table = fitted(based, every, expert, unlabelled, alike=alike, tol=1e-5)
+    seen = {fit: bench.score(theta, validation) for fit, (bench, theta) in table.items()}
+    for name, some in named.items():
+        add(name, "others", max(some, key=seen.__getitem__))
+    alone = {alpha: [policy_score(based[alpha], some) for some in (validation, test, new)] for alpha in STRENGTHS}
+    alpha = max(STRENGTHS, key=lambda alpha: alone[alpha][0])
+    rows.append(row(ALONE, "others", (alpha, 0.0, Candidate("uniform")), *alone[alpha][1:]))
 
-    def path(name: str) -> list[Candidate]:
-        if name in ("MaxEnt", "pooling"):
-            return [Candidate({"pooling": "Pooling"}.get(name, name))]
-        if name in PENALTIES:
-            return [Candidate(PENALTIES[name], x) for x in PATH]
-        if name == "MESSI, screened":
-            return [Candidate("Screened", x, STANDARD) for x in PATH]
-        similarity = other.ToExperts(n_expert) if name == "MESSI, to experts only" else SIMILARITIES[name]
-        return [Candidate("MESSI", x, similarity) for x in PATH]
-
-    rows = []
-    for name in METHODS:
-        tried = [(bench.score(theta, validation), c.lambda0, theta) for c, theta in bench.path(path(name))]
-        _, lambda0, theta = max(tried, key=lambda item: item[0])
-        score = bench.score(theta, test) / int((test.lengths - 1).sum())
-        rows.append({"experts": n_expert, "seed": seed, "method": name, "lambda0": lambda0, "score": score})
+    named = {name: fits(name, n_expert, SHORT) for name in FOLDED}
+    every = [fit for some in named.values() for fit in some]
+    seen = dict.fromkeys(every, 0.0)
+    for train, left_out in splits(mdp, expert, cv=4, random_state=0):  # five trips one by one, ten in four folds
+        for fit, (bench, theta) in fitted(based, every, train, unlabelled, tol=1e-3).items():
+            seen[fit] += bench.score(theta, left_out)
+    for name, some in named.items():
+        add(name, "folds", max(some, key=seen.__getitem__))
     return rows
+
+
+def steps(trips: Trajectories) -> int:
+    return int((trips.lengths - 1).sum())
+
+
+def policy_score(based: MDP, trips: Trajectories) -> float:
+    assert based.reference is not None
+    return float(log_likelihood(based, based.reference, trips).sum() / steps(trips))
 
 
 def main() -> None:
@@ -74,11 +176,16 @@ def main() -> None:
     seeds = range(arguments.seed, arguments.seed + arguments.runs)
     rows = draws(one, [(str(arguments.folder), l, s) for l in (5, 10) for s in seeds], arguments.jobs)
     write(rows, arguments.out / "mice.csv")
-    for l in (5, 10):
-        ours = column(rows, "score", experts=l, method="MESSI")
-        for name in METHODS:
-            score = column(rows, "score", experts=l, method=name)
-            print(f"l = {l:2d}  {name:26s} {score.mean():8.4f}   MESSI is ahead by {shown(ours - score)}")
+    for l, chosen in product((5, 10), ("others", "folds")):
+        share = column(rows, "new_share", experts=l).mean()
+        print(f"l = {l}, knobs chosen on {chosen}: score, lead over the complete graph; trips not seen before "
+              f"({share:.0%} of steps): the same")  # fmt: skip
+        for name in METHODS if chosen == "others" else FOLDED:
+            told = []
+            for what in ("score", "new"):
+                own, graph = (column(rows, what, experts=l, chosen=chosen, method=m) for m in (name, "complete graph"))
+                told.append(f"{own.mean():8.4f} {shown(own - graph)}")
+            print(f"  {name:42s} {told[0]}  | {told[1]}")
 
 
 if __name__ == "__main__":

@@ -477,3 +477,25 @@ def test_permuted_labels_of_states_give_permuted_values(seed, by_state):
     a = soft_values(mdp_of(problem), problem.reward(THETA), goal=n - 1)
     b = soft_values(mdp_of(other), other.reward(THETA), goal=goal)
     assert_allclose(b, a[order], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("objective", ["counts", "choices"])
+@pytest.mark.parametrize("stochastic", [False, True])
+def test_what_lies_beyond_a_goal_need_have_no_finite_value(stochastic, objective):
+    """Behind the goal 1 there is a place, 2, where one may go round and round; no trip to 1 gets there."""
+    transitions = np.zeros((4, 2, 4))
+    transitions[0, 0, 1] = transitions[0, 1, 3] = transitions[3, 0, 1] = transitions[1, 0, 2] = 1.0
+    transitions[2, 0, 2] = transitions[2, 1, 1] = 1.0
+    if stochastic:
+        transitions[0, 1] = [0.0, 0.5, 0.0, 0.5]
+    features = np.zeros((4, 2, 2))
+    features[[0, 3], :, 0] = features[2, 0, 1] = 1.0
+    mdp = MDP(transitions, features, discount=1.0)
+    trips = Trajectories.from_lists([[0, 1], [0, 3, 1]], actions=[[0], [1, 0]], goals=[1, 1])
+    here = Objective.from_trajectories(mdp, trips, objective=objective)
+    costly, free, paid = (here(np.array([-1.0, price])) for price in (-1.0, 0.0, 5.0))
+    assert np.isfinite(costly.value)
+    assert free.value == pytest.approx(costly.value, rel=1e-12)
+    assert paid.value == pytest.approx(costly.value, rel=1e-12)
+    assert_allclose(paid.gradient, costly.gradient, rtol=1e-12, atol=1e-12)
+    assert_allclose(paid.gradient[1], 0.0, atol=1e-12)

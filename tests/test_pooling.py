@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from worlds import to_rounding
 
 import messirl
-from messirl import MESSI, EMMaxEnt, MaxEntIRL
+from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL, Trajectories
 from messirl.similarity import RBF, CompleteGraph
 
 pytestmark = [
@@ -171,6 +171,23 @@ def test_a_weight_is_a_number_from_zero_on(method, weight):
         method(unlabelled_weight=weight).fit(mdp, expert, others)
     with pytest.raises(TypeError, match="unlabelled_weight"):
         method(unlabelled_weight="little").fit(mdp, expert, others)
+
+
+@both
+def test_an_impossible_trajectory_is_named_as_the_unlabelled_one_that_it_is(objective):
+    transitions = np.zeros((3, 2, 3))
+    transitions[0, 0, 0] = transitions[1, :, 0] = 1.0
+    transitions[0, 1, [1, 2]] = 0.5  # 2 has no action: a dead end
+    mdp = MDP(transitions, np.eye(3)[:, :2], discount=0.5)
+    safe = Trajectories.from_lists([[1, 0, 0, 0, 0]], actions=[[0, 0, 0, 0]])
+    risky = Trajectories.from_lists([[1, 0, 0, 0, 0], [0, 1, 0, 0, 0]], actions=[[1, 0, 0, 0], [1, 0, 0, 0]])
+    model = {"objective": objective, "ridge": 0.1}
+    MaxEntIRL(**model).fit(mdp, safe, risky)
+    for method in (MaxEntIRL(**model, unlabelled_weight=0.1), EMMaxEnt(objective=objective, solver="lbfgs")):
+        with pytest.raises(ValueError, match="unlabelled: trajectory 1, step 0: from state 0 this can run into a dead"):
+            method.fit(mdp, safe, risky)
+        with pytest.raises(ValueError, match="expert: trajectory 1, step 0: from state 0 this can run into a dead"):
+            method.fit(mdp, risky, safe)
 
 
 def test_em_has_weights_of_its_own():

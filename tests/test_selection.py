@@ -119,6 +119,20 @@ def test_the_bench_fits_what_the_estimators_fit(kind):
 
 
 @to_rounding
+@pytest.mark.parametrize("objective", ["counts", "choices"])
+def test_the_bench_pools_lightly_and_on_a_base_policy_as_messi_does(objective):
+    mdp, expert, unlabelled = problem("endless")
+    shared = {"objective": objective, "unlabelled_weight": 0.1, "tol": 1e-8, "max_iter": 2000}
+    own = MESSI(SIMILARITY, lambda0=3.0, reference="unlabelled", **shared).fit(mdp, expert, unlabelled)
+    bench = Bench(own.mdp_, expert, unlabelled, yardstick=SIMILARITY, **shared)
+    found = bench.fit(Candidate("MESSI", 3.0, SIMILARITY), bench.begin())
+    assert_allclose(found, own.theta_, atol=1e-6)
+    assert bench.score(found, unlabelled) == pytest.approx(own.score(unlabelled) * (unlabelled.lengths - 1).sum())
+    alone = Bench(own.mdp_, expert, unlabelled, yardstick=SIMILARITY, **{**shared, "unlabelled_weight": 0.0})
+    assert np.abs(alone.fit(Candidate("MESSI", 3.0, SIMILARITY), alone.begin()) - found).max() > 1e-3
+
+
+@to_rounding
 def test_screened_is_messi_among_the_trajectories_that_look_like_the_expert_s():
     mdp, expert, unlabelled = problem("endless")
     alike = np.arange(len(unlabelled)) % 2 == 0

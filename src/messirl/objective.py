@@ -92,11 +92,13 @@ class Objective:
         counts: Floats | None = None,
         tilted: bool = True,
         checked: bool = False,
+        n_expert: int | None = None,
     ) -> Objective:
         """J for an expert's trajectories, weighted by `sample_weight`.
 
         counts : theirs, where they are known; the trajectories are then taken to be checked
         checked : whether the trajectories were checked already
+        n_expert : how many of them, the first ones, are the expert's where the others are unlabelled; for messages
         """
         if counts is None and not checked:
             check_trajectories(mdp, expert, "expert")
@@ -104,7 +106,7 @@ class Objective:
                 raise ValueError("expert is empty: at least one trajectory is needed")
         weights = normalised_weights(sample_weight, len(expert))
         if entropy == "causal":  # under the noncausal model the moves themselves may avoid dead ends
-            _check_alive(mdp, expert)
+            _check_alive(mdp, expert, len(expert) if n_expert is None else n_expert)
         q = None if quadratic is None else np.asarray(quadratic, dtype=np.float64)
         if q is not None and q.shape != (mdp.n_features, mdp.n_features):
             raise ValueError(f"quadratic has shape {q.shape}, not ({mdp.n_features}, {mdp.n_features})")
@@ -264,8 +266,8 @@ def check_start(mdp: MDP, trajectories: Trajectories, name: str) -> None:
         )
 
 
-def _check_alive(mdp: MDP, expert: Trajectories) -> None:
-    """An expert that does what the model never does (risk a dead end, never end) has probability zero at every θ."""
+def _check_alive(mdp: MDP, expert: Trajectories, n_expert: int) -> None:
+    """A trajectory that does what the model never does (risk a dead end, never end) is impossible at every θ."""
     left = np.flatnonzero(expert.leaves)
     states, step = expert.states[left], expert.step[left]
     if expert.goals is not None:
@@ -286,7 +288,8 @@ def _check_alive(mdp: MDP, expert: Trajectories) -> None:
         wrong = move_probability(mdp, usable.astype(np.float64), states, expert.states[left + 1]) == 0.0
     if wrong.any():
         i, t = expert.locate(int(left[np.argmax(wrong)]))
+        whose = f"expert: trajectory {i}" if i < n_expert else f"unlabelled: trajectory {i - n_expert}"
         raise ValueError(
-            f"expert: trajectory {i}, step {t}: from state {expert.states[expert.offsets[i] + t]} this can run into a "
+            f"{whose}, step {t}: from state {expert.states[expert.offsets[i] + t]} this can run into a "
             "dead end or never end, which the model never does: make the dead end terminal, or drop the trajectory"
         )

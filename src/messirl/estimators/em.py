@@ -79,7 +79,7 @@ class EMMaxEnt(MaximumEntropy):
         counts = self._counts(mdp, everyone, len(expert), penalised=False)
 
         def weighted(weights: Floats) -> Objective:
-            return self._objective(mdp, everyone, counts, None, weights)
+            return self._objective(mdp, everyone, counts, None, weights, len(expert))
 
         theta_start = theta = self._theta_start(mdp, weighted(np.full(len(everyone), 1.0)))
         parts: list[np.recarray[Any, Any]] = []

@@ -204,6 +204,7 @@ class MaximumEntropy(RewardEstimator):
         counts: Floats | None,
         quadratic: Floats | None,
         weight: npt.ArrayLike | None,
+        n_expert: int,
     ) -> Objective:
         return Objective.from_trajectories(
             mdp,
@@ -215,6 +216,7 @@ class MaximumEntropy(RewardEstimator):
             counts=counts,
             tilted=self.solver != "paper",
             checked=True,
+            n_expert=n_expert,
         )
 
     def _theta_start(self, mdp: MDP, objective: Objective) -> Floats:

@@ -55,7 +55,8 @@ class PooledEstimator(MaximumEntropy):
         if light > 0.0 and len(everyone) > n_expert:
             own = np.ones(n_expert) if weight is None else checked_weights(weight, n_expert)
             some, weight = everyone, np.concatenate([own, np.full(len(everyone) - n_expert, light)])
-        objective = self._objective(mdp, some, None if counts is None else counts[: len(some)], quadratic, weight)
+        known = None if counts is None else counts[: len(some)]
+        objective = self._objective(mdp, some, known, quadratic, weight, n_expert)
         theta = self._theta_start(mdp, objective)
         result = self._optimise(objective, theta, self.max_iter, self.callback)
         for _ in range(SADDLES):

@@ -50,18 +50,35 @@ class GoalsModel:
 
     goals : (G,) distinct; within : (S,) the states that trips can meet
     kind : the model of a single goal
+    starts : (G, S) not zero where trips to each goal begin; None: anywhere within
     """
 
-    def __init__(self, mdp: MDP, goals: Ints, within: Flags, kind: type[StationaryModel]) -> None:
-        self.mdp, self.goals, self.within, self.kind = mdp, goals, within, kind
+    def __init__(
+        self, mdp: MDP, goals: Ints, within: Flags, kind: type[StationaryModel], starts: sp.csr_array | None = None
+    ) -> None:
+        self.mdp, self.goals, self.within, self.kind, self.starts = mdp, goals, within, kind, starts
         self.shared = kind is PathModel  # one factorisation for all
         self._alone: dict[int, StationaryModel] = {}
+        self._met: dict[int, Flags] = {}
 
     def towards(self, goal: int) -> StationaryModel:
         """The model of one goal; kept where it begins with what it found the last time."""
         if self.shared:
-            return self.kind(self.mdp, goal, self.within)
-        return self._alone.setdefault(goal, self.kind(self.mdp, goal, self.within))
+            return self.kind(self.mdp, goal, self._within(goal))
+        if goal not in self._alone:
+            self._alone[goal] = self.kind(self.mdp, goal, self._within(goal))
+        return self._alone[goal]
+
+    def _within(self, goal: int) -> Flags:
+        """The states that trips to this goal can meet; with γ = 1, what lies beyond it need have no finite value."""
+        if self.starts is None or not self.mdp.must_end:
+            return self.within
+        if goal not in self._met:
+            row = self.starts[[int(np.searchsorted(self.goals, goal))]]
+            begin = np.zeros(self.mdp.n_states)
+            begin[row.indices] = 1.0
+            self._met[goal] = reachable(self.mdp, begin, goal)
+        return self._met[goal]
 
     @property
     def live(self) -> Flags:

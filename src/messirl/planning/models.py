@@ -49,13 +49,13 @@ def model_for(
     return FiniteModel(mdp) if mdp.horizon is not None else _without_horizon(mdp)(mdp, goal, within)
 
 
-def model_for_goals(mdp: MDP, entropy: str, goals: Ints, within: Flags) -> GoalsModel:
-    """The model of trips to these distinct goals, which can meet the states `within`."""
+def model_for_goals(mdp: MDP, entropy: str, goals: Ints, within: Flags, starts: Any = None) -> GoalsModel:
+    """The model of trips to these distinct goals, which can meet the states `within` and begin in `starts` (G, S)."""
     check_entropy(entropy)
     if entropy == "noncausal":
         raise ValueError("entropy='noncausal' has no goals: use entropy='causal'")
     check_goal(mdp, int(goals[0]) if goals.size else None)
-    return GoalsModel(mdp, goals, within, _without_horizon(mdp))
+    return GoalsModel(mdp, goals, within, _without_horizon(mdp), starts)
 
 
 def _without_horizon(mdp: MDP) -> type[StationaryModel]:
@@ -80,7 +80,7 @@ class Planner:
         self._starts: Any
         self.goals: Ints | None = None
         if isinstance(start, Trips):
-            self.model = model_for_goals(mdp, entropy, start.goals, start.within)
+            self.model = model_for_goals(mdp, entropy, start.goals, start.within, start.starts)
             self._starts, self.goals = start.starts, start.goals
             self.start = np.asarray(start.starts.sum(axis=0)).ravel()
         else:  # with γ = 1 a state that cannot be met need have no finite value
@@ -124,7 +124,7 @@ def values_by_goal(
     start : weights of where trajectories begin; states that cannot be met need have no finite value
     """
     trips = trips_of(mdp, states, goals, np.ones(states.size))
-    model = model_for_goals(mdp, entropy, trips.goals, trips.within)
+    model = model_for_goals(mdp, entropy, trips.goals, trips.within, trips.starts)
     if model.shared:
         yield from model.solve(reward).values(trips.starts)
     else:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, THETA_MAX, TOL
+from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, THETA_MAX, TOL, UNLABELLED_WEIGHT
 from messirl._types import Flags, Floats
 from messirl.estimators.beginning import first_theta
 from messirl.estimators.methods import BASELINES, METHODS, equal_trace
@@ -99,8 +99,8 @@ class Bench:
         Those of unknown quality.
     yardstick : similarity
         The penalties of the baselines get the trace that the penalty of this similarity has.
-    theta_max, entropy, objective, max_iter, tol : float, str, str, int, float
-        As for `MESSI`.
+    theta_max, entropy, objective, max_iter, tol, unlabelled_weight : float, str, str, int, float, float
+        As for `MESSI`; "Pooling" takes every trajectory for an expert's whatever `unlabelled_weight` is.
     alike : array of bool (u,), optional
         Which of the unlabelled trajectories the screened candidates see. None: none of them.
 
@@ -132,13 +132,16 @@ class Bench:
     objective: str | None = OBJECTIVE
     max_iter: int = MAX_ITER
     tol: float = TOL
+    unlabelled_weight: float = UNLABELLED_WEIGHT
     alike: Flags | None = None
 
     def __post_init__(self) -> None:
         l = len(self.expert)
         self.everyone = self.expert if self.unlabelled is None else self.expert + self.unlabelled
         self.counts = feature_counts(self.mdp, self.everyone)
-        self.alone = self._objective(self.expert)
+        light = self.unlabelled_weight > 0.0 and len(self.everyone) > l
+        weights = np.where(np.arange(len(self.everyone)) < l, 1.0, self.unlabelled_weight)
+        self.plain = self._objective(self.everyone, weights) if light else self._objective(self.expert)
         others = () if self.alike is None else l + np.flatnonzero(self.alike)
         self.screened = np.array([*range(l), *others])
         self._penalties: dict[Any, Floats] = {}
@@ -185,18 +188,18 @@ class Bench:
         if candidate.method == "Pooling":
             objective = self._objective(self.everyone)
         else:
-            objective = self.alone.penalised(self.penalty(candidate))
+            objective = self.plain.penalised(self.penalty(candidate))
         options: dict[str, Any] = {"bound": self.theta_max, "max_iter": self.max_iter, "tol": self.tol}
         return lbfgs(objective, theta, unit=objective.unit, scale=objective.scale, certain=False, **options).theta
 
-    def _objective(self, some: Trajectories) -> Objective:
-        counts = self.counts[: len(some)]
-        likely = made_likely(self.objective, self.entropy)
-        return Objective.from_trajectories(self.mdp, some, self.entropy, objective=likely, counts=counts)
+    def _objective(self, some: Trajectories, weights: Floats | None = None) -> Objective:
+        likely, counts = made_likely(self.objective, self.entropy), self.counts[: len(some)]
+        options: dict[str, Any] = {"objective": likely, "counts": counts, "sample_weight": weights}
+        return Objective.from_trajectories(self.mdp, some, self.entropy, **options)
 
     def begin(self) -> Floats:
         """Where the first search begins: at zero, or at a θ for which values are finite."""
-        return first_theta(self.mdp, self.alone, self.theta_max)
+        return first_theta(self.mdp, self.plain, self.theta_max)
 
     def score(self, theta: Floats, held_out: Trajectories) -> float:
         """Σ log-probability of held-out trajectories; −inf where θ has no finite values."""
