@@ -26,7 +26,7 @@ def mice(rows: Rows) -> Any:
     """Held-out score of every method, its knobs chosen on other expert trips."""
     import matplotlib.pyplot as plt
 
-    rows = [row for row in rows if row.get("chosen", "others") == "others"]
+    rows = [row for row in rows if row["chosen"] == "others"]
     every = dict.fromkeys(row["method"] for row in rows)
     methods = [m for m in every if column(rows, "score", method=m).mean() > -1.2]  # the others are in the table
     figure, axes = plt.subplots(1, 2, figsize=(7.2, 4.6), sharey=True, layout="constrained")
@@ -43,7 +43,7 @@ def mice(rows: Rows) -> Any:
         ax.set_title(f"{experts} expert trips, 500 unlabelled")
         ax.set_xlabel("held-out log-probability per step")
         ax.set_yticks(range(len(methods)), list(reversed(methods)))
-        ax.set_xlim(-1.03, -0.755)
+        ax.set_xlim(-1.03, -0.745)
     axes[1].text(-0.771, 0.0, "all experts", color=BLUE, rotation=90, ha="right", va="bottom", fontsize=6.5)
     axes[1].text(-0.963, 0.0, "uniform", color=GREY, rotation=90, ha="left", va="bottom", fontsize=6.5)
     return figure

@@ -17,6 +17,7 @@ from messirl.estimators.standing import quietly
 from messirl.experiments.store import Store, StoreError
 from messirl.io import InputError, read_problem
 
+COUNTS = ["--objective", "counts"]
 PLAIN = ["--no-baselines", "--no-report"]
 
 
@@ -118,12 +119,12 @@ def test_convert_makes_no_folder_that_is_named_like_a_table(run, tmp_path, name)
         (["--similarity", "complete", "--sigma", "3"], "--sigma is of --similarity rbf"),
         (["--scale", "3"], "--scale is of --similarity exponential"),
         (["--similarity", "complete", "--no-standardise"], "--no-standardise would change nothing"),
-        (["--method", "maxent", "--standardise"], "--standardise is of the ridge, and there is none"),
+        (["--method", "maxent", "--ridge", "0", "--standardise"], "--standardise is of the ridge, and there is none"),
         (["--reference-strength", "2"], "--reference-strength is of --reference unlabelled, which is not given"),
         (["--method", "em", "--unlabelled-weight", "0.1"], "--unlabelled-weight is not of --method em"),
         (["--method", "em", "--objective", "choices"], "--objective choices does not go with --solver paper"),
-        (["--solver", "paper", "--reference", "unlabelled"], "--reference does not go with --solver paper"),
-        (["--entropy", "noncausal", "--reference", "unlabelled"], "--reference does not go with --entropy noncausal"),
+        ([*COUNTS, "--solver", "paper", "--reference", "unlabelled"], "--reference does not go with --solver paper"),
+        ([*COUNTS, "--entropy", "noncausal", "--reference", "unlabelled"], "--reference does not go with --entropy n"),
     ],
 )
 def test_an_option_of_another_method_is_refused(run, tmp_path, words, message):

@@ -25,7 +25,9 @@ from messirl import (
     sample,
     soft_policy,
 )
+from messirl.report.fit.tables import estimates_table
 from messirl.similarity import RBF
+from messirl.workflow.record import FitRecord
 from tests.roads import network, trips
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -119,6 +121,14 @@ def test_a_trajectory_told_twice_is_no_news_to_a_sandwich_by_cluster(objective):
     assert_allclose(alone.robust_std_error, once.robust_std_error, rtol=1e-9)
 
 
+def test_the_page_of_a_fit_has_the_outer_product_where_it_is_known():
+    mdp, expert = slippery(20)
+    for objective, shown in (("choices", True), ("counts", False)):
+        model = fitted(mdp, expert, objective=objective, tol=1e-6)
+        record = FitRecord("slippery", model, estimates=estimation_table(model, expert).rows())
+        assert ("outer product" in str(estimates_table(record))) is shown
+
+
 def test_clusters_are_one_label_per_trajectory_and_at_least_two():
     mdp, expert = slippery(10)
     model = fitted(mdp, expert, tol=1e-6)
@@ -201,6 +211,26 @@ def test_every_kind_of_error_covers_the_truth_as_often_as_it_says():
     for kind in study.ERRORS:
         covered = np.mean([row["covered"] for row in rows if row["error"] == kind])
         assert 0.93 < covered < 0.97, (kind, covered)
+
+
+def engines(n: int = 90) -> MDP:
+    """A machine that is kept or replaced, its age in bins, and so patient an owner that values are large."""
+    moves, features = np.zeros((n, 2, n)), np.zeros((n, 2, 2))
+    for s in range(n):
+        for ahead, chance in enumerate((0.3919, 0.5953, 0.0128)):
+            moves[s, 0, min(s + ahead, n - 1)] += chance
+            moves[s, 1, ahead] += chance
+        features[s] = [[-0.001 * s, 0.0], [0.0, -1.0]]
+    return MDP(moves, features, discount=0.9999, start=np.eye(n)[0])
+
+
+def test_the_weights_of_patient_owners_settle():
+    """Every warning is an error here, and there used to be one in every tenth of these fits."""
+    mdp = engines()
+    policy = soft_policy(mdp, mdp.reward([2.3, 10.0]))
+    for seed in range(20):
+        expert = sample(mdp, policy, 37, 117, shifted(seed))
+        assert MaxEntIRL(objective="choices", ridge=0.0).fit(mdp, expert).converged_
 
 
 def bus_engines() -> str:

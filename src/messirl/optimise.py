@@ -24,6 +24,7 @@ MEMORY_SIZE = 4_000_000  # numbers that the secants may take up in memory
 ARMIJO = 1e-4
 MAX_TRIALS = 60
 NOISE = 1e-12  # relative change of a value that may be rounding alone
+LOST = 1e-11  # the same of the rise of a step: with γ close to 1 a value is a difference of larger ones
 EDGED = 20  # steps in a row that were shortened because the function is −inf close by
 STALE = 5  # steps within which the expected move must halve, once the value hardly rises
 NEAR = 1e-2  # an expected move below which Newton's method takes over
@@ -218,7 +219,7 @@ class _Climb:
         If the rise is lost in rounding, the slope decides: it must not point back as steeply (Hager & Zhang 2005).
         """
         theta, point = self.theta, self.point
-        noise = NOISE * (1.0 + abs(point.value))
+        noise = LOST * (1.0 + abs(point.value))
         beyond = lost = False
         for trial in range(MAX_TRIALS):
             ahead = np.clip(theta + step * direction / self.scale, -self.bound, self.bound)
