@@ -66,7 +66,7 @@ def whole_fit() -> Iterator[Row]:
     mdp, expert, unlabelled = problem(0, discount=0.99, horizon=HORIZON)
     table = dense_rows(mdp)
     start = np.bincount(expert.first, minlength=mdp.n_states) / len(expert)
-    model = MESSI(RBF("median"), lambda0=LAMBDA0, theta_max=THETA_MAX, max_iter=MAX_ITER)
+    model = MESSI(RBF("median"), objective="counts", lambda0=LAMBDA0, theta_max=THETA_MAX, max_iter=MAX_ITER)
 
     def ours():
         return model.fit(mdp, expert, unlabelled)

@@ -34,7 +34,7 @@ others = record(env, best, 20, length=500, seed=12) + record(env, anything, 20, 
 held_out = record(env, best, 100, length=500, seed=14)
 
 models = {
-    "MaxEnt-IRL": MaxEntIRL(theta_max=10.0).fit(mdp, expert),
+    "MaxEnt-IRL": MaxEntIRL(ridge=0.001).fit(mdp, expert),
     "MESSI": MESSI(RBF("median", standardise=True), lambda0=0.002, theta_max=10.0, max_iter=500).fit(
         mdp, expert, others
     ),

@@ -25,7 +25,7 @@ def one(seed: int, replicates: int, ridge: float) -> list[dict[str, Any]]:
     domain = gridworld(experts=20, pool=1, scale=SCALE)
     scene = domain.scene(seed)
     mdp, expert, truth = scene.mdp, scene.expert, SCALE * scene.thetas["star"]
-    model = MaxEntIRL(ridge=ridge, max_iter=200, tol=1e-4)
+    model = MaxEntIRL(objective="counts", ridge=ridge, max_iter=200, tol=1e-4)
     found = bootstrap(model, mdp, expert, n=replicates, random_state=seed)
     assert found.policy is not None
     often = np.bincount(expert.states, minlength=mdp.n_states)

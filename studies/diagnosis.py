@@ -40,10 +40,10 @@ def one(domain: str, seed: int) -> list[dict[str, Any]]:
         return scene.performance(state_visitation(mdp, soft_policy(mdp, mdp.reward(theta))))
 
     for name, some in (("good", good), ("bad", bad)):
-        chosen = MESSICV([scene.similarity], random_state=seed)
+        chosen = MESSICV([scene.similarity], objective="counts", random_state=seed)
         with quietly():
             row[f"verdict_{name}"] = chosen.fit(mdp, expert, some).verdict_
-        bench = Bench(mdp, expert, some, yardstick=scene.similarity)
+        bench = Bench(mdp, expert, some, yardstick=scene.similarity, objective="counts")
         both = [Candidate("MaxEnt"), Candidate("MESSI", LAMBDA0[domain], scene.similarity)]
         before, after = (performance(theta) for _, theta in bench.path(both))
         row[f"gain_{name}"] = after - before

@@ -114,6 +114,7 @@ def learn(way: str, expert: list[Recording], mixed: list[Recording], seed: int) 
         return _on_grid(features, expert, mixed)
     model = FittedMESSI(
         features,
+        objective="counts",
         lambda0=0.05 if way == "fitted MESSI" else 0.0,
         discount=DISCOUNT,
         max_iter=ITERATIONS,
@@ -135,7 +136,7 @@ def _on_grid(features: RadialGrid, expert: list[Recording], mixed: list[Recordin
         discount=DISCOUNT,
         terminal=np.arange(grid.n_states + 1) == grid.n_states,
     ).mdp
-    theta = MaxEntIRL(max_iter=ON_GRID).fit(mdp, every[: len(expert)]).theta_
+    theta = MaxEntIRL(objective="counts", max_iter=ON_GRID).fit(mdp, every[: len(expert)]).theta_
     table = soft_policy(mdp, mdp.reward(theta))
     table = np.where(table.sum(axis=1, keepdims=True) > 0.5, table, 1.0 / 3.0)
     return lambda states: table[grid.transform(states)]

@@ -35,12 +35,13 @@ def one(domain: str, seed: int) -> list[dict[str, Any]]:
     rows = []
     for source, unlabelled in sources.items():
         common = {"domain": domain, "seed": seed, "source": source}
-        bench = Bench(mdp, expert, unlabelled, yardstick=scene.similarity)
+        bench = Bench(mdp, expert, unlabelled, yardstick=scene.similarity, objective="counts")
         every = candidates([scene.similarity], LAMBDAS, baselines=False)
         for candidate, theta in bench.path([c for c in every if c.method in ("MaxEnt", "MESSI")]):
             rows.append({**common, "method": candidate.method, "lambda0": candidate.lambda0, "chosen": "",
                          "performance": performance(theta)})  # fmt: skip
-        model = MESSICV([scene.similarity], lambdas=LAMBDAS, random_state=seed).fit(mdp, expert, unlabelled)
+        model = MESSICV([scene.similarity], objective="counts", lambdas=LAMBDAS, random_state=seed)
+        model.fit(mdp, expert, unlabelled)
         rows.append({**common, "method": "selected", "lambda0": model.candidate_.lambda0,
                      "chosen": model.candidate_.method, "performance": performance(model.theta_)})  # fmt: skip
     return rows

@@ -103,6 +103,7 @@ def learn(way: str, mdp: MDP, learner: Any, expert: Trajectories, data: Trajecto
         model = FittedMESSI(
             lambda points: mdp.features[np.rint(points @ [1, np.sqrt(mdp.n_states)]).astype(int)],
             regressor=regressor,
+            objective="counts",
             lambda0=0.0,
             discount=mdp.discount,
             max_iter=ITERATIONS,
@@ -132,10 +133,11 @@ def one(domain: str, seed: int) -> Rows:
         return scene.performance(state_visitation(mdp, np.where(mdp.terminal[:, None], 0.0, policy)))
 
     def maxent(at: MDP) -> Floats:
-        return np.asarray(MaxEntIRL(max_iter=ITERATIONS).fit(at, expert).theta_)
+        return np.asarray(MaxEntIRL(objective="counts", max_iter=ITERATIONS).fit(at, expert).theta_)
 
     def messi(at: MDP) -> Floats:
-        model = MESSI(scene.similarity, lambda0=setting.lambda0, theta_max=setting.theta_max, max_iter=ITERATIONS)
+        common = {"objective": "counts", "theta_max": setting.theta_max, "max_iter": ITERATIONS}
+        model = MESSI(scene.similarity, lambda0=setting.lambda0, **common)
         return np.asarray(model.fit(at, expert, mixture(scene, "mu1", setting.u, setting.nu)).theta_)
 
     free = mdp.replace(start=None)  # as all that is compared: from the expert's own first states

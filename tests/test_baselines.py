@@ -12,7 +12,7 @@ from messirl.objective import Objective
 from messirl.similarity import RBF, CompleteGraph, Precomputed
 
 every = pytest.mark.parametrize("kind", KINDS)
-EXACT = {"max_iter": 1000, "tol": 1e-7}
+EXACT = {"objective": "counts", "max_iter": 1000, "tol": 1e-7}
 
 
 @every

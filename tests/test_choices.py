@@ -387,7 +387,7 @@ def test_it_goes_with_the_causal_model_and_the_exact_solver_only():
             method(objective="choices", entropy="noncausal", **lbfgs).fit(*given)
         with pytest.raises(ValueError, match="objective='choices' with solver='paper': it goes with solver='lbfgs'"):
             method(objective="choices", solver="paper").fit(*given)
-    with pytest.raises(ValueError, match="objective='chosen': choose 'counts' or 'choices'"):
+    with pytest.raises(ValueError, match="objective='chosen': choose 'choices' or 'counts'"):
         MaxEntIRL(objective="chosen").fit(*given)
 
 

@@ -100,7 +100,7 @@ WRONG = [
     (["select", "@grid", "--reference", "unlabelled"], "--reference unlabelled needs unlabelled .*--unlabelled"),
     (["fit", "@grid", "--reference", "expert"], "--reference: invalid choice: 'expert' \\(choose from '?unlabelled"),
     (["fit", "@grid", "--reference-strength", "0"], "--reference-strength: '0' is not a number above 0"),
-    (["fit", "@grid", "--objective", "steps"], "--objective: invalid choice: 'steps' .*counts.*choices"),
+    (["fit", "@grid", "--objective", "steps"], "--objective: invalid choice: 'steps' .*choices.*counts"),
     (["fit", "@grid", "--unlabelled-weight", "0.1"], "--unlabelled-weight needs unlabelled trajectories"),
     (["fit", "@grid", "--unlabelled-weight", "-1"], "--unlabelled-weight: '-1' is not a number from 0 on"),
     (["fit", "@grid", "--method", "magic"], "choose from 'messi', 'maxent', 'em'"),

@@ -94,6 +94,7 @@ def test_rows_are_those_that_were_read(folder, words):
 # ------------------------------------------------------------ select
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few steps in the mud: its weight runs on
 @pytest.mark.parametrize("aim", ["imitation", "prediction"])
 def test_select_chooses_what_the_library_chooses(folder, run, tmp_path, aim):
     said = run("select", folder, *SMALL, "--test", "role = test", "--aim", aim, "--out", tmp_path)
@@ -144,6 +145,7 @@ def test_what_to_do_next_can_be_done(folder, run, tmp_path):
     assert "--theta-max 50" in found["next"][1]
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few steps in the mud: its weight runs on
 def test_nested_and_bootstrap_are_the_library_s(folder, run, tmp_path):
     words = [*SPLIT, "--n-expert", "4", "--n-unlabelled", "8"]
     more = ["--aim", "prediction", "--lambdas", "10", "--nested", "--bootstrap", "5"]
@@ -165,6 +167,7 @@ def test_nested_and_bootstrap_are_the_library_s(folder, run, tmp_path):
         assert [float(end) for end in shown.groups()] == pytest.approx([low, high], rel=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few steps in the mud: its weight runs on
 def test_groups_are_held_out_whole(folder, run, tmp_path):
     found = read_json(run("select", folder, *SMALL, "--groups", "x", "--json", "--out", tmp_path))
     _, data = data_of(folder, *SMALL)

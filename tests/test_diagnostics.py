@@ -75,7 +75,7 @@ def test_influence_is_the_distance_to_a_plain_refit_without_the_trajectory(preco
     options = {"lambda0": 20.0, "max_iter": 500, "tol": 1e-7}
     model = MESSI(Precomputed(matrix) if precomputed else similarity, **options).fit(mdp, expert, unlabelled)
     found = leave_one_out(model, mdp, expert, unlabelled, np.arange(20))
-    bend = -Objective.from_trajectories(mdp, expert).hessian(model.theta_)
+    bend = -Objective.from_trajectories(mdp, expert, objective=model.likelihood_).hessian(model.theta_)
     for j in range(20):
         rest = unlabelled[np.delete(np.arange(20), j)]
         moved = MESSI(similarity, **options).fit(mdp, expert, rest).theta_ - model.theta_
@@ -91,7 +91,7 @@ def test_the_last_unlabelled_trajectory_can_be_left_out_too():
     found = leave_one_out(model, mdp, expert, unlabelled[:1], np.array([0]))
     alone = MESSI(RBF(5.0), **options).fit(mdp, expert)
     moved = alone.theta_ - model.theta_
-    bend = -Objective.from_trajectories(mdp, expert).hessian(model.theta_)
+    bend = -Objective.from_trajectories(mdp, expert, objective=model.likelihood_).hessian(model.theta_)
     assert found[0] == pytest.approx(np.sqrt(moved @ bend @ moved), abs=1e-5)
 
 
@@ -113,7 +113,7 @@ def test_who_is_left_out_does_not_change_the_model_that_is_diagnosed():
 @pytest.mark.parametrize("kind", KINDS)
 def test_directions_solve_the_eigenvalue_problem_of_penalty_against_data(kind):
     model, expert = fitted(kind)
-    data = -Objective.from_trajectories(model.mdp_, expert).hessian(model.theta_)
+    data = -Objective.from_trajectories(model.mdp_, expert, objective=model.likelihood_).hessian(model.theta_)
     pull = model.quadratic_
     found, _, _ = penalty_directions(model, expert)
     assert found
@@ -130,7 +130,7 @@ def test_degrees_of_freedom_are_the_trace_of_what_the_data_keep():
     mdp, expert, unlabelled = grid_world()
     for lambda0 in (0.1, 10.0, 100.0):
         model = MESSI(SIMILARITY, lambda0=lambda0).fit(mdp, expert, unlabelled)
-        data = -Objective.from_trajectories(mdp, expert).hessian(model.theta_)
+        data = -Objective.from_trajectories(mdp, expert, objective=model.likelihood_).hessian(model.theta_)
         dense = np.trace(data @ np.linalg.inv(data + model.quadratic_))
         assert penalty_directions(model, expert)[1] == pytest.approx(dense, rel=1e-6)
 

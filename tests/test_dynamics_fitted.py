@@ -151,7 +151,7 @@ def test_choices_need_a_regressor_that_averages_and_the_models_counts() -> None:
         FittedMESSI(lambda s: s, regressor=Ridge(), **asked).fit([right, right])
     with pytest.raises(ValueError, match="leave counts='importance' out"):
         FittedMESSI(lambda s: s, counts="importance", **asked).fit([right, right])
-    with pytest.raises(ValueError, match="choose 'counts' or 'choices'"):
+    with pytest.raises(ValueError, match="choose 'choices' or 'counts'"):
         FittedMESSI(lambda s: s, discount=0.9, objective="both").fit([right, right])
 
 

@@ -143,7 +143,8 @@ def test_one_round_from_zero_is_maxent_on_everyone():
 
 def test_the_exact_solver_goes_on_until_weights_and_theta_agree():
     mdp, expert, unlabelled = problem("finite")
-    model = EMMaxEnt(solver="lbfgs", steps_per_round=50, max_iter=1000, theta_max=2.0).fit(mdp, expert, unlabelled)
+    model = EMMaxEnt(objective="counts", solver="lbfgs", steps_per_round=50, max_iter=1000, theta_max=2.0)
+    model.fit(mdp, expert, unlabelled)
     both = expert + unlabelled
     assert model.converged_
     again = em.e_step(mdp, model.theta_, "causal", both, feature_counts(mdp, both))

@@ -155,8 +155,9 @@ def test_a_weight_of_zero_leaves_a_trajectory_out_and_only_ratios_matter():
 def test_in_messi_weights_are_on_the_likelihood_and_not_on_the_penalty():
     mdp, expert, unlabelled = problem("finite")
     weights = np.arange(1.0, 31.0)
-    plain = MESSI(RBF(1.0), lambda0=100.0, max_iter=500).fit(mdp, expert, unlabelled)
-    weighted = MESSI(RBF(1.0), lambda0=100.0, max_iter=500).fit(mdp, expert, unlabelled, sample_weight=weights)
+    model = MESSI(RBF(1.0), objective="counts", lambda0=100.0, max_iter=500)
+    plain = clone(model).fit(mdp, expert, unlabelled)
+    weighted = model.fit(mdp, expert, unlabelled, sample_weight=weights)
     assert_array_equal(weighted.penalty_matrix_, plain.penalty_matrix_)
     pull = 100.0 / 500.0 * plain.penalty_matrix_ @ weighted.theta_
     target = np.average(feature_counts(mdp, expert), axis=0, weights=weights)
@@ -480,7 +481,7 @@ def test_at_the_optimum_expected_counts_match_the_experts(kind):
     mdp, expert, _ = problem(kind)
     wanted = feature_counts(mdp, expert).mean(axis=0)
     # A little ridge: the counts of some draws are out of reach of every theta, by luck of the dynamics.
-    model = MaxEntIRL(ridge=1e-3, max_iter=500, theta_max=None).fit(mdp, expert)
+    model = MaxEntIRL(objective="counts", ridge=1e-3, max_iter=500, theta_max=None).fit(mdp, expert)
     assert model.converged_
     tolerance = 2e-6 * max(1.0, np.abs(wanted).max())  # what a gradient counts as zero by, and a rounding
     assert_allclose(model.feature_counts_ + 1e-3 * model.theta_, wanted, rtol=0, atol=tolerance)
@@ -492,7 +493,9 @@ def test_at_the_optimum_expected_counts_match_the_experts(kind):
 def test_the_objective_is_that_of_theta(kind):
     mdp, expert, _ = problem(kind)
     model = optimum(kind)
-    there = Objective.from_trajectories(mdp, expert, quadratic=0.01 * np.eye(mdp.n_features))(model.theta_)
+    there = Objective.from_trajectories(
+        mdp, expert, quadratic=0.01 * np.eye(mdp.n_features), objective=model.likelihood_
+    )(model.theta_)
     assert_allclose(model.objective_, there.value, rtol=1e-12)
     assert model.objective_ == model.history_.objective[-1]
     assert_allclose(model.gradient_norm_, np.abs(there.gradient).max(), rtol=1e-3, atol=1e-9)

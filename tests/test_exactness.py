@@ -571,7 +571,15 @@ FIT_ENTROPY = [(name, entropy) for name in FITS for entropy in entropies_of(name
 @pytest.mark.parametrize(("name", "entropy"), FIT_ENTROPY)
 def test_maxent_with_a_ridge_finds_what_scipy_finds(name, entropy):
     problem, expert, _ = fitting_problem(name)
-    est = MaxEntIRL(ridge=0.1, theta_max=BOX, entropy=entropy, tol=1e-8, max_iter=5000, theta_init=start_for(name))
+    est = MaxEntIRL(
+        objective="counts",
+        ridge=0.1,
+        theta_max=BOX,
+        entropy=entropy,
+        tol=1e-8,
+        max_iter=5000,
+        theta_init=start_for(name),
+    )
     est.fit(mdp_of(problem), trajectories_of(expert))
     assert_best(est, problem, expert, 0.1 * np.eye(2), entropy, start_for(name), unique=True)
     assert_allclose(est.reward_, problem.reward(est.theta_), rtol=1e-12, atol=1e-12)
@@ -581,7 +589,9 @@ def test_maxent_with_a_ridge_finds_what_scipy_finds(name, entropy):
 @pytest.mark.parametrize(("name", "entropy"), FIT_ENTROPY)
 def test_maxent_in_a_box_finds_what_scipy_finds(name, entropy):
     problem, expert, _ = fitting_problem(name)
-    est = MaxEntIRL(theta_max=BOX, entropy=entropy, tol=1e-8, max_iter=5000, theta_init=start_for(name))
+    est = MaxEntIRL(
+        objective="counts", theta_max=BOX, entropy=entropy, tol=1e-8, max_iter=5000, theta_init=start_for(name)
+    )
     est.fit(mdp_of(problem), trajectories_of(expert))
     assert_best(est, problem, expert, None, entropy, start_for(name), unique=False)
 
@@ -592,6 +602,7 @@ def test_messi_finds_what_scipy_finds_with_the_penalty_pair_by_pair(name, entrop
     problem, expert, others = fitting_problem(name)
     sigma, lambda0 = 4.0, 2.0
     est = MESSI(
+        objective="counts",
         similarity=RBF(sigma=sigma),
         lambda0=lambda0,
         theta_max=BOX,
@@ -613,7 +624,7 @@ def test_messi_finds_what_scipy_finds_with_the_penalty_pair_by_pair(name, entrop
 @each_fit
 def test_a_strongly_concave_fit_converges_and_says_so(name):
     problem, expert, _ = fitting_problem(name)
-    est = MaxEntIRL(ridge=0.1, theta_max=BOX, tol=1e-6, max_iter=1000, theta_init=start_for(name))
+    est = MaxEntIRL(objective="counts", ridge=0.1, theta_max=BOX, tol=1e-6, max_iter=1000, theta_init=start_for(name))
     est.fit(mdp_of(problem), trajectories_of(expert))
     assert est.converged_
 
@@ -625,6 +636,7 @@ def test_zero_lambda_is_maxent_bit_for_bit(name, solver):
     problem, expert, others = fitting_problem(name)
     mdp = mdp_of(problem)
     common = {
+        "objective": "counts",
         "theta_max": BOX,
         "solver": solver,
         "max_iter": 30,
@@ -644,6 +656,7 @@ def test_zero_lambda_is_maxent_bit_for_bit(name, solver):
 def test_objective_never_falls_under_lbfgs(name, entropy):
     problem, expert, others = fitting_problem(name)
     est = MESSI(
+        objective="counts",
         similarity=RBF(sigma=4.0),
         lambda0=1.0,
         theta_max=50.0,
@@ -671,6 +684,7 @@ def test_permuting_trajectories_changes_the_fit_by_rounding_only(name):
         e = [expert[i] for i in rng.permutation(len(expert))] if shuffled else expert
         u = [others[i] for i in rng.permutation(len(others))] if shuffled else others
         est = MESSI(
+            objective="counts",
             similarity=RBF(sigma=4.0),
             lambda0=2.0,
             theta_max=BOX,
@@ -719,7 +733,14 @@ def test_the_objective_is_concave_along_every_segment(case, entropy, seed):
 def test_a_weight_of_two_is_a_trajectory_given_twice(name):
     problem, expert, _ = fitting_problem(name)
     mdp = mdp_of(replace(problem, start=None))
-    common = {"ridge": 0.1, "theta_max": BOX, "tol": 1e-8, "max_iter": 2000, "theta_init": start_for(name)}
+    common = {
+        "objective": "counts",
+        "ridge": 0.1,
+        "theta_max": BOX,
+        "tol": 1e-8,
+        "max_iter": 2000,
+        "theta_init": start_for(name),
+    }
     once = MaxEntIRL(**common).fit(mdp, trajectories_of(expert), sample_weight=np.array([2.0, 1.0, 1.0, 1.0]))
     twice = MaxEntIRL(**common).fit(mdp, trajectories_of([expert[0], *expert]))
     assert once.objective_ == pytest.approx(twice.objective_, rel=1e-9, abs=1e-9)
@@ -730,7 +751,9 @@ def test_a_weight_of_two_is_a_trajectory_given_twice(name):
 @each_fit
 def test_score_is_the_pooled_log_probability_per_transition(name):
     problem, expert, others = fitting_problem(name)
-    est = MaxEntIRL(ridge=0.5, theta_max=BOX, theta_init=start_for(name)).fit(mdp_of(problem), trajectories_of(expert))
+    est = MaxEntIRL(objective="counts", ridge=0.5, theta_max=BOX, theta_init=start_for(name)).fit(
+        mdp_of(problem), trajectories_of(expert)
+    )
     policy, _ = policy_at(problem, est.theta_, expert)
 
     def row(t, s):
@@ -761,6 +784,7 @@ def test_paper_solver_takes_the_steps_of_algorithm_1(name, entropy, theta_max):
     step, lambda0, sigma = 0.2, 0.3, 4.0
     theta = np.array([0.3, -0.2])
     est = MESSI(
+        objective="counts",
         similarity=RBF(sigma=sigma),
         lambda0=lambda0,
         theta_max=theta_max,

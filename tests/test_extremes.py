@@ -239,7 +239,7 @@ def test_a_feasible_start_is_found_where_zero_is_none_and_a_given_start_must_be_
     states, actions, _ = oracle.columns(expert)
     data, mdp = Trajectories.from_lists(states, actions=actions), mdp_of(problem)
     assert Objective.from_trajectories(mdp, data)(np.zeros(2)).value == -math.inf
-    est = MaxEntIRL(ridge=0.01, theta_max=20.0, tol=1e-8, max_iter=2000).fit(mdp, data)
+    est = MaxEntIRL(objective="counts", ridge=0.01, theta_max=20.0, tol=1e-8, max_iter=2000).fit(mdp, data)
     assert math.isfinite(est.objective_)
     truth = oracle.evaluate(problem, est.theta_, expert, quadratic=0.01 * np.eye(2))
     assert est.objective_ == pytest.approx(truth.value, rel=1e-9, abs=1e-9)

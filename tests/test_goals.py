@@ -413,7 +413,7 @@ def test_state_visitation_towards_a_goal_matches_a_dense_solve(by_state):
 def test_fitting_routes_finds_what_scipy_finds(by_state, discount, stochastic):
     problem, goals, routes = graph_and_routes(6, by_state, discount, stochastic)
     quadratic = 0.05 * np.eye(2)
-    est = MaxEntIRL(ridge=0.05, theta_max=8.0, tol=1e-8, max_iter=2000, theta_init=THETA)
+    est = MaxEntIRL(objective="counts", ridge=0.05, theta_max=8.0, tol=1e-8, max_iter=2000, theta_init=THETA)
     est.fit(mdp_of(problem), trajectories_of(routes))
     assert never_falls(est.history_["objective"])
 

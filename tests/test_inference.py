@@ -187,7 +187,7 @@ def test_a_ratio_test_finds_what_matters_and_only_that():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of some draws there is no optimum
 def test_a_ratio_test_is_refused_where_the_objective_is_no_likelihood():
     mdp, expert = small(0, state_action=True, horizon=None, discount=0.9)
-    model = MaxEntIRL(theta_max=None).fit(mdp, expert)
+    model = MaxEntIRL(objective="counts", theta_max=None).fit(mdp, expert)
     with pytest.raises(ValueError, match="deterministic moves and discount=1"):
         likelihood_ratio_test(model, model, expert)
 

@@ -109,7 +109,7 @@ def test_the_bench_fits_what_the_estimators_fit(kind):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model.fit(mdp, *data)
-        objective = Objective.from_trajectories(mdp, data[0], quadratic=model.quadratic_)
+        objective = Objective.from_trajectories(mdp, data[0], quadratic=model.quadratic_, objective=model.likelihood_)
         assert objective(theta).value == pytest.approx(model.objective_, rel=1e-6, abs=1e-6), candidate
         for goal in (None,) if expert.goals is None else (2, 8):
             ours = messirl.soft_policy(mdp, mdp.reward(theta), goal=goal)

@@ -279,7 +279,7 @@ def test_the_fitted_objective_is_less_the_penalty_of_eq_5(mdp):
     est = fit_with(mdp, Precomputed(truth))
     expert, others = make_trajectories(3, seed=1), make_trajectories(6, seed=2)
     f = np.vstack([feature_counts(mdp, expert), feature_counts(mdp, others)])
-    plain = Objective.from_trajectories(mdp, expert)(est.theta_).value
+    plain = Objective.from_trajectories(mdp, expert, objective=est.likelihood_)(est.theta_).value
     penalty = 1.0 / 5.0 * oracle.double_sum(f, truth, est.theta_)
     assert est.objective_ == pytest.approx(plain - penalty, rel=1e-9, abs=1e-9)
 

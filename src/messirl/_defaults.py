@@ -6,7 +6,7 @@ The numbers of the paper, where they differ, are in `experiments/settings.py`.
 LAMBDA0 = 0.05  # strength of MESSI's penalty
 THETA_MAX = 500.0  # bound on every weight
 ENTROPY = "causal"
-OBJECTIVE = "counts"  # whose likelihood: that of the experts' counts, or of their choices
+OBJECTIVE: str | None = None  # what is made likely: "choices", or "counts" with the paper's model or its solver
 REFERENCE_STRENGTH = 10.0  # of the prior of a base policy from unlabelled trajectories, in choices per state
 UNLABELLED_WEIGHT = 0.0  # of an unlabelled trajectory where an expert's is 1
 SOLVER = "lbfgs"

@@ -145,7 +145,7 @@ def diagnose(
         cv=cv,
         theta_max=model._bound,
         entropy=model.entropy,
-        objective=model.objective,
+        objective=model.likelihood_,
         reference=model.reference,
         reference_strength=model.reference_strength,
         random_state=random_state,
@@ -249,7 +249,7 @@ def leave_one_out(
 
 def _curvature(model: MESSI, expert: Trajectories) -> Floats:
     """−∇²L at θ̂, (d, d), L the experts' part of what the model maximises."""
-    objective = Objective.from_trajectories(model.mdp_, expert, model.entropy, objective=model.objective)
+    objective = Objective.from_trajectories(model.mdp_, expert, model.entropy, objective=model.likelihood_)
     return -objective.hessian(model.theta_)
 
 

@@ -39,6 +39,13 @@ from messirl.problem.units import feature_spread
 OBJECTIVES = ("counts", "choices")
 
 
+def made_likely(objective: str | None, entropy: str = "causal", solver: str = "lbfgs") -> str:
+    """What is made likely, "choices" or "counts": as asked for or, if None, choices where the model allows them."""
+    if objective is not None:
+        return objective
+    return "choices" if entropy == "causal" and solver == "lbfgs" else "counts"
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """J at one θ. Where the model has no finite value, `value` is −inf and there is no gradient to speak of.
@@ -211,9 +218,11 @@ def _planner(mdp: MDP, expert: Trajectories, entropy: str, weights: Floats, *, t
 
 def _choices(mdp: MDP, planner: Planner, expert: Trajectories, weights: Floats, quadratic: Floats | None) -> Objective:
     made = float(weights @ (expert.lengths - 1))
-    if made == 0.0:
-        raise ValueError("no trajectory makes a step, so there is no choice to learn from: drop objective='choices'")
-    choices, scale = choices_of(mdp, expert), float(weights @ choice_mass(mdp, expert)) / made
+    if made == 0.0 and mdp.horizon != 1:  # which leaves nothing to choose
+        raise ValueError(
+            "no trajectory makes a step, so there is no choice to learn from: give longer ones, or objective='counts'"
+        )
+    choices, scale = choices_of(mdp, expert), float(weights @ choice_mass(mdp, expert)) / max(made, 1.0)
     chosen = Chosen(mdp, choices, choices.totals(scale * weights))
     if not chosen.choices.certain:
         return SharedChoices(mdp, planner, chosen, quadratic)

@@ -79,9 +79,10 @@ def add_objective(group: Any) -> None:
     """Add the options for what is made likely, and for the base policy it is measured against."""
     group.add_argument(
         "--objective",
-        choices=("counts", "choices"),
+        choices=("choices", "counts"),
         default=default.OBJECTIVE,
-        help=f"make likely the experts' feature counts, or the choices they made ({default.OBJECTIVE})",
+        help="make likely the choices that the experts made, or their feature counts (choices; with --entropy "
+        "noncausal or --solver paper: counts)",
     )
     group.add_argument(
         "--reference",

@@ -65,9 +65,10 @@ class FittedMESSI(Saved):
         ExtraTreesRegressor with 30 trees grown until their leaves are pure.
     similarity : RBF, Exponential, CompleteGraph, Precomputed or callable
         Similarity of recordings by their feature counts.
-    objective : {"counts", "choices"}
-        What is made likely: the experts' feature counts, or the choices they made. "choices" needs a regressor that
-        averages (trees, forests, nearest neighbours) and counts="model".
+    objective : {"choices", "counts"} or None
+        What is made likely: the choices that the experts made, or their feature counts. "choices" needs a regressor
+        that averages (trees, forests, nearest neighbours) and counts="model". None: "choices" with these, else
+        "counts".
     lambda0 : float
         λ0, the strength of the penalty.
     theta_max : float
@@ -150,7 +151,7 @@ class FittedMESSI(Saved):
     features: FeatureMap = field(kw_only=False)
     regressor: Any = None
     similarity: Any = DEFAULT
-    objective: str = OBJECTIVE
+    objective: str | None = OBJECTIVE
     lambda0: float = LAMBDA0
     theta_max: float = THETA_MAX
     discount: float
@@ -177,17 +178,19 @@ class FittedMESSI(Saved):
             regressor = ExtraTreesRegressor(n_estimators=30, random_state=self.random_state)
 
         objective: Any
-        if is_averager(regressor):
+        averages = is_averager(regressor)
+        likelihood = self.objective or ("choices" if averages and self.counts == "model" else "counts")
+        if averages:
             self.model_: AveragerModel | RefittedModel = AveragerModel(regressor, samples)
             self.mdp_ = self.model_.mdp(table, self.discount)
-            if self.objective == "choices":
+            if likelihood == "choices":
                 experts = samples.trajectories[: samples.n_expert]
                 objective = Objective.from_trajectories(
                     self.mdp_, experts, quadratic=quadratic, objective="choices", checked=True
                 )
             else:
                 objective = Objective(self.mdp_, Planner(self.mdp_, "causal", samples.start), target, quadratic)
-        elif self.objective == "choices":
+        elif likelihood == "choices":
             raise ValueError(
                 f"objective='choices' with regressor={regressor!r}: it needs one that averages, such as a forest or "
                 "nearest neighbours; or use objective='counts'"
@@ -217,7 +220,7 @@ class FittedMESSI(Saved):
         self.theta_ = result.theta
         self.objective_ = float(result.point.value)
         self.feature_counts_ = result.point.expected_counts
-        if self.objective == "choices":
+        if likelihood == "choices":
             self.feature_counts_ = objective.from_start(result.theta, result.point).counts(self.mdp_)
         self.expert_counts_ = target
         self.history_ = result.history
@@ -231,8 +234,8 @@ class FittedMESSI(Saved):
             raise TypeError("features must be a function from states (n, k) to their features (n, d)")
         if self.counts not in COUNTS:
             raise ValueError(f"counts={self.counts!r}: choose 'model' or 'importance'")
-        if self.objective not in OBJECTIVES:
-            raise ValueError(f"objective={self.objective!r}: choose 'counts' or 'choices'")
+        if self.objective not in (None, *OBJECTIVES):
+            raise ValueError(f"objective={self.objective!r}: choose 'choices' or 'counts'")
         if self.objective == "choices" and self.counts == "importance":
             raise ValueError("objective='choices' looks at no counts: leave counts='importance' out")
         number("theta_max", self.theta_max, above=0.0)

@@ -61,7 +61,7 @@ class EMMaxEnt(MaximumEntropy):
     >>> mdp = MDP(moves, features=np.linspace(0, 1, 6)[:, None], discount=0.9, horizon=8)
     >>> expert = sample(mdp, soft_policy(mdp, mdp.reward([2.0])), 20, start=np.ones(6), random_state=0)
     >>> others = sample(mdp, soft_policy(mdp, mdp.reward([1.0])), 20, start=np.ones(6), random_state=1)
-    >>> model = EMMaxEnt(solver="lbfgs").fit(mdp, expert, others)
+    >>> model = EMMaxEnt(objective="counts", solver="lbfgs").fit(mdp, expert, others)
     >>> model.theta_.round(2), model.converged_
     (array([2.78]), True)
     """

@@ -1,4 +1,4 @@
-"""MaxEnt-IRL (Eq. 4), with the ridge a sceptic asks for: maximise L(θ) − ½ρ‖θ‖²."""
+"""MaxEnt-IRL (Eq. 4), with a ridge if one is wanted: maximise L(θ) − ½ρ‖θ‖²."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ class MaxEntIRL(PooledEstimator):
     >>> expert = sample(mdp, soft_policy(mdp, mdp.reward([2.0])), 20, start=np.ones(6), random_state=0)
     >>> model = MaxEntIRL().fit(mdp, expert)
     >>> model.theta_.round(2), model.converged_
-    (array([2.14]), True)
+    (array([2.19]), True)
     >>> model.predict_proba([0, 3], step=0).round(2)
     array([[0.16, 0.84],
-           [0.09, 0.91]])
+           [0.08, 0.92]])
     """
 
     ridge: float = RIDGE
@@ -72,7 +72,8 @@ class MaxEntIRL(PooledEstimator):
         mdp, everyone = self._read(mdp, expert, unlabelled)
         counts = self._counts(mdp, everyone, len(expert), penalised=self.ridge > 0 and self.standardise)
         quadratic = self._quadratic(mdp, counts)
-        return self._search(mdp, everyone, len(expert), counts, quadratic, sample_weight)
+        found = self._search(mdp, everyone, len(expert), counts, quadratic, sample_weight)
+        return self._finish(mdp, *found)
 
     def _quadratic(self, mdp: MDP, counts: Floats | None) -> Floats | None:
         if self.ridge == 0:

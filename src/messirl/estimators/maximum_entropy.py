@@ -1,4 +1,7 @@
-"""Maximum-entropy methods: the expert chooses by r_θ, but for noise; θ maximises a penalised likelihood in a box."""
+"""Maximum-entropy methods: the better an action is by r_θ, the likelier the expert takes it.
+
+θ is found by maximum likelihood, with a penalty and within a box.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from messirl.estimators.standing import (
     numbers_of,
     some_features,
 )
-from messirl.objective import OBJECTIVES, Objective, check_start
+from messirl.objective import OBJECTIVES, Objective, check_start, made_likely
 from messirl.optimise import HISTORY, Callback, Result, lbfgs, paper
 from messirl.planning import log_likelihood
 from messirl.planning.arguments import check_entropy
@@ -54,14 +57,15 @@ class MaximumEntropy(RewardEstimator):
         Bound on every weight. None, where a method allows it: no bound.
     entropy : {"causal", "noncausal"}
         "noncausal" is the paper's Eq. 3, which needs a horizon.
-    objective : {"counts", "choices"}
-        What is made likely: the experts' feature counts, or the choices they made, whatever luck their moves then had.
-        "choices" goes with entropy="causal" and solver="lbfgs".
+    objective : {"choices", "counts"} or None
+        What is made likely: the choices that the experts made, or their feature counts, which also hold where chance
+        took them. "choices" goes with entropy="causal" and solver="lbfgs". None: "choices" with these, else "counts".
     reference : array (S, A), "unlabelled" or None
         A base policy π₀ that entropy is measured against: θ = 0 is then π₀ itself. "unlabelled": what is usual among
         the unlabelled trajectories. Goes with entropy="causal" and solver="lbfgs".
     reference_strength : float
-        Of the prior of `reference="unlabelled"`, which takes every allowed action alike, in choices per state.
+        Of the prior of `reference="unlabelled"`, under which all allowed actions are equally likely: how many choices
+        per state it counts as.
     solver : {"lbfgs", "paper"}
         "lbfgs" finds the optimum; "paper" takes the fixed steps of Alg. 1.
     step_size : float
@@ -109,6 +113,8 @@ class MaximumEntropy(RewardEstimator):
         Where the search began.
     goals_ : array of int or None
         The distinct goals of the experts, where they have goals.
+    likelihood_ : {"choices", "counts"}
+        What was made likely.
     reference_ : array (S, A) or None
         The base policy, where there is one.
     """
@@ -120,7 +126,7 @@ class MaximumEntropy(RewardEstimator):
 
     theta_max: float | None = THETA_MAX
     entropy: str = ENTROPY
-    objective: str = OBJECTIVE
+    objective: str | None = OBJECTIVE
     reference: Any = None
     reference_strength: float = REFERENCE_STRENGTH
     solver: str = SOLVER
@@ -136,8 +142,8 @@ class MaximumEntropy(RewardEstimator):
         check_entropy(self.entropy)
         if self.solver not in SOLVERS:
             raise ValueError(f"solver={self.solver!r}: choose 'lbfgs' (the exact optimum) or 'paper' (Alg. 1)")
-        if self.objective not in OBJECTIVES:
-            raise ValueError(f"objective={self.objective!r}: choose 'counts' or 'choices'")
+        if self.objective not in (None, *OBJECTIVES):
+            raise ValueError(f"objective={self.objective!r}: choose 'choices' or 'counts'")
         if isinstance(self.reference, str) and self.reference != "unlabelled":
             raise ValueError(f"reference={self.reference!r}: give an array (S, A), 'unlabelled' or None")
         beyond = ["objective='choices'"] * (self.objective == "choices") + ["reference"] * (self.reference is not None)
@@ -186,7 +192,7 @@ class MaximumEntropy(RewardEstimator):
 
     def _counts(self, mdp: MDP, everyone: Trajectories, n_expert: int, *, penalised: bool) -> Floats | None:
         """Feature counts of everyone, where the objective or a penalty looks at them."""
-        if self.objective == "choices" and not penalised:
+        if self.likelihood_ == "choices" and not penalised:
             return None
         sets = (everyone[:n_expert], everyone[n_expert:])
         return np.concatenate([checked_feature_counts(mdp, some) for some in sets if len(some)])
@@ -206,7 +212,7 @@ class MaximumEntropy(RewardEstimator):
             self.entropy,
             quadratic,
             weight,
-            objective=self.objective,
+            objective=self.likelihood_,
             counts=counts,
             tilted=self.solver != "paper",
             checked=True,
@@ -300,6 +306,11 @@ class MaximumEntropy(RewardEstimator):
         """Those that the policy came from, while `reward_` is what it was."""
         known = self._values_ is not None and np.array_equal(self._valued_, self.reward_)
         return self._values_ if known else None
+
+    @property
+    def likelihood_(self) -> str:
+        """What is made likely, "choices" or "counts"."""
+        return made_likely(self.objective, self.entropy, self.solver)
 
     @property
     def reference_(self) -> Floats | None:

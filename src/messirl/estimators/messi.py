@@ -57,7 +57,7 @@ class MESSI(PooledEstimator):
     >>> others = sample(mdp, soft_policy(mdp, mdp.reward([1.0])), 20, start=np.ones(6), random_state=1)
     >>> model = MESSI(lambda0=0.5).fit(mdp, expert[:2], others)
     >>> model.theta_.round(2), model.converged_
-    (array([1.61]), True)
+    (array([1.63]), True)
     >>> round(model.score(expert), 2)
     -0.53
     """
@@ -71,7 +71,7 @@ class MESSI(PooledEstimator):
 
     @property
     def measure(self) -> Similarity:
-        """The similarity as an object: that given, a function of the user's own wrapped, or the default."""
+        """The similarity as an object: the one given, a wrapped function of the user's, or the default."""
         return as_similarity(DEFAULT if self.similarity is None else self.similarity)
 
     def fit(
@@ -90,9 +90,9 @@ class MESSI(PooledEstimator):
         if counts is not None and len(everyone) > 1:  # without a pair there is no penalty
             penalty = self.measure.penalty(everyone, counts)
         quadratic = weight * penalty if penalty is not None and weight > 0 else None
-        self._search(mdp, everyone, len(expert), counts, quadratic, sample_weight)
+        found = self._search(mdp, everyone, len(expert), counts, quadratic, sample_weight)
         self.penalty_matrix_ = penalty
-        return self
+        return self._finish(mdp, *found)
 
     def _revive(self, parts: dict[str, Any]) -> None:
         super()._revive(parts)

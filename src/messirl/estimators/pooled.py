@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -46,8 +45,11 @@ class PooledEstimator(MaximumEntropy):
         counts: Floats | None,
         quadratic: Floats | None,
         weight: npt.ArrayLike | None,
-    ) -> Self:
-        """Fit to the experts, the first of everyone, and to the others as far as `unlabelled_weight` says."""
+    ) -> tuple[Trajectories, Objective, Floats, Result]:
+        """Search θ for the experts, the first of everyone, and for the others as far as `unlabelled_weight` says.
+
+        Returns the trajectories that were made likely, their objective, where the search began, and its end.
+        """
         light = float(self.unlabelled_weight)
         some = everyone[:n_expert]
         if light > 0.0 and len(everyone) > n_expert:
@@ -62,7 +64,7 @@ class PooledEstimator(MaximumEntropy):
             if way is None:
                 break
             result = self._over(objective, result, way)
-        return self._finish(mdp, some, objective, theta, result)
+        return some, objective, theta, result
 
     def _over(self, objective: Objective, result: Result, way: Floats) -> Result:
         """The search gone on from a saddle, along a direction in which J rises."""

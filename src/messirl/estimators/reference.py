@@ -2,7 +2,8 @@
 
     π₀(a|s) = (n(s,a) + α/deg(s)) / (n(s) + α)      over the deg(s) actions allowed in s
 
-with n how often an action was taken there and α the strength of the prior, which takes every allowed action alike.
+with n how often an action was taken there and α the strength of the prior, under which all allowed
+actions are equally likely.
 Where actions were not recorded, a move is shared out among those that can make it, by how likely each makes it. The
 unlabelled trajectories say what is usual; the experts, by θ, what they do differently.
 """

@@ -161,9 +161,9 @@ def estimation_table(
     if n < 2:
         raise ValueError("standard errors need at least two expert trajectories")
     labels = np.arange(n) if cluster is None else _labels(cluster, n)
-    objective = Objective.from_trajectories(mdp, expert, model.entropy, model.quadratic_, objective=model.objective)
+    objective = Objective.from_trajectories(mdp, expert, model.entropy, model.quadratic_, objective=model.likelihood_)
     _check_same(model, objective)
-    found = _of_choices(model, objective, expert) if model.objective == "choices" else _of_counts(model, expert)
+    found = _of_choices(model, objective, expert) if model.likelihood_ == "choices" else _of_counts(model, expert)
     free = np.abs(theta) < model._bound * (1.0 - 1e-9)
     inverse, rank, known = _inverse(-objective.hessian(theta), free)
     inverse /= found.sample
@@ -238,7 +238,7 @@ def _check_same(model: MaximumEntropy, objective: Objective) -> None:
     theta, unit = model.theta_, objective.unit
     point, size = objective(theta), unit + np.abs(model.feature_counts_)
     slope = abs(projected_norm(theta, point.gradient, model._bound) - model.gradient_norm_)
-    if model.objective == "choices":
+    if model.likelihood_ == "choices":
         other = abs(point.value - model.objective_) > 1e-6 * (1.0 + abs(model.objective_))
     else:
         other = bool(np.any(np.abs(point.expected_counts - model.feature_counts_) > 1e-6 * size))
@@ -309,7 +309,7 @@ def likelihood_ratio_test(restricted: MaximumEntropy, full: MaximumEntropy, expe
     for model in (restricted, full):
         if model.quadratic_ is not None:
             raise ValueError("a likelihood-ratio test compares unpenalised fits: use MaxEntIRL without a ridge")
-        if model.objective == "counts" and not (model.mdp_.deterministic and model.mdp_.discount == 1.0):
+        if model.likelihood_ == "counts" and not (model.mdp_.deterministic and model.mdp_.discount == 1.0):
             raise ValueError(
                 "a likelihood-ratio test of counts needs deterministic moves and discount=1: fit with "
                 "objective='choices', or use robust t-values"

@@ -1,7 +1,7 @@
 """Which directions of θ the model cannot tell apart.
 
 Adding v to θ changes nothing if every policy collects the same v-reward: if, under some fixed policy that may do
-anything (every live action alike), no action is better than another,
+anything (all live actions equally likely), no action is better than another,
 
     vᵀ A_f(s, a) = 0 for every reachable (s, a),     A_f(s,a) = f(s,a) + γ Σ p F(s') − F(s),   F = Σ_a π (f + γ P F).
 
@@ -57,7 +57,7 @@ def _null(gram: Floats, scale: Floats) -> Floats:
 
 
 def _alike(live: Flags) -> Floats:
-    """The policy that takes every live action alike."""
+    """The policy under which all live actions are equally likely."""
     return np.asarray(live / np.maximum(live.sum(axis=1, keepdims=True), 1))
 
 

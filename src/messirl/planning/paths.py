@@ -90,7 +90,7 @@ class PathSolution(Solution):
 
 
 def _best_paths(moves: Arcs, gains: Floats, end: Floats) -> Floats:
-    """Hard-max values W by sweeps: at most one per state, else going round gains for ever."""
+    """Hard-max values W by sweeps, at most one per state: if more still improve them, a cycle gains without end."""
     best = np.array(end)
     if moves.source.size == 0:
         return best

@@ -33,7 +33,7 @@ OVERFLOW = "the values are too large to be computed with: use smaller rewards"
 class StationaryModel:
     """Values (S,) and a policy (S, A) of a problem without horizon, towards one goal or the terminal states.
 
-    within : (S,) states to look at, closed under moves; the others are as good as absent
+    within : (S,) states to look at, closed under moves; the others are left out
 
     It remembers what it found last, values and visits, and begins with that when asked again.
     """
@@ -210,7 +210,7 @@ def _with_steps(mdp: MDP, policy: Floats, states: Floats, *, steps: bool) -> Vis
 
 
 def _uniform_gain(chain: Chain, terms: Terms, live: Flags, ends: Floats, *, entropy: bool) -> Floats:
-    """What the policy that takes every live action alike gains before it ends, on top of `ends`: a value from below."""
+    """What the policy with equally likely live actions gains before it ends, on top of `ends`: a value from below."""
     policy = chain.layout.action_major(live / np.maximum(live.sum(axis=1, keepdims=True), 1))
     chain.follow(policy)
     taken = policy > 0

@@ -64,7 +64,7 @@ class Structure:
 def structure_of(mdp: MDP, goal: int | None = None, within: Flags | None = None) -> Structure:
     """Ends, values and actions of a problem without horizon, towards one goal or towards the terminal states.
 
-    within : (S,) states to look at, closed under moves; the others are as good as absent
+    within : (S,) states to look at, closed under moves; the others are left out
     """
     if goal is None and within is None:
         return mdp.memo("structure", lambda: _build(mdp, None, None))

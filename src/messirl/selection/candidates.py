@@ -21,7 +21,7 @@ from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, THETA_MAX, TOL, UNLA
 from messirl._types import Flags, Floats
 from messirl.estimators.beginning import first_theta
 from messirl.estimators.methods import BASELINES, METHODS, equal_trace
-from messirl.objective import Objective
+from messirl.objective import Objective, made_likely
 from messirl.optimise import lbfgs
 from messirl.planning import NoFiniteValue, log_likelihood, soft_policy
 from messirl.planning.likelihood import reward_log_likelihood
@@ -119,7 +119,7 @@ class Bench:
     >>> from messirl.similarity import CompleteGraph
     >>> bench = Bench(mdp, expert, None, yardstick=CompleteGraph())
     >>> bench.fit(Candidate("MaxEnt"), bench.begin()).round(2)
-    array([2.14])
+    array([2.19])
     """
 
     mdp: MDP
@@ -129,7 +129,7 @@ class Bench:
     yardstick: Any
     theta_max: float = THETA_MAX
     entropy: str = ENTROPY
-    objective: str = OBJECTIVE
+    objective: str | None = OBJECTIVE
     max_iter: int = MAX_ITER
     tol: float = TOL
     unlabelled_weight: float = UNLABELLED_WEIGHT
@@ -193,8 +193,9 @@ class Bench:
         return lbfgs(objective, theta, unit=objective.unit, scale=objective.scale, certain=False, **options).theta
 
     def _objective(self, some: Trajectories, weights: Floats | None = None) -> Objective:
-        options: dict[str, Any] = {"objective": self.objective, "counts": self.counts[: len(some)]}
-        return Objective.from_trajectories(self.mdp, some, self.entropy, sample_weight=weights, **options)
+        likely, counts = made_likely(self.objective, self.entropy), self.counts[: len(some)]
+        options: dict[str, Any] = {"objective": likely, "counts": counts, "sample_weight": weights}
+        return Objective.from_trajectories(self.mdp, some, self.entropy, **options)
 
     def begin(self) -> Floats:
         """Where the first search begins: at zero, or at a θ for which values are finite."""

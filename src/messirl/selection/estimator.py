@@ -143,8 +143,12 @@ class MESSICV(MaximumEntropy):
         if not careful:
             every = [c for c in every if c.method != "Screened"]
         yardstick = similarities[0] if similarities else CompleteGraph()
-        names = ("entropy", "objective", "max_iter")
-        shared: dict[str, Any] = {"theta_max": self._bound, **{name: getattr(self, name) for name in names}}
+        shared: dict[str, Any] = {
+            "theta_max": self._bound,
+            "entropy": self.entropy,
+            "objective": self.likelihood_,
+            "max_iter": self.max_iter,
+        }
         pairs = splits(mdp, expert, self.cv, groups, self.random_state)
         if unlabelled is None and self.baselines and min(len(train) for train, _ in pairs) < 2:
             raise ValueError(

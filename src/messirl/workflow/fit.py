@@ -48,7 +48,7 @@ class FitSettings(ModelSettings):
     >>> from messirl.workflow.split import Split
     >>> record = fit(Problem(mdp, expert), Split(), FitSettings(method="maxent"))
     >>> record.model.theta_.round(2)
-    array([2.14])
+    array([2.19])
     >>> [score.name for score in record.scores]
     ['MaxEnt-IRL', 'uniform policy']
     """

@@ -37,7 +37,7 @@ class ModelSettings:
         With "em", the steps between two times that the trajectories are weighted anew.
     theta_max, entropy, step_size, max_iter, tol : float, str, float, int, float
         As for the estimators.
-    objective : {"counts", "choices"}
+    objective : {"choices", "counts"} or None
         What is made likely: the experts' feature counts, or the choices they made.
     reference : {"unlabelled"}, optional
         The base policy: what is usual among the unlabelled trajectories. None: no base policy.
@@ -70,7 +70,7 @@ class ModelSettings:
     eta: int = default.STEPS_PER_ROUND
     theta_max: float | None = default.THETA_MAX
     entropy: str = default.ENTROPY
-    objective: str = default.OBJECTIVE
+    objective: str | None = default.OBJECTIVE
     reference: str | None = None
     reference_strength: float = default.REFERENCE_STRENGTH
     unlabelled_weight: float = default.UNLABELLED_WEIGHT

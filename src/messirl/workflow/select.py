@@ -35,7 +35,7 @@ class SelectSettings:
         95 % intervals of θ from so many resamples. None: no intervals.
     features : str, optional
         The names of the features to use, separated by commas. None: all.
-    objective : {"counts", "choices"}
+    objective : {"choices", "counts"} or None
         What every candidate makes likely: the experts' feature counts, or the choices they made.
     reference : {"unlabelled"}, optional
         The base policy of every candidate: what is usual among the unlabelled trajectories. None: no base policy.
@@ -73,7 +73,7 @@ class SelectSettings:
     bootstrap: int | None = None
     theta_max: float = THETA_MAX
     features: str | None = None
-    objective: str = OBJECTIVE
+    objective: str | None = OBJECTIVE
     reference: str | None = None
     reference_strength: float = REFERENCE_STRENGTH
     seed: int = 0
