@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import signal
 from importlib import metadata
 
 import hypothesis
@@ -13,6 +14,9 @@ import threadpoolctl
 from seeds import SHIFT
 
 from messirl import cli
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell: Ctrl-C is heard all the same
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "pyarrow", "matplotlib", "pandas")
 
