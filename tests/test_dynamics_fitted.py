@@ -268,7 +268,7 @@ def test_gradient_of_a_refitted_linear_smoother_is_that_of_its_objective(regress
 def test_refitting_neighbours_gives_what_their_weights_give() -> None:
     data = plane(3, 8, seed=1), plane(3, 8)
     neighbours = KNeighborsRegressor(4)
-    direct = FittedMESSI(plane_features, regressor=neighbours, discount=0.5, theta_max=20.0)
+    direct = FittedMESSI(plane_features, regressor=neighbours, objective="counts", discount=0.5, theta_max=20.0)
     refitted = clone(direct).set_params(regressor=make_pipeline("passthrough", neighbours), backup_tol=1e-11)
     quiet(direct, *data)
     quiet(refitted, *data)
