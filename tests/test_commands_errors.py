@@ -117,7 +117,7 @@ WRONG = [
         "--groups rol: .* mean 'role'?",
     ),
     (["fit", "@grid", "--features", ","], "--features names none"),
-    (["fit", "@grid", "--features", "f_up,f_up"], "'f_up' twice"),
+    (["fit", "@grid", "--features", "f_up,f_up"], "--features names 'f_up' twice: name it once"),
     (["fit", "@grid", "--entropy", "noncausal"], "needs a horizon"),
     (["fit", "@grid", "--out", "@notes.txt"], "notes.txt: a file stands where a folder is needed"),
     (["fit", "@grid", "--out", "@notes.txt/below"], "notes.txt/below: a file stands where a folder is needed"),
