@@ -57,6 +57,11 @@ def test_a_model_is_not_saved_in_place_of_a_folder(tmp_path):
         model.save(tmp_path)
 
 
+def test_a_folder_that_is_not_there_is_named_rather_than_a_part_of_the_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no such folder to write a file to: '.*nowhere'$"):
+        MaxEntIRL(ridge=1.0).fit(*small()).save(tmp_path / "nowhere" / "model.npz")
+
+
 def test_a_reproduction_leaves_nothing_in_a_folder_that_it_refuses(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(StoreError, match="holds files but"):

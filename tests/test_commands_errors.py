@@ -121,6 +121,7 @@ WRONG = [
     (["fit", "@grid", "--entropy", "noncausal"], "needs a horizon"),
     (["fit", "@grid", "--out", "@notes.txt"], "notes.txt: a file stands where a folder is needed"),
     (["fit", "@grid", "--out", "@notes.txt/below"], "notes.txt/below: a file stands where a folder is needed"),
+    (["diagnose", "@grid", "--influential", "-1"], "--influential: '-1' is not a whole number from 0 on"),
     (["evaluate", "@grid-fit"], "FOLDER"),
     (["evaluate", "@nowhere.npz", "@grid"], "nowhere.npz is not there: give the model.npz"),
     (["evaluate", "@grid", "@grid"], "grid/model.npz is not there: give the model.npz"),

@@ -42,6 +42,8 @@ def number(name: str, value: Any, *, above: float | None = None, least: float | 
 def numbers(name: str, value: Any) -> Floats:
     """The value as an array of floats, or an error that names the argument."""
     raw = np.asarray(value)
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} holds masked values: fill them in")
     if raw.dtype.kind not in "fiub":
         raise TypeError(f"{name} must be numbers, not {raw.dtype}")
     return raw.astype(np.float64)
