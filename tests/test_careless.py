@@ -13,6 +13,7 @@ from folders import PARK, park
 
 from messirl import MDP, MaxEntIRL, Trajectories, cli, estimation_table
 from messirl._files import beside
+from messirl.cli.results import Results, out_of_date
 from messirl.estimators.standing import quietly
 from messirl.experiments.store import Store, StoreError
 from messirl.io import InputError, read_problem
@@ -89,6 +90,17 @@ def test_a_file_where_figures_are_to_be_written_is_found_before_the_work(run, tm
     assert code == 2
     assert "figures is no folder, but figures are to be written there" in said
     assert os.listdir(tmp_path / "out") == ["figures"]
+
+
+def test_a_model_that_another_command_wrote_meanwhile_is_not_taken_for_ones_own(tmp_path, capsys):
+    model = tmp_path / "out" / "model.npz"
+    out = Results(model.parent, ("fit.json", "model.npz"), keep=model.write_bytes)
+    out.watcher.begin()
+    out.watcher.keep(b"mine")
+    model.write_bytes(b"of another")
+    assert out.finish("fit.json", {"command": "messirl fit"}, "", json=False) == 0
+    assert "another command changed model.npz in" in capsys.readouterr().err
+    assert out_of_date(model.parent) == ["fit.json"]
 
 
 # ------------------------------------------------------------ options that would act on nothing
