@@ -7,8 +7,7 @@ from numbers import Integral, Real
 from typing import Any, TypeGuard
 
 import numpy as np
-
-from messirl._types import Floats
+import numpy.typing as npt
 
 
 def is_whole(value: Any) -> TypeGuard[int]:
@@ -39,7 +38,7 @@ def number(name: str, value: Any, *, above: float | None = None, least: float | 
     return x
 
 
-def numbers(name: str, value: Any) -> Floats:
+def numbers(name: str, value: Any) -> npt.NDArray[np.float64]:
     """The value as an array of floats, or an error that names the argument."""
     raw = np.asarray(value)
     if np.ma.is_masked(value):
