@@ -13,6 +13,7 @@ from folders import PARK, park
 
 from messirl import MDP, MaxEntIRL, Trajectories, cli, estimation_table
 from messirl._files import beside
+from messirl.cli.results import Results, out_of_date
 from messirl.estimators.standing import quietly
 from messirl.experiments.store import Store, StoreError
 from messirl.io import InputError, read_problem
@@ -57,6 +58,11 @@ def test_a_model_is_not_saved_in_place_of_a_folder(tmp_path):
         model.save(tmp_path)
 
 
+def test_a_folder_that_is_not_there_is_named_rather_than_a_part_of_the_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no such folder to write a file to: '.*nowhere'$"):
+        MaxEntIRL(ridge=1.0).fit(*small()).save(tmp_path / "nowhere" / "model.npz")
+
+
 def test_a_reproduction_leaves_nothing_in_a_folder_that_it_refuses(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(StoreError, match="holds files but"):
@@ -84,6 +90,17 @@ def test_a_file_where_figures_are_to_be_written_is_found_before_the_work(run, tm
     assert code == 2
     assert "figures is no folder, but figures are to be written there" in said
     assert os.listdir(tmp_path / "out") == ["figures"]
+
+
+def test_a_model_that_another_command_wrote_meanwhile_is_not_taken_for_ones_own(tmp_path, capsys):
+    model = tmp_path / "out" / "model.npz"
+    out = Results(model.parent, ("fit.json", "model.npz"), keep=model.write_bytes)
+    out.watcher.begin()
+    out.watcher.keep(b"mine")
+    model.write_bytes(b"of another")
+    assert out.finish("fit.json", {"command": "messirl fit"}, "", json=False) == 0
+    assert "another command changed model.npz in" in capsys.readouterr().err
+    assert out_of_date(model.parent) == ["fit.json"]
 
 
 # ------------------------------------------------------------ options that would act on nothing

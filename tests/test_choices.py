@@ -412,6 +412,17 @@ def test_a_trajectory_without_a_step_adds_a_beginning_and_no_choice(actions):
 
 
 @recorded
+def test_a_choice_weighs_the_same_where_most_trajectories_make_none(actions):
+    problem, theta, expert, _, _ = case("endless", False, 0)
+    problem, ((one, two, *_), taken, _) = replace(problem, start=None), expert[0]
+    few = [([one, two], taken[:1], None), ([one], [], None), ([two], [], None)]
+    got = Objective.from_trajectories(mdp_of(problem), trajectories_of(few, actions), objective="choices")(theta)
+    truth = plain.evaluate(problem, theta, few, actions=actions)
+    assert got.value == pytest.approx(truth.value, rel=1e-9)
+    assert_allclose(got.gradient, truth.gradient, **EXACT)
+
+
+@recorded
 @pytest.mark.parametrize("horizon", [None, 3])
 def test_a_move_that_risks_a_dead_end_is_refused(horizon, actions):
     transitions = np.zeros((4, 2, 4))

@@ -9,9 +9,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from seeds import generator
 from worlds import ROUNDING, drawn, maze, random_mdp, ring, without_actions
 
-from messirl import MDP, MaxEntIRL, Trajectories, feature_counts
+from messirl import MDP, MESSI, MaxEntIRL, Trajectories, feature_counts
 from messirl.problem import check_trajectories
 from messirl.problem.faults import start_faults, trajectory_faults
+from messirl.similarity import CompleteGraph
 
 
 def loop(mdp, trajectories):
@@ -70,6 +71,15 @@ def test_a_short_cut_trajectory_is_warned_of():
     with pytest.warns(UserWarning, match=r"trajectory 1 ends after 2 terms, where discount\*\*T is still 0\.81"):
         counts = feature_counts(mdp, Trajectories.from_lists([[0] * 30, [0, 1], [0] * 30]))
     assert_allclose(counts[1], np.array([1.0, 0.9, 0.0]) / (1 - 0.81), rtol=1e-13)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_fit_says_whose_trajectory_is_short():
+    mdp = ring(4, discount=0.9)
+    long, short = Trajectories.from_lists([[0, 1, 2, 3] * 8]), Trajectories.from_lists([[0, 1]])
+    for expert, others, whose in ((long, short, "unlabelled"), (short, long, "expert")):
+        with pytest.warns(UserWarning, match=f"trajectory 0 of {whose} ends after 2 terms"):
+            MESSI(CompleteGraph()).fit(mdp, expert, others)
 
 
 def test_a_short_trajectory_that_ends_is_not_warned_of():

@@ -178,6 +178,14 @@ def test_weights_that_make_no_sense_are_refused(weights, says):
         MaxEntIRL().fit(*problem("finite")[:2], sample_weight=weights)
 
 
+@pytest.mark.parametrize("wrong", [["a"] * 30, [1j] * 30, {"a": 1}], ids=["text", "complex", "dict"])
+def test_weights_and_starts_that_are_no_numbers_are_refused_by_name(wrong):
+    with pytest.raises(TypeError, match="sample_weight must be numbers, not"):
+        MaxEntIRL().fit(*problem("finite")[:2], sample_weight=wrong)
+    with pytest.raises(TypeError, match="theta_init must be numbers, not"):
+        MaxEntIRL(theta_init=wrong).fit(*problem("finite")[:2])
+
+
 # ------------------------------------------------------------ callback
 
 

@@ -186,6 +186,12 @@ def test_sparse_features_of_the_wrong_shape_are_refused(tables, shape):
         MDP(tables[0], sp.csr_array(shape), discount=0.95)
 
 
+def test_masked_features_are_refused_since_what_is_under_the_mask_is_no_value(tables):
+    with pytest.raises(ValueError, match="features holds masked values: fill them in"):
+        MDP(tables[0], np.ma.masked_array(tables[1], mask=np.eye(S, D) > 0), discount=0.95)
+    assert MDP(tables[0], np.ma.masked_array(tables[1]), discount=0.95).n_features == D
+
+
 def test_features_that_are_no_numbers_are_refused(tables):
     with pytest.raises(TypeError, match="features must be numbers"):
         MDP(tables[0], np.full((S, 1), "red"), discount=0.95)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from cases import case, mdp_of, trajectories_of
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import problem
 from scipy.optimize import lsq_linear
@@ -14,7 +15,8 @@ from worlds import ROUNDING, never_falls
 
 from messirl import MESSI, MaxEntIRL, feature_counts, soft_policy, state_visitation
 from messirl.optimise import lbfgs, paper, projected_norm, rescaled
-from messirl.similarity import RBF, penalty_matrix
+from messirl.selection import Bench, Candidate
+from messirl.similarity import RBF, CompleteGraph, penalty_matrix
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -249,3 +251,32 @@ def test_the_projected_gradient_is_what_is_left_inside_the_box():
     assert projected_norm(theta, np.array([9.0, 0.25, 0.1, 0.0]), 1.0) == 0.25
     assert projected_norm(theta, np.array([-9.0, 0.0, 0.0, 0.0]), 1.0) == 2.0
     assert projected_norm(theta, np.array([-9.0, 0.0, 0.0, 0.0]), np.inf) == 9.0
+
+
+# ------------------------------------------------------------ rough fits
+
+
+class Cliff:
+    """Σ log θ_j − θ_j/20: very steep near 0, beyond which it is −inf, and flat at its top, where every θ_j is 20."""
+
+    def __call__(self, theta):
+        if theta.min() <= 0.0:
+            return Point(-np.inf, np.zeros_like(theta))
+        return Point(float(np.sum(np.log(theta) - theta / 20)), 1 / theta - 1 / 20)
+
+
+@pytest.mark.parametrize("d", [1, 3, 30])
+def test_a_rough_fit_does_not_take_the_steepness_of_its_start_for_that_of_the_top(d):
+    result = lbfgs(Cliff(), np.full(d, 1e-3), bound=100.0, max_iter=500, tol=3e-3, certain=False)
+    assert result.converged
+    assert_allclose(result.theta, 20.0, rtol=1e-2)
+
+
+def test_a_rough_fit_of_few_weights_is_not_held_on_a_ridge_that_all_its_steps_went_across():
+    found = case("goals", by_state=False, seed=0)
+    some = (trajectories_of(data) for data in (found.expert, found.others))
+    bench = Bench(mdp_of(found.problem), *some, yardstick=CompleteGraph(), theta_max=6.0, tol=1e-3)
+    strong = Candidate("Complete", 10.0)
+    objective = bench.plain.penalised(bench.penalty(strong))
+    exact = lbfgs(objective, bench.begin(), bound=6.0, max_iter=500, tol=1e-8, unit=objective.unit)
+    assert objective(bench.fit(strong, bench.begin())).value == pytest.approx(exact.history.objective[-1], abs=1e-4)

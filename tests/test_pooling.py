@@ -190,5 +190,12 @@ def test_an_impossible_trajectory_is_named_as_the_unlabelled_one_that_it_is(obje
             method.fit(mdp, risky, safe)
 
 
+@both
+def test_weights_whose_sum_is_no_float_are_weights_all_the_same(objective):
+    _, mdp, expert, others = given(FITS[0], own=False)
+    huge, large = (MaxEntIRL(ridge=0.1, objective=objective, unlabelled_weight=w) for w in (1e308, 1e200))
+    assert_allclose(huge.fit(mdp, expert, others).theta_, large.fit(mdp, expert, others).theta_, rtol=1e-6)
+
+
 def test_em_has_weights_of_its_own():
     assert "unlabelled_weight" not in EMMaxEnt().get_params()

@@ -188,6 +188,17 @@ def test_endless_trajectories_need_a_length(mdp):
         sample(mdp, UNIFORM, 3)
 
 
+@pytest.mark.parametrize(("n", "length"), [(10, 10**11), (10**11, 10), (3, 10**400)])
+def test_more_states_than_memory_holds_are_refused_before_the_first_draw(mdp, n, length):
+    with pytest.raises(ValueError, match=r"have more than 1e\+09 states: draw fewer, or shorter ones"):
+        sample(mdp, UNIFORM, n, length)
+
+
+def test_trajectories_that_end_may_be_allowed_any_length():
+    mdp = ring(4, discount=1.0, terminal=np.arange(4) == 3, start=np.eye(4)[2])
+    assert sample(mdp, np.tile([0.5, 0.5], (4, 1)), 3, 10**11, random_state=shifted(0)).lengths.max() < 100
+
+
 def test_trajectories_that_do_not_end_are_given_up(monkeypatch):
     monkeypatch.setattr("messirl.planning.sampling.MAX_LENGTH", 50)
     mdp = ring(4, discount=1.0, terminal=np.arange(4) == 3, start=np.eye(4)[0])

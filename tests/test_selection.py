@@ -90,6 +90,11 @@ def test_a_strength_that_is_none_raises(wrong):
         candidates([SIMILARITY], (0.1, wrong))
 
 
+def test_strengths_may_come_from_a_generator():
+    every = candidates([SIMILARITY], (x for x in (0.1, 1.0)))
+    assert [c.lambda0 for c in every if c.method == "MESSI"] == [1.0, 0.1]
+
+
 def bench_of(kind, **options):
     mdp, expert, unlabelled = problem(kind)
     return Bench(mdp, expert, unlabelled, yardstick=SIMILARITY, **{"tol": 1e-8, "max_iter": 2000, **options})
@@ -512,12 +517,15 @@ def test_too_few_experts_without_any_others_raise():
         ({"lambdas": (-1.0,)}, "lambdas holds -1.0"),
         ({"theta_max": -1.0}, "theta_max=-1.0"),
         ({"entropy": "wrong"}, "entropy"),
+        ({"lambdas": 0.1}, "lambdas=0.1: give a sequence of numbers"),
+        ({"lambdas": "0.1"}, "lambdas must be numbers"),
         ({"cv": 0}, "cv=0: at least two folds"),
+        ({"cv": 2.5}, "cv=2.5: give a whole number of folds"),
     ],
 )
 def test_arguments_that_mean_nothing_raise(options, message):
     mdp, expert, unlabelled = grid_world()
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         MESSICV(**options).fit(mdp, expert, unlabelled)
 
 

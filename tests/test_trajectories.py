@@ -219,6 +219,12 @@ def test_states_that_are_not_flat_are_refused():
         Trajectories.from_lists([[[0, 1], [1, 2]]])
 
 
+@pytest.mark.parametrize("ragged", [[[0, [1]]], Trajectories.from_lists([[0, 1], [1, 2, 0]])], ids=["list", "set"])
+def test_sequences_in_a_trajectory_are_refused_by_its_number(ragged):
+    with pytest.raises(ValueError, match="trajectory 0 must be a flat sequence of whole numbers, not of sequences"):
+        Trajectories.from_lists(ragged)
+
+
 def test_actions_are_one_fewer_than_states():
     with pytest.raises(ValueError, match="trajectory 1 has 3 states and 3 actions: give one action per step, 2"):
         Trajectories.from_lists([[0, 1], [0, 1, 2]], actions=[[0], [0, 1, 0]])

@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from worlds import drawn, maze, random_mdp
 
 from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL, Trajectories
+from messirl.estimators.uniform import uniform_score
 from messirl.evaluation import estimation_table
 from messirl.evaluation.comparison import below_chance
 from messirl.optimise import ROUNDING
@@ -310,9 +311,29 @@ def test_a_score_below_chance_on_the_experts_themselves_is_explained():
     model = MaxEntIRL().fit(mdp, expert)
     assert below_chance(model, expert) is None
     other = case("endless", 1)
-    poor = MaxEntIRL(ridge=1e-3).fit(other[0], other[1])
+    poor = MaxEntIRL(ridge=1e-3, objective="counts").fit(other[0], other[1])
     poor.reward_ = -5.0 * poor.reward_
     said = below_chance(poor, other[1])
     assert said.startswith("on the trajectories it was fitted to, the model scores -")
     assert "counts discounted by 0.8 a step, and the score does not discount" in said
     assert "the penalty keeps" in said
+
+
+def test_a_score_of_choices_below_chance_is_not_explained_by_counts_and_their_discount():
+    mdp, every, _ = case("endless", 1)
+    expert, others = every[:100], every[100:]
+    poor = MaxEntIRL(objective="choices", unlabelled_weight=1e6, reference="unlabelled").fit(mdp, expert, others)
+    plain = MaxEntIRL(objective="choices").fit(mdp, expert)
+    poor.reward_ = plain.reward_ = -5.0 * plain.reward_
+    said = below_chance(poor, expert)
+    assert "counts" not in said
+    assert "the unlabelled trajectories were made likely as well; under the base policy what the experts do is" in said
+    assert "alike: no reward of these features was found that does better" in below_chance(plain, expert)
+
+
+def test_a_score_that_four_decimals_do_not_tell_from_chance_is_not_below_it():
+    mdp, expert, _ = case("endless", 1)
+    model = MaxEntIRL().fit(mdp, expert)
+    model.reward_ = -1e-6 * model.reward_
+    assert model.score(expert) < uniform_score(mdp, expert)
+    assert below_chance(model, expert) is None

@@ -1,10 +1,13 @@
-"""Checks of arguments: numbers within limits and whole numbers; True and False count as neither."""
+"""Checks of arguments: numbers within limits and whole numbers, where True and False count as neither; arrays."""
 
 from __future__ import annotations
 
 import math
 from numbers import Integral, Real
 from typing import Any, TypeGuard
+
+import numpy as np
+import numpy.typing as npt
 
 
 def is_whole(value: Any) -> TypeGuard[int]:
@@ -33,3 +36,13 @@ def number(name: str, value: Any, *, above: float | None = None, least: float | 
         limit = f"> {above:g}" if above is not None else f">= {least:g}"
         raise ValueError(f"{name}={value}: it must be finite and {limit}")
     return x
+
+
+def numbers(name: str, value: Any) -> npt.NDArray[np.float64]:
+    """The value as an array of floats, or an error that names the argument."""
+    raw = np.asarray(value)
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} holds masked values: fill them in")
+    if raw.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must be numbers, not {raw.dtype}")
+    return raw.astype(np.float64)

@@ -14,13 +14,16 @@ from pathlib import Path
 def beside(target: str | os.PathLike[str]) -> Iterator[Path]:
     """A path to write to, in the same folder, renamed to `target` at the end; on an error the old file stays.
 
-    No other process or thread uses its name. A device or a folder in the place of `target` is an error.
+    No other process or thread uses its name. A device or a folder in the place of `target` is an error, and so is a
+    folder that is not there.
     """
     place = Path(target)
     if place.is_dir() or not place.name:
         raise IsADirectoryError(errno.EISDIR, "a folder stands where a file is to be written", str(target))
     if place.exists() and not place.is_file():
         raise OSError(errno.EINVAL, "no file, but a device or the like, which would be replaced", str(target))
+    if not place.parent.exists():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder to write a file to", str(place.parent))
     part = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
     try:
         yield part

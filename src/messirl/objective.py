@@ -23,6 +23,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from messirl._checks import numbers
 from messirl._types import Floats
 from messirl.planning import NoFiniteValue, Planner, Visits, model_for
 from messirl.planning.chosen import Chosen
@@ -222,7 +223,7 @@ def _choices(mdp: MDP, planner: Planner, expert: Trajectories, weights: Floats, 
         raise ValueError(
             "no trajectory makes a step, so there is no choice to learn from: give longer ones, or objective='counts'"
         )
-    choices, scale = choices_of(mdp, expert), float(weights @ choice_mass(mdp, expert)) / max(made, 1.0)
+    choices, scale = choices_of(mdp, expert), float(weights @ choice_mass(mdp, expert)) / (made or 1.0)
     chosen = Chosen(mdp, choices, choices.totals(scale * weights))
     if not chosen.choices.certain:
         return SharedChoices(mdp, planner, chosen, quadratic)
@@ -235,17 +236,18 @@ def normalised_weights(sample_weight: npt.ArrayLike | None, n: int) -> Floats:
     if sample_weight is None:
         return np.full(n, 1.0 / n)
     weights = checked_weights(sample_weight, n)
-    return np.asarray(weights / weights.sum())
+    shares = weights / weights.max()  # whose sum is finite, however large the weights
+    return np.asarray(shares / shares.sum())
 
 
 def checked_weights(sample_weight: npt.ArrayLike, n: int) -> Floats:
     """Weights of n trajectories, none negative and not all zero."""
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    weights = numbers("sample_weight", sample_weight)
     if weights.shape != (n,):
         raise ValueError(
             f"sample_weight has shape {weights.shape}: give one weight for each of the {n} expert trajectories"
         )
-    if not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() == 0:
+    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
         raise ValueError("sample_weight must be finite, not negative and not all zero")
     return weights
 

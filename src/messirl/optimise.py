@@ -151,6 +151,7 @@ class _Climb:
         self.scale = self.unit if scale is None else scale
         self.secants = Secants(theta.size)
         self.evaluations = self.edged = 0
+        self.stride = np.inf  # how far the last step went, as `move` measures it
         self.rows: list[tuple[int, float, float, float, int]] = []  # of the history
         point = _finite(self.at(theta), "at the start", "begin at a theta with more negative rewards")
         self._arrive(theta, point)
@@ -174,6 +175,7 @@ class _Climb:
     def step_to(self, theta: Floats, point: Any) -> None:
         """Go on from there, and learn the curvature on the way."""
         self.secants.add((theta - self.theta) * self.scale, (self.point.gradient - point.gradient) / self.scale)
+        self.stride = float(self._relative(theta).max(initial=0.0))
         self._arrive(theta, point)
 
     def result(self, move: Floats, reason: str, *, converged: bool = False) -> Result:
@@ -210,8 +212,10 @@ class _Climb:
 
     def move(self, direction: Floats) -> Floats:
         """How far each weight would go, relative to its size or its unit, whichever is larger."""
-        ahead = np.clip(self.theta + direction / self.scale, -self.bound, self.bound)
-        return np.asarray(np.abs(ahead - self.theta) * self.unit / np.maximum(1.0, np.abs(self.theta) * self.unit))
+        return self._relative(np.clip(self.theta + direction / self.scale, -self.bound, self.bound))
+
+    def _relative(self, theta: Floats) -> Floats:
+        return np.asarray(np.abs(theta - self.theta) * self.unit / np.maximum(1.0, np.abs(self.theta) * self.unit))
 
     def along(self, direction: Floats, step: float = 1.0) -> bool:
         """Backtrack along the projected path clip(θ + α d) until the value has risen enough; returns whether it has.
@@ -319,8 +323,10 @@ def lbfgs(
     unit : (d,) the spread of each feature; None: 1 for all
     scale : (d,) the search is over θ · scale, in which the function should bend about equally in all directions;
         None: `unit`
-    certain : whether Newton's method confirms the maximum; if not, the secants are trusted, which suits many rough fits
+    certain : whether Newton's method confirms the maximum; if not, and the weights are many, the secants are trusted,
+        which suits many rough fits
     """
+    certain = certain or theta.size <= FEW  # few secants may all have gone one way, and Newton's method is cheap
     climb = _Climb(function, np.clip(theta, -bound, bound), bound, tol, unit, scale, callback, rising=True)
     expected: list[float] = []  # the largest move at each step since the value hardly rises
     rounds = 0
@@ -337,7 +343,8 @@ def lbfgs(
         known, near = climb.secants.n > 0, largest <= max(NEAR, tol)
         expected = [*expected, largest] if known and gain <= 1e-3 * tol * (1.0 + abs(climb.point.value)) else []
         stale = len(expected) >= 2 * STALE and min(expected[-STALE:]) > 0.5 * min(expected[:-STALE])
-        if not (stale or (known and largest <= 0.5 * tol)):
+        local = certain or climb.stride <= NEAR  # a long step sees a mean curvature, not the one where it ends
+        if not (stale or (known and local and largest <= 0.5 * tol)):
             if climb.iteration >= max_iter:
                 return climb.result(move, reason)
             if climb.edged >= EDGED:

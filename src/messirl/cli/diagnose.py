@@ -97,4 +97,6 @@ def text_of(record: Any, summary: dict[str, Any], page: Path) -> str:
 
 
 def _count_or_none(text: str) -> int:
-    return 0 if text == "0" else count(text)
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
+    return int(text)

@@ -33,6 +33,7 @@ class Results:
     draws : whether pictures are written as well, to a folder `figures` in it
     keep : called with the model as soon as it is fitted
     before : what was there when the work began
+    checksums : of the files that this command wrote, each found as soon as it is known to be there
     """
 
     folder: Path
@@ -40,6 +41,7 @@ class Results:
     draws: bool = False
     keep: Callable[[Any], None] = lambda _: None
     before: dict[str, tuple[int, int]] = field(default_factory=dict)
+    checksums: dict[str, str] = field(default_factory=dict)
 
     def begin(self) -> None:
         """Make the folder; refuse to write over files in it that are not results of a messirl command."""
@@ -62,7 +64,11 @@ class Results:
     @property
     def watcher(self) -> Watcher:
         """Shows in the terminal what a workflow does; the folder is made when the work begins."""
-        return Watcher(say, note, Progress, self.begin, self.keep)
+        return Watcher(say, note, Progress, self.begin, self._kept)
+
+    def _kept(self, model: Any) -> None:
+        self.keep(model)
+        self._look()
 
     def finish(self, name: str, summary: dict[str, Any], text: str, *, json: bool) -> int:
         """Write the summary, name what earlier commands left, and print the text, or the summary as JSON."""
@@ -72,15 +78,28 @@ class Results:
             more = f" and {len(left) - SHOWN} more" if len(left) > SHOWN else ""
             verb = "is" if len(left) == 1 else "are"
             note(f"{', '.join(left[:SHOWN])}{more} in {self.folder} {verb} of an earlier command, not of this one")
+        there = {file: self.folder / file for file in self.checksums}
+        lost = [file for file, at in there.items() if not at.is_file() or _checksum(at) != self.checksums[file]]
+        if lost:
+            note(
+                f"another command changed {', '.join(lost[:SHOWN])} in {self.folder} meanwhile, so that what is there "
+                "is of both: give each its own folder with --out, and run this one again"
+            )
         print(as_json(summary) if json else text)
         return 0
 
     def write_summary(self, name: str, summary: dict[str, Any]) -> None:
         """Write the summary with the files that this command wrote so far."""
-        written = [file for file, state in _there(self.folder).items() if self.before.get(file) != state]
-        summary["files"] = {file: _checksum(self.folder / file) for file in written if file != name}
+        self._look()
+        summary["files"] = dict(self.checksums)
         with beside(self.folder / name) as part:
             part.write_text(as_json(summary) + "\n", encoding="utf-8")
+
+    def _look(self) -> None:
+        """Find the checksums of what was written since the last look."""
+        for file, state in _there(self.folder).items():
+            if self.before.get(file) != state and file not in (*self.checksums, *SUMMARIES):
+                self.checksums[file] = _checksum(self.folder / file)
 
 
 def out_of_date(folder: Path) -> list[str]:

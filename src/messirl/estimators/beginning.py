@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from messirl._checks import numbers
 from messirl._types import Floats
 from messirl.estimators.standing import some_features
 from messirl.objective import Objective
@@ -23,7 +24,7 @@ def first_theta(mdp: MDP, objective: Objective, bound: float, given: Any = None,
         drawn = random_source(seed).normal(size=mdp.n_features)
         return np.asarray(np.clip(drawn, -bound, bound))
     if given is not None:
-        theta = np.asarray(given, dtype=np.float64)
+        theta = numbers("theta_init", given)
         if theta.shape != (mdp.n_features,) or not np.isfinite(theta).all():
             raise ValueError(f"theta_init must be {mdp.n_features} finite numbers, one per feature")
         if np.abs(theta).max() > bound:

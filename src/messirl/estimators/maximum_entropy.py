@@ -194,8 +194,8 @@ class MaximumEntropy(RewardEstimator):
         """Feature counts of everyone, where the objective or a penalty looks at them."""
         if self.likelihood_ == "choices" and not penalised:
             return None
-        sets = (everyone[:n_expert], everyone[n_expert:])
-        return np.concatenate([checked_feature_counts(mdp, some) for some in sets if len(some)])
+        sets = {" of expert": everyone[:n_expert], " of unlabelled": everyone[n_expert:]}
+        return np.concatenate([checked_feature_counts(mdp, some, whose) for whose, some in sets.items() if len(some)])
 
     def _objective(
         self,

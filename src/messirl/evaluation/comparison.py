@@ -18,6 +18,8 @@ from messirl.estimators.uniform import uniform_score
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
+SHOWN = 1e-4  # the least difference between two scores that their four decimals show
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -65,23 +67,29 @@ def held_out_scores(model: Any, held_out: Trajectories | None) -> tuple[float | 
 def below_chance(model: MaximumEntropy, expert: Trajectories) -> str | None:
     """Why a fit scores lower on its own experts than the uniform policy; None if it does not."""
     mdp, own, chance = model.mdp_, model.score(expert), uniform_score(model.mdp_, expert)
-    if own >= chance:
+    if chance - own < SHOWN:
         return None
-    reasons = []
+    counts, reasons = model.likelihood_ == "counts", []
     if not model.converged_:
         reasons.append("the fit did not converge")
-    if mdp.discount ** float(np.median(expert.lengths)) < 0.5:
+    if counts and mdp.discount ** float(np.median(expert.lengths)) < 0.5:
         reasons.append(
             f"the fit matches counts discounted by {mdp.discount:g} a step, and the score does not discount, so that "
             "late steps hardly entered the fit"
         )
-    if not mdp.deterministic:
+    if counts and not mdp.deterministic:
         reasons.append("moves are random, and the counts of few trajectories hold their luck")
+    if getattr(model, "unlabelled_weight", 0.0) > 0.0:
+        reasons.append("the unlabelled trajectories were made likely as well")
+    if model.reference_ is not None:
+        reasons.append("under the base policy what the experts do is rare")
     if model.quadratic_ is not None:
         reasons.append("the penalty keeps the model from following the experts")
     if model.standing_.box:
         reasons.append("theta_max holds some weights")
-    why = "; ".join(reasons) or "matching counts is not the same as predicting steps"
+    if not reasons and counts:
+        reasons.append("matching counts is not the same as predicting steps")
+    why = "; ".join(reasons) or "no reward of these features was found that does better"
     return (
         f"on the trajectories it was fitted to, the model scores {own:.4f} a step, below the {chance:.4f} of a policy "
         f"that takes every allowed action alike: {why}"

@@ -16,6 +16,7 @@ from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
 MAX_LENGTH = 100_000  # states after which a trajectory that should end by itself is given up
+MAX_STATES = 10**9  # in all: 16 gigabytes with their actions
 
 
 def sample(
@@ -42,6 +43,11 @@ def sample(
     limit = min((states for states in (length, mdp.horizon) if states is not None), default=None)
     if limit is None and not ends.any():
         raise ValueError("nothing ends these trajectories: give length=, the number of states of each")
+    least = int(n) * (1 if limit is None or ends.any() else int(limit))
+    if least > MAX_STATES:
+        raise ValueError(
+            f"so many trajectories of that length have more than {MAX_STATES:.0e} states: draw fewer, or shorter ones"
+        )
     begin = start_of(mdp, start)
     random = random_source(random_state)
 

@@ -27,12 +27,12 @@ def feature_counts(mdp: MDP, trajectories: Trajectories) -> Floats:
     return checked_feature_counts(mdp, trajectories)
 
 
-def checked_feature_counts(mdp: MDP, trajectories: Trajectories) -> Floats:
-    """Feature counts, (n, d), of trajectories that were checked already."""
+def checked_feature_counts(mdp: MDP, trajectories: Trajectories, whose: str = "") -> Floats:
+    """Feature counts, (n, d), of trajectories that were checked already; `whose` they are, for messages."""
     n, gamma = len(trajectories), mdp.discount
     if mdp.state_action:
         left = trajectories.leaves
-        columns = trajectories.states[left] * mdp.n_actions + step_actions(mdp, trajectories)
+        columns = trajectories.states[left] * mdp.n_actions + step_actions(mdp, trajectories, whose)
         step, offsets = trajectories.step[left], trajectories.offsets - np.arange(n + 1)
     else:
         columns, step, offsets = trajectories.states, trajectories.step, trajectories.offsets
@@ -40,10 +40,10 @@ def checked_feature_counts(mdp: MDP, trajectories: Trajectories) -> Floats:
     visits = sp.csr_array((weights, columns, offsets), shape=(n, mdp.feature_rows.shape[0]))
     product = visits @ mdp.feature_rows
     counts = np.asarray(product.todense() if sp.issparse(product) else product, dtype=np.float64)
-    return counts / _seen_share(mdp, trajectories, np.diff(offsets))[:, None]
+    return counts / _seen_share(mdp, trajectories, np.diff(offsets), whose)[:, None]
 
 
-def _seen_share(mdp: MDP, trajectories: Trajectories, terms: Ints) -> Floats:
+def _seen_share(mdp: MDP, trajectories: Trajectories, terms: Ints, whose: str) -> Floats:
     """1 − γ^T where a trajectory stands for an endless one, else 1."""
     share = np.ones(len(trajectories))
     if not mdp.endless or trajectories.goals is not None:
@@ -51,13 +51,14 @@ def _seen_share(mdp: MDP, trajectories: Trajectories, terms: Ints) -> Floats:
     cut = ~mdp.terminal[trajectories.last]
     if np.any(cut & (terms == 0)):
         i = int(np.argmax(cut & (terms == 0)))
-        raise ValueError(f"trajectory {i} has no step, so no state-action feature to count: drop it")
+        raise ValueError(f"trajectory {i}{whose} has no step, so no state-action feature to count: drop it")
     tail = mdp.discount ** terms[cut].astype(np.float64)
     if tail.size and tail.max() > LONG_TAIL:
         i = int(np.flatnonzero(cut)[np.argmax(tail)])
+        seen = f"{int(terms[i])} term{'' if terms[i] == 1 else 's'}"
         warnings.warn(
-            f"trajectory {i} ends after {int(terms[i])} terms, where discount**T is still {tail.max():.2f}: it is "
-            "taken to stand for an endless one; record longer ones, give a horizon, or mark where it ends terminal",
+            f"trajectory {i}{whose} ends after {seen}, where discount**T is still {tail.max():.2f}: it is taken to "
+            "stand for an endless one; record longer ones, give a horizon, or mark where it ends terminal",
             UserWarning,
             stacklevel=4,
         )
@@ -65,7 +66,7 @@ def _seen_share(mdp: MDP, trajectories: Trajectories, terms: Ints) -> Floats:
     return share
 
 
-def step_actions(mdp: MDP, trajectories: Trajectories) -> Ints:
+def step_actions(mdp: MDP, trajectories: Trajectories, whose: str = "") -> Ints:
     """The action of every step: the recorded ones, or those that the moves imply.
 
     If several actions make the same move and their features differ, that is an error.
@@ -77,7 +78,7 @@ def step_actions(mdp: MDP, trajectories: Trajectories) -> Ints:
     if np.any(moves.ambiguous[at]):
         i, t = trajectories.locate(int(np.flatnonzero(trajectories.leaves)[np.argmax(moves.ambiguous[at])]))
         raise ValueError(
-            f"trajectory {i}, step {t}: several actions with different features lead from state "
+            f"trajectory {i}{whose}, step {t}: several actions with different features lead from state "
             f"{trajectories.states[trajectories.offsets[i] + t]} to the next one: give the trajectories' actions"
         )
     return moves.action[at]

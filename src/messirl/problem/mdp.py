@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from messirl._checks import is_number, is_whole, whole
+from messirl._checks import is_number, is_whole, numbers, whole
 from messirl._types import Flags, Floats
 
 T = TypeVar("T")
@@ -312,7 +312,7 @@ def _as_rows(transitions: Any) -> tuple[sp.csr_array, int, int]:
         matrix = sp.csr_array(transitions, dtype=np.float64, copy=True)
         matrix.sum_duplicates()
         return matrix, int(n_states), int(rows // n_states)
-    dense = _numbers("transitions", transitions)
+    dense = numbers("transitions", transitions)
     if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or 0 in dense.shape:
         raise ValueError(
             f"transitions have shape {dense.shape}: give an array (S, A, S) in the order state, action, next state, "
@@ -320,14 +320,6 @@ def _as_rows(transitions: Any) -> tuple[sp.csr_array, int, int]:
         )
     n_states, n_actions, _ = dense.shape
     return sp.csr_array(dense.reshape(n_states * n_actions, n_states)), n_states, n_actions
-
-
-def _numbers(what: str, value: Any) -> Floats:
-    """The value as floats, or a TypeError that names it."""
-    raw = np.asarray(value)
-    if raw.dtype.kind not in "fiub":
-        raise TypeError(f"{what} must be numbers, not {raw.dtype}")
-    return raw.astype(np.float64)
 
 
 def _flags(what: str, value: npt.ArrayLike | None, shape: tuple[int, ...], *, default: bool) -> Flags:
@@ -397,7 +389,7 @@ def _checked_features(features: Any, n_states: int, n_actions: int) -> tuple[Any
             at = int(np.argmax(~np.isfinite(coo.data)))
             raise ValueError(f"features[{coo.row[at]}, {coo.col[at]}] is not finite: fill it in or drop the feature")
         return table, rows != n_states
-    array = _numbers("features", features)
+    array = numbers("features", features)
     if array.shape[:-1] not in ((n_states,), (n_states, n_actions)) or array.shape[-1] == 0:
         raise ValueError(
             f"features have shape {array.shape}: give ({n_states}, d), or ({n_states}, {n_actions}, d) "
@@ -445,7 +437,7 @@ def _checked_horizon(horizon: int | None) -> int | None:
 
 
 def _checked_start(start: npt.ArrayLike, n_states: int) -> Floats:
-    array = _numbers("start", start)
+    array = numbers("start", start)
     if array.shape != (n_states,):
         raise ValueError(f"start has shape {array.shape}: give the probability of each of the {n_states} states")
     bad = ~np.isfinite(array) | (array < 0)
@@ -459,7 +451,7 @@ def _checked_start(start: npt.ArrayLike, n_states: int) -> Floats:
 
 
 def _checked_reference(mdp: MDP, policy: npt.ArrayLike) -> Floats:
-    table = _numbers("reference", policy)
+    table = numbers("reference", policy)
     if table.shape != mdp.allowed.shape:
         raise ValueError(f"reference has shape {table.shape}, not {mdp.allowed.shape} (states, actions)")
     moving = mdp.allowed.any(axis=1)

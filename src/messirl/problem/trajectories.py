@@ -241,7 +241,10 @@ class Trajectories:
 
 
 def _integers(what: str, values: npt.ArrayLike) -> Ints:
-    raw = np.asarray(values)
+    try:
+        raw = np.asarray(values)
+    except ValueError:  # sequences of different lengths in one
+        raise ValueError(f"{what} must be a flat sequence of whole numbers, not of sequences") from None
     if raw.ndim != 1:
         raise ValueError(f"{what} must be a flat sequence of whole numbers, not of shape {raw.shape}")
     if raw.size == 0:

@@ -10,13 +10,14 @@ Work is shared: for one set of experts the objectives of all candidates differ i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 
+from messirl._checks import numbers
 from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, THETA_MAX, TOL, UNLABELLED_WEIGHT
 from messirl._types import Flags, Floats
 from messirl.estimators.beginning import first_theta
@@ -70,10 +71,13 @@ def candidates(
     similarities: Sequence[Any], lambdas: Sequence[float], *, baselines: bool = True, unlabelled: bool = True
 ) -> list[Candidate]:
     """All candidates: λ0 = 0 first, then each method and similarity with its λ0 from strong to weak."""
-    wrong = [x for x in lambdas if not 0.0 <= x < np.inf]
+    strengths = numbers("lambdas", list(lambdas) if isinstance(lambdas, Iterable) else lambdas)
+    if strengths.ndim != 1:
+        raise ValueError(f"lambdas={lambdas!r}: give a sequence of numbers")
+    wrong = [x for x in strengths if not 0.0 <= x < np.inf]
     if wrong:
         raise ValueError(f"lambdas holds {wrong[0]}: give numbers from 0 on")
-    path = sorted({float(x) for x in lambdas if x > 0}, reverse=True)
+    path = sorted({float(x) for x in strengths if x > 0}, reverse=True)
     out = [Candidate("MaxEnt")]
     if unlabelled:
         out += [Candidate("MESSI", x, similarity) for similarity in similarities for x in path]

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.model_selection import GroupKFold, KFold
 
+from messirl._checks import is_whole
 from messirl._defaults import CV
 from messirl._types import Flags, Floats
 from messirl.estimators.uniform import uniform_score
@@ -43,6 +44,8 @@ def splits(
     A single trajectory of an endless problem is divided in time: what comes later is held out.
     """
     n = len(expert)
+    if not is_whole(cv):
+        raise TypeError(f"cv={cv!r}: give a whole number of folds")
     if cv < 2:
         raise ValueError(f"cv={cv}: at least two folds are needed")
     if groups is not None:

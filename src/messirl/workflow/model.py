@@ -172,6 +172,9 @@ def with_features(mdp: MDP, names: str | None) -> MDP:
             raise ValueError(f"--features: there is no feature {name!r}; there are {', '.join(known)}{close}")
     if not wanted:
         raise ValueError("--features names none: give at least one")
+    twice = next((name for name in wanted if wanted.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"--features names {twice!r} twice: name it once")
     columns = [known.index(name) for name in wanted]
     features = mdp.features[..., columns] if mdp.features.ndim == 3 else mdp.features[:, columns]
     return mdp.replace(features=features, feature_names=wanted)
