@@ -222,7 +222,7 @@ def _choices(mdp: MDP, planner: Planner, expert: Trajectories, weights: Floats, 
         raise ValueError(
             "no trajectory makes a step, so there is no choice to learn from: give longer ones, or objective='counts'"
         )
-    choices, scale = choices_of(mdp, expert), float(weights @ choice_mass(mdp, expert)) / max(made, 1.0)
+    choices, scale = choices_of(mdp, expert), float(weights @ choice_mass(mdp, expert)) / (made or 1.0)
     chosen = Chosen(mdp, choices, choices.totals(scale * weights))
     if not chosen.choices.certain:
         return SharedChoices(mdp, planner, chosen, quadratic)
