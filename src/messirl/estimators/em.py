@@ -76,7 +76,7 @@ class EMMaxEnt(MaximumEntropy):
         self._check_arguments()
         eta = whole("steps_per_round", self.steps_per_round)
         mdp, everyone = self._read(mdp, expert, unlabelled)
-        counts = self._counts(mdp, everyone, len(expert), penalised=False)
+        counts = self._counts(mdp, expert, unlabelled, penalised=False)
 
         def weighted(weights: Floats) -> Objective:
             return self._objective(mdp, everyone, counts, None, weights, len(expert))
