@@ -19,4 +19,3 @@ STEPS_PER_ROUND = 1  # η of EM-MaxEnt
 SIGMA = "median"  # width of the RBF similarity; the similarity sees counts in units of their spread
 CV = 5  # folds of the experts
 INFLUENTIAL = 50  # unlabelled trajectories that a diagnosis leaves out one by one
-AIM = "imitation"

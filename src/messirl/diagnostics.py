@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy.linalg import eigh
 from sklearn.base import clone
 
-from messirl._defaults import AIM, CV, INFLUENTIAL
+from messirl._defaults import CV, INFLUENTIAL
 from messirl._types import Floats, Ints
 from messirl.estimators.messi import MESSI
 from messirl.estimators.standing import quietly
@@ -27,12 +27,13 @@ from messirl.objective import Objective
 from messirl.problem.counts import counts_of_sets
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
-from messirl.selection.choice import MARGIN, Choice, best_gain
+from messirl.selection.choice import Choice, Use
 from messirl.selection.estimator import MESSICV
 from messirl.selection.likeness import Likeness, likeness
 from messirl.similarity import Precomputed
 from messirl.similarity.blocks import ALL, strips
 
+HARDLY = 0.005  # nats per step by which experts explain each other better than chance
 FLAT = 1e-10  # curvature, relative to the largest, below which a direction is not determined
 
 
@@ -83,6 +84,8 @@ class Diagnosis:
         How many directions the experts would decide without the penalty.
     choice : Choice or None
         What the selection recommends.
+    use : Use or None
+        What the unlabelled trajectories gain for held-out experts, on which the verdict rests.
     """
 
     verdict: str
@@ -95,6 +98,7 @@ class Diagnosis:
     degrees_of_freedom: float
     identified: int
     choice: Choice | None = None
+    use: Use | None = None
 
     def rows(self) -> list[dict[str, float]]:
         """One dict per unlabelled trajectory."""
@@ -118,7 +122,6 @@ def diagnose(
     influential: int = INFLUENTIAL,
     cv: int = CV,
     groups: npt.ArrayLike | None = None,
-    aim: str = AIM,
     random_state: Any = None,
     progress: Any = None,
     executor: Any = None,
@@ -126,7 +129,7 @@ def diagnose(
     """Diagnose a fitted model with the trajectories it was fitted to.
 
     The verdict is that of `MESSICV` with the model's similarity (with the default one where that is a given matrix), as
-    `messirl select` would choose.
+    `messirl select` would choose: what using them gains for held-out experts. Likeness and influence explain it.
 
     influential : for how many trajectories, those with the largest shares, the model is refitted without them
     progress : called with (done, all) after each of these refits
@@ -141,7 +144,6 @@ def diagnose(
     alike = likeness(mdp, expert, unlabelled, cv=cv, groups=groups, random_state=random_state)
     chosen = MESSICV(
         None if model.measure.fixed else [model.measure],
-        aim=aim,
         cv=cv,
         theta_max=model._bound,
         entropy=model.entropy,
@@ -161,7 +163,7 @@ def diagnose(
         influence[which] = leave_one_out(model, mdp, expert, unlabelled, which, progress=progress, executor=executor)
     return Diagnosis(
         chosen.verdict_ or "do not matter",
-        evidence_of(chosen),
+        evidence_of(chosen, alike),
         np.asarray(block(slice(l), slice(l, None)).mean(axis=0)).ravel(),
         share,
         alike,
@@ -170,29 +172,22 @@ def diagnose(
         freedom,
         identified,
         chosen.choice_,
+        chosen.use_,
     )
 
 
-def evidence_of(chosen: MESSICV) -> list[str]:
-    """What the verdict of a selection rests on, in sentences."""
-    said = [f"recommended: {chosen.candidate_}: {chosen.reason_}"]
-    best = best_gain(chosen.validation_)
-    if best is not None:
-        candidate, gain, spread = best
-        said.append(
-            f"MESSI at its best (λ0 = {candidate.lambda0:g}) gains {gain:+.4f} ± {spread:.4f} nats a step on held-out "
-            "experts over no penalty"
-        )
-    alike = chosen.likeness_
-    if alike is None:
-        return said
-    said += [
-        f"held-out expert trajectories are {alike.expert:+.3f} nats a step better explained by the others than by "
-        "chance",
+def evidence_of(chosen: MESSICV, alike: Likeness) -> list[str]:
+    """What the verdict of a selection rests on, and how the unlabelled trajectories behave, in sentences."""
+    assert chosen.use_ is not None
+    said = [
+        chosen.use_.sentence,
+        f"recommended: {chosen.candidate_}: {chosen.reason_}",
+        f"how they behave is another matter: held-out expert trajectories are {alike.expert:+.3f} nats a step better "
+        "explained by the others than by chance",
         f"the unlabelled ones {alike.mean:+.3f} on average; {int(alike.alike.sum())} of {alike.unlabelled.size} are "
         "above zero",
     ]
-    if alike.expert <= MARGIN:
+    if alike.expert <= HARDLY:
         said.append("the experts hardly explain each other: too few, or too different, to be sure of this")
     return said
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 
-from messirl._defaults import AIM, CV, INFLUENTIAL
+from messirl._defaults import CV, INFLUENTIAL
 from messirl._numbers import nats, percentage, significant, whole_per_cent
 from messirl.cli.common import Parser, add_with_default, count, filled, path, problem_in
 from messirl.cli.options import add_data, add_model
@@ -32,7 +32,6 @@ def add(made: Parser) -> None:
     add_with_default(group, "--influential", _count_or_none, INFLUENTIAL, "leave out N, one by one", "N")
     add_with_default(group, "--cv", count, CV, "folds of the experts", "K")
     group.add_argument("--groups", metavar="COLUMN", help="hold out whole groups: a column of trajectory_meta")
-    group.add_argument("--aim", choices=("imitation", "prediction"), default=AIM, help=f"as of messirl select ({AIM})")
     made.add_argument("--out", type=path, default="out/diagnosis", help="folder of the results (out/diagnosis)")
     made.add_argument("--json", action="store_true", help="print diagnosis.json instead of a summary")
 

@@ -1,10 +1,11 @@
-"""`messirl select`: the strength of the penalty, chosen by the experts' own held-out trajectories."""
+"""`messirl select`: how to use the unlabelled trajectories, chosen by the experts' own held-out trajectories."""
 
 from __future__ import annotations
 
 import argparse
+import math
 
-from messirl._defaults import AIM, CV, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX
+from messirl._defaults import CV, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX
 from messirl._numbers import nats, significant
 from messirl.cli.common import Parser, add_with_default, count, filled, not_negative, path, positive, problem_in
 from messirl.cli.options import add_data, add_objective
@@ -23,9 +24,10 @@ REPEATED = {  # in the next commands too, where they are not what is taken anywa
 }
 
 DESCRIPTION = (
-    "Choose how strongly to use the unlabelled trajectories, or not at all: MESSI at several strengths beside no "
-    "penalty, L2, the complete graph and pooling, each judged on expert trajectories it has not seen. Writes the "
-    "chosen model, its numbers (select.json) and a figure."
+    "Choose how to use the unlabelled trajectories, and how strongly, or not at all: MESSI, the complete graph, a base "
+    "policy, light pooling and the experts alone, each judged on expert trajectories it has not seen. What is clearly "
+    "better than a fixed default is chosen, else the default. Writes the chosen model, its numbers (select.json) and a "
+    "figure."
 )
 
 
@@ -33,12 +35,6 @@ def add(made: Parser) -> None:
     """Declare the arguments of `messirl select`."""
     add_data(made)
     group = made.add_argument_group("choice")
-    group.add_argument(
-        "--aim",
-        choices=("imitation", "prediction"),
-        default=AIM,
-        help="imitation: never what may lose against no penalty; prediction: the best held-out score (imitation)",
-    )
     add_with_default(group, "--cv", count, CV, "folds; few experts go one by one", "K")
     group.add_argument("--groups", metavar="COLUMN", help="hold out whole groups: a column of trajectory_meta")
     group.add_argument("--lambdas", type=_strengths, metavar="A,B,…", help="the strengths to choose from")
@@ -68,12 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
     split, settings = filled(Split, options), filled(SelectSettings, options)
     record = select(problem, split, settings, out.watcher, folder=str(arguments.folder))
     summary = replace(record, command=arguments.command).summary()
-    if summary["chosen"] is None:
-        text = _stability_text(arguments.out, summary)
-    else:
-        image = render("gains", lambda: gains_figure(record), arguments.out / "figures")
-        summary["next"] = _next(arguments, summary["chosen"])
-        text = text_of(arguments.out, summary, drawn=image is not None)
+    image = render("gains", lambda: gains_figure(record), arguments.out / "figures")
+    summary["next"] = _next(arguments, summary["chosen"])
+    text = text_of(arguments.out, summary, drawn=image is not None)
     return out.finish("select.json", summary, text, json=arguments.json)
 
 
@@ -86,39 +79,41 @@ def _next(arguments: argparse.Namespace, chosen: dict[str, Any]) -> list[str]:
     shown = {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in given.items()}
     words = [f"--{name.replace('_', '-')} {shlex.quote(value)}" for name, value in shown.items()]
     data = " ".join([folder, *words])
-    if chosen["method"] == "MESSI":
-        out = [f"messirl fit {data} --lambda0 {chosen['lambda0']:g}"]
-    elif chosen["method"] == "MaxEnt":
-        out = [f"messirl fit {data} --method maxent"]
-    else:
-        out = [f"messirl show {saved}"]
+    out = [f"messirl fit {data} {_knobs(chosen)}"]
     if arguments.unlabelled is not None:
-        out.append(f"messirl diagnose {data}" + (f" --lambda0 {chosen['lambda0']:g}" if chosen["lambda0"] else ""))
+        out.append(f"messirl diagnose {data}")
     if arguments.test is not None:
         out.append(f"messirl evaluate {saved} {folder} --test {shlex.quote(arguments.test)}")
     return out
 
 
+def _knobs(chosen: dict[str, Any]) -> str:
+    """The options of `messirl fit` that fit what was chosen."""
+    own = chosen["parameters"]
+    if chosen["method"] in ("MESSI", "Complete"):
+        words = ["--similarity complete"] if chosen["method"] == "Complete" else []
+        return " ".join([*words, f"--lambda0 {own['lambda0']:.6g}"])
+    words = ["--method maxent"] + ([f"--ridge {own['ridge']:.6g} --standardise"] if own["ridge"] else [])
+    words += [f"--unlabelled-weight {chosen['weight']:g}"] if chosen["weight"] else []
+    if chosen["strength"] is not None:
+        words.append(f"--reference unlabelled --reference-strength {chosen['strength']:g}")
+    return " ".join(words)
+
+
 def text_of(out: Path, summary: dict[str, Any], *, drawn: bool) -> str:
-    """The summary for the terminal: every candidate with its score, the chosen one, and why it was chosen."""
+    """The summary for the terminal: the best of every method, the chosen one, why, and what would change it."""
     kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
-    chosen = summary["chosen"]
-    lines = [f"{kinds}; {summary['splits']} splits of the expert's", ""]
-    lines += [f"  {'score':>9} {'calibrated':>11} {'gain':>9} ± {'se':<7}  candidate"]
-    for i, row in enumerate(summary["candidates"]):
-        mark = "*" if i == chosen["index"] else " "
-        gain = f"{nats(row['gain'], signed=True):>9} ± {nats(row['gain_se']):<7}" if i else f"{'':19}"
-        lines.append(f"{mark} {nats(row['score']):>9} {nats(row['calibrated']):>11} {gain}  {row['candidate']}")
-    lines += ["", f"chosen: {chosen['candidate']}", f"because: {summary['reason']}"]
-    if summary["verdict"] is not None:
-        lines.append(f"diagnosis: the unlabelled trajectories {summary['verdict']}")
-    if summary["likeness"] is not None:
-        like = summary["likeness"]
-        lines.append(
-            f"likeness: held-out experts {nats(like['expert'], 3, signed=True)}, unlabelled "
-            f"{nats(like['unlabelled'], 3, signed=True)} nats a step over chance; {like['alike']} of "
-            f"{summary['trajectories']['unlabelled']} are above zero"
-        )
+    chosen, every = summary["chosen"], summary["candidates"]
+    lines = [f"{kinds}; {summary['units']} held out; {summary['seconds']:.1f} s", ""] if every else [kinds, ""]
+    if every:
+        lines += [f"  {'score':>9} {'gain':>9} {'95 % interval':^21}  best of each method, of {len(every)} candidates"]
+        lines += [_row(every, i, chosen["index"], summary["default"]) for i in _shown(summary)]
+        lines += [""]
+    lines += [f"chosen: {chosen['candidate']}", f"because: {summary['reason']}"]
+    if summary["needed"] is not None:
+        lines.append(f"about {summary['needed']:,} held-out experts would settle it, if the difference is as it seems")
+    if summary["use"] is not None:
+        lines += [f"the unlabelled trajectories {summary['verdict']}: {summary['use']['sentence']}"]
     if summary["held_out"] is not None:
         lines.append(f"held out: {nats(summary['held_out'])} nats a step on the test trajectories")
     if "nested" in summary:
@@ -126,10 +121,30 @@ def text_of(out: Path, summary: dict[str, Any], *, drawn: bool) -> str:
         lines.append(f"nested: {nats(nested['mean'])} ± {nats(nested['standard_error'])} nats a step, choice included")
     if "intervals" in summary:
         lines += ["", *_interval_lines(summary["theta"], summary["intervals"])]
+    if "stability" in summary:
+        lines += ["", *_stability_lines(summary["stability"])]
     lines += ["", f"model:  {out / 'model.npz'}"]
     lines += [f"figure: {out / 'figures' / 'gains.png'}"] if drawn else []
     lines += ["next:", *(f"  {command}" for command in summary["next"])]
     return "\n".join(lines)
+
+
+def _shown(summary: dict[str, Any]) -> list[int]:
+    """The best candidate of every method, the chosen one and the default, in their order."""
+    every: list[dict[str, Any]] = summary["candidates"]
+    best: dict[str, int] = {}
+    for i, row in enumerate(every):
+        if row["method"] not in best or row["score"] > every[best[row["method"]]]["score"]:
+            best[row["method"]] = i
+    return sorted({*best.values(), summary["chosen"]["index"], summary["default"]})
+
+
+def _row(every: list[dict[str, Any]], i: int, chosen: int, default: int) -> str:
+    row, mark = every[i], "*" if i == chosen else " "
+    gain = f"{nats(row['gain'], signed=True):>9}" if i != default else f"{'default':>9}"
+    known = i != default and math.isfinite(row["gain_low"])
+    ends = f"[{nats(row['gain_low'], signed=True)}, {nats(row['gain_high'], signed=True)}]" if known else ""
+    return f"{mark} {nats(row['score']):>9} {gain} {ends:^21}  {row['candidate']}"
 
 
 def _interval_lines(theta: dict[str, float], intervals: dict[str, list[float]]) -> list[str]:
@@ -143,17 +158,14 @@ def _interval_lines(theta: dict[str, float], intervals: dict[str, list[float]]) 
     ]
 
 
-def _stability_text(out: Path, summary: dict[str, Any]) -> str:
-    lines = [f"nothing is chosen. {summary['reason'][0].upper()}{summary['reason'][1:]}.", ""]
-    lines += [f"{'λ0':>8}  {'spread':>8}  of the policy over halves of the unlabelled trajectories"]
-    spreads = significant(row["spread"] for row in summary["stability"])
-    lines += [f"{row['lambda0']:8g}  {spread:>8}" for row, spread in zip(summary["stability"], spreads, strict=True)]
-    lines += [
+def _stability_lines(rows: list[dict[str, float]]) -> list[str]:
+    spreads = significant(row["spread"] for row in rows)
+    return [
+        f"{'λ0':>8}  {'spread':>8}  of MESSI's policy over halves of the unlabelled trajectories",
+        *(f"{row['lambda0']:8g}  {spread:>8}" for row, spread in zip(rows, spreads, strict=True)),
         "",
         "A spread near zero is stable, which is not to say right; a large one hangs on who happened to be there.",
     ]
-    lines += [f"numbers: {out / 'select.json'}"]
-    return "\n".join(lines)
 
 
 def _strengths(text: str) -> tuple[float, ...]:

@@ -1,13 +1,12 @@
 """The methods, one entry each: what it is called, what it learns from, and how it is made.
 
-    MESSI      Eq. 6                     Ridge         ½ρ‖θ‖²
-    MaxEnt     no penalty                RidgeStd      ½ρ Σ_j (σ_j θ_j)², counts in units of their spread
-    EM         η-EM-MaxEnt, Eq. 9        Complete      Eq. 5 with all similarities 1
-    Screened   MESSI with those of the   Reference     MaxEnt with a base policy from the unlabelled trajectories
-               unlabelled trajectories   ReferenceStd  RidgeStd with that base policy
-               that look like experts'   LightPooling  MaxEnt, every unlabelled trajectory counts 0.03 of an expert's
-                                         Pooling       MaxEnt, as if all trajectories were experts'
-                                         uniform       no learning: all allowed actions equally likely
+    MESSI         Eq. 6                  Ridge            ½ρ‖θ‖²
+    MaxEnt        no penalty             RidgeStd         ½ρ Σ_j (σ_j θ_j)², counts in units of their spread
+    EM            η-EM-MaxEnt, Eq. 9     Complete         Eq. 5 with all similarities 1
+    Reference     MaxEnt with a base policy from the unlabelled trajectories
+    ReferenceStd  RidgeStd with it       LightPooling     MaxEnt, an unlabelled trajectory counts a little (LIGHT)
+    uniform       no learning: all       LightPoolingStd  RidgeStd with light pooling
+                  actions equally likely Pooling          MaxEnt, as if all trajectories were experts'
 
 Penalties that have a shape are given the trace that MESSI's has on the same trajectories, so that equal λ0 are equally
 strong. What makes an entry differ from its class is data: a shape, or parameters that it sets. A method is added by a
@@ -36,7 +35,9 @@ if TYPE_CHECKING:
 
 EXPERT, BOTH, POOLED, NOTHING = "expert", "expert + unlabelled", "all as experts", "-"
 
-LIGHT = 0.03  # weight of an unlabelled trajectory in light pooling
+LIGHT = 0.01  # weight of an unlabelled trajectory in light pooling
+LIGHT_RIDGE = 0.01  # λ0 of the ridge that stands beside it where nothing can be chosen
+LIGHTLY = {"unlabelled_weight": LIGHT}
 FROM_UNLABELLED = {"reference": "unlabelled", "entropy": "causal", "solver": "lbfgs"}  # a base policy needs these
 
 
@@ -53,7 +54,6 @@ class Method:
     sets : parameters that make it what it is, whatever those of the model beside it are
     baseline : whether a sceptic asks for it: the paper's reproduction has it, and every comparison
     inference : whether standard errors of its weights are valid if there is no penalty
-    rank : of methods that predict equally well, the one with the lowest rank is chosen
     """
 
     name: str
@@ -65,7 +65,6 @@ class Method:
     sets: dict[str, Any] = field(default_factory=dict, hash=False)
     baseline: bool = False
     inference: bool = False
-    rank: int = 9
 
     @property
     def unlabelled(self) -> bool:
@@ -187,17 +186,17 @@ def _complete(counts: Floats) -> Floats:
 METHODS = {
     method.name: method
     for method in (
-        Method("MESSI", "MESSI", BOTH, "MESSI", option="messi", rank=0),
-        Method("Screened", "MESSI, screened", BOTH, "MESSI", rank=1),
-        Method("MaxEnt", "MaxEnt-IRL", EXPERT, "MaxEntIRL", option="maxent", baseline=True, inference=True, rank=6),
+        Method("MESSI", "MESSI", BOTH, "MESSI", option="messi"),
+        Method("MaxEnt", "MaxEnt-IRL", EXPERT, "MaxEntIRL", option="maxent", baseline=True, inference=True),
         Method("EM", "EM-MaxEnt", BOTH, "EMMaxEnt", option="em"),
-        Method("Ridge", "L2", EXPERT, "MaxEntIRL", shape=_flat, baseline=True, rank=4),
-        Method("RidgeStd", "L2, standardised", EXPERT, "MaxEntIRL", shape=_spread, baseline=True, rank=3),
-        Method("Complete", "complete graph", BOTH, "MESSI", shape=_complete, baseline=True, rank=2),
+        Method("Ridge", "L2", EXPERT, "MaxEntIRL", shape=_flat, baseline=True),
+        Method("RidgeStd", "L2, standardised", EXPERT, "MaxEntIRL", shape=_spread, baseline=True),
+        Method("Complete", "complete graph", BOTH, "MESSI", shape=_complete, baseline=True),
         Method("Reference", "base policy", BOTH, "MaxEntIRL", sets=FROM_UNLABELLED),
         Method("ReferenceStd", "base policy with L2", BOTH, "MaxEntIRL", shape=_spread, sets=FROM_UNLABELLED),
-        Method("LightPooling", "light pooling", BOTH, "MaxEntIRL", sets={"unlabelled_weight": LIGHT}),
-        Method("Pooling", "pooling", POOLED, "MaxEntIRL", baseline=True, rank=5),
+        Method("LightPooling", "light pooling", BOTH, "MaxEntIRL", sets=LIGHTLY),
+        Method("LightPoolingStd", "light pooling with L2", BOTH, "MaxEntIRL", shape=_spread, sets=LIGHTLY),
+        Method("Pooling", "pooling", POOLED, "MaxEntIRL", baseline=True),
         Method("uniform", "uniform policy", NOTHING, "UniformPolicy", baseline=True),
     )
 }

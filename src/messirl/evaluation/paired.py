@@ -29,7 +29,8 @@ class Gain:
     mean : float
         The difference of their scores.
     low, high : float
-        The ends of its 95 % interval; NaN where a single trajectory, or an infinite score, allows none.
+        The ends of its interval, of 95 % unless asked otherwise; NaN where a single trajectory, or an infinite score,
+        allows none.
     """
 
     mean: float
@@ -42,7 +43,7 @@ class Gain:
         return abs(self.mean) > NOTHING and (self.low > 0.0 or self.high < 0.0 or not np.isfinite(self.mean))
 
 
-def paired_gain(one: Floats, other: Floats, steps: Ints) -> Gain:
+def paired_gain(one: Floats, other: Floats, steps: Ints, confidence: float = CONFIDENCE) -> Gain:
     """The gain of `one` over `other`, both (n,) log-probabilities of the same trajectories of so many steps (n,)."""
     some = steps > 0
     with np.errstate(invalid="ignore"):  # both may rule out what was seen
@@ -52,5 +53,5 @@ def paired_gain(one: Floats, other: Floats, steps: Ints) -> Gain:
     if n < 2 or not np.isfinite(mean):
         return Gain(mean, np.nan, np.nan)
     rest = gaps - mean * steps
-    half = float(student.ppf(0.5 + CONFIDENCE / 2, n - 1) * np.sqrt(n / (n - 1) * (rest @ rest))) / total
+    half = float(student.ppf(0.5 + confidence / 2, n - 1) * np.sqrt(n / (n - 1) * (rest @ rest))) / total
     return Gain(mean, mean - half, mean + half)

@@ -1,7 +1,7 @@
 """Choosing λ0 and the similarity, and how certain the result of a fit is."""
 
 from messirl.selection.candidates import LAMBDAS, Bench, Candidate, candidates
-from messirl.selection.choice import Choice, best_gain, choose, choose_best
+from messirl.selection.choice import Choice, Use, choose, worth
 from messirl.selection.estimator import MESSICV, NestedScore, nested_score
 from messirl.selection.likeness import Likeness, likeness
 from messirl.selection.uncertainty import Bootstrap, bootstrap, stability
@@ -17,15 +17,15 @@ __all__ = [
     "Likeness",
     "NestedScore",
     "NothingHeldOut",
+    "Use",
     "Validation",
-    "best_gain",
     "bootstrap",
     "candidates",
     "choose",
-    "choose_best",
     "cross_validate",
     "likeness",
     "nested_score",
     "splits",
     "stability",
+    "worth",
 ]

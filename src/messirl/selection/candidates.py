@@ -1,11 +1,16 @@
 """The candidates that a selection chooses from, and how they are fitted to one set of experts.
 
-Candidates are MESSI at several λ0 and similarities and, always, λ0 = 0 and the baselines: plain L2, standardised L2,
-the complete graph (each with the trace of MESSI's penalty at the same λ0) and pooling. Each is fitted on the experts
-outside of a fold (and on all unlabelled trajectories) and scored on those inside, by log-probability per step.
+Every way to use the unlabelled trajectories stands on a path, beside the experts alone:
 
-Work is shared: for one set of experts the objectives of all candidates differ in the penalty alone; and along a path of
-λ0, from strong to weak, each fit begins where the last one ended.
+    MaxEnt            the experts alone, no penalty
+    RidgeStd          the experts alone, standardised L2                      λ0
+    MESSI, Complete   a penalty across all trajectories                       λ0
+    ReferenceStd      a base policy from the unlabelled, standardised L2      λ0, and the strength of its prior
+    LightPoolingStd   unlabelled trajectories count a little, standardised L2 the weight of each, from 0 to 1
+
+Penalties have the trace of MESSI's at the same λ0. Work is shared: for one set of experts, objectives with the same
+base policy and weight differ in the penalty alone; along a path of λ0, from strong to weak, each fit begins where the
+last one ended.
 """
 
 from __future__ import annotations
@@ -18,10 +23,11 @@ from typing import Any
 import numpy as np
 
 from messirl._checks import numbers
-from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, THETA_MAX, TOL, UNLABELLED_WEIGHT
-from messirl._types import Flags, Floats
+from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX, TOL
+from messirl._types import Floats
 from messirl.estimators.beginning import first_theta
-from messirl.estimators.methods import BASELINES, METHODS, equal_trace
+from messirl.estimators.methods import LIGHT_RIDGE, METHODS, baseline, equal_trace
+from messirl.estimators.reference import usual_policy
 from messirl.objective import Objective, made_likely
 from messirl.optimise import lbfgs
 from messirl.planning import NoFiniteValue, log_likelihood, soft_policy
@@ -30,10 +36,11 @@ from messirl.problem.counts import counts_of_sets
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.similarity import as_similarity
-from messirl.similarity.blocks import penalty_from
 
-LAMBDAS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-LIGHT = (0.01, 0.03)  # λ0 of the screened candidates, which are meant to have a weak penalty
+LAMBDAS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+STRENGTHS = (2.0, 50.0)  # of the prior of a base policy, beside the default one
+WEIGHTS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of an unlabelled trajectory; 0 are the experts alone
+USUAL = 0.3  # λ0 at which other strengths of a base policy stand
 
 
 @dataclass(frozen=True)
@@ -43,12 +50,15 @@ class Candidate:
     Parameters
     ----------
     method : str
-        Its name in `estimators/methods.py`. "Screened" is MESSI with only those unlabelled trajectories that look like
-        the expert's (see likeness.py).
+        Its name in `estimators/methods.py`.
     lambda0 : float
-        λ0, the strength of the penalty; "MaxEnt" and "Pooling" have none.
+        λ0, the strength of the penalty; "MaxEnt" has none.
     similarity : similarity, optional
-        Of "MESSI" and "Screened" only.
+        Of "MESSI" only.
+    strength : float, optional
+        Of the prior of a base policy from the unlabelled trajectories. None: no base policy.
+    weight : float
+        How much an unlabelled trajectory counts among those that are made likely, where an expert's counts 1.
 
     Examples
     --------
@@ -56,37 +66,61 @@ class Candidate:
     >>> from messirl.similarity import RBF
     >>> print(Candidate("MESSI", 0.1, RBF(5.0)))
     MESSI λ0=0.1 RBF(sigma=5.0, standardise=False)
+    >>> print(Candidate("LightPoolingStd", 0.01, weight=0.03))
+    light pooling with L2 λ0=0.01 weight=0.03
     """
 
     method: str
     lambda0: float = 0.0
     similarity: Any = None
+    strength: float | None = None
+    weight: float = 0.0
 
     def __str__(self) -> str:
-        shown = f" λ0={self.lambda0:g}" if METHODS[self.method].penalised else ""
-        return f"{self.method}{shown}" + ("" if self.similarity is None else f" {self.similarity}")
+        method = METHODS[self.method]
+        words = [method.label] + ([f"λ0={self.lambda0:g}"] if method.penalised else [])
+        words += [] if self.strength is None else [f"strength={self.strength:g}"]
+        words += [f"weight={self.weight:g}"] if self.weight else []
+        return " ".join(words + ([] if self.similarity is None else [str(self.similarity)]))
+
+    @property
+    def unlabelled(self) -> bool:
+        """Whether it learns from unlabelled trajectories."""
+        return METHODS[self.method].unlabelled
+
+    def estimator(self, model: Any, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None) -> tuple[Any, Any]:
+        """The unfitted estimator, with everything else as of a MESSI `model`, and what to fit it to."""
+        made, data = baseline(self.method, model, mdp, expert, unlabelled)
+        knobs = {"reference_strength": self.strength, "unlabelled_weight": self.weight}
+        own = made.get_params(deep=False)
+        return made.set_params(**{name: value for name, value in knobs.items() if value and name in own}), data
 
 
 def candidates(
-    similarities: Sequence[Any], lambdas: Sequence[float], *, baselines: bool = True, unlabelled: bool = True
+    similarities: Sequence[Any], lambdas: Sequence[float], *, unlabelled: bool = True, based: bool = True
 ) -> list[Candidate]:
-    """All candidates: λ0 = 0 first, then each method and similarity with its λ0 from strong to weak."""
-    strengths = numbers("lambdas", list(lambdas) if isinstance(lambdas, Iterable) else lambdas)
-    if strengths.ndim != 1:
+    """All candidates: the experts alone first; λ0 from strong to weak.
+
+    unlabelled : whether there are unlabelled trajectories
+    based : whether a base policy from them may be a candidate: not where one is given, or the model has none
+    """
+    given = numbers("lambdas", list(lambdas) if isinstance(lambdas, Iterable) else lambdas)
+    if given.ndim != 1:
         raise ValueError(f"lambdas={lambdas!r}: give a sequence of numbers")
-    wrong = [x for x in strengths if not 0.0 <= x < np.inf]
+    wrong = [x for x in given if not 0.0 <= x < np.inf]
     if wrong:
         raise ValueError(f"lambdas holds {wrong[0]}: give numbers from 0 on")
-    path = sorted({float(x) for x in strengths if x > 0}, reverse=True)
+    path = sorted({float(x) for x in given if x > 0}, reverse=True)
     out = [Candidate("MaxEnt")]
-    if unlabelled:
-        out += [Candidate("MESSI", x, similarity) for similarity in similarities for x in path]
-        out += [Candidate("Screened", x, similarity) for similarity in similarities for x in sorted(LIGHT)[::-1]]
-    if baselines:
-        shaped = (m.name for m in BASELINES if m.shape is not None and (unlabelled or not m.unlabelled))
-        out += [Candidate(name, x) for name in shaped for x in path]
-        out += [Candidate("Pooling")] if unlabelled else []
-    return out
+    out += [Candidate("RidgeStd", x) for x in sorted({*path, LIGHT_RIDGE}, reverse=True)]
+    if not unlabelled:
+        return out
+    out += [Candidate("MESSI", x, similarity) for similarity in similarities for x in path]
+    out += [Candidate("Complete", x) for x in path]
+    if based:
+        out += [Candidate("ReferenceStd", x, strength=REFERENCE_STRENGTH) for x in path]
+        out += [Candidate("ReferenceStd", USUAL, strength=alpha) for alpha in STRENGTHS]
+    return out + [Candidate("LightPoolingStd", LIGHT_RIDGE, weight=w) for w in WEIGHTS]
 
 
 @dataclass(eq=False)
@@ -102,11 +136,9 @@ class Bench:
     unlabelled : Trajectories or None
         Those of unknown quality.
     yardstick : similarity
-        The penalties of the baselines get the trace that the penalty of this similarity has.
-    theta_max, entropy, objective, max_iter, tol, unlabelled_weight : float, str, str, int, float, float
-        As for `MESSI`; "Pooling" takes every trajectory for an expert's whatever `unlabelled_weight` is.
-    alike : array of bool (u,), optional
-        Which of the unlabelled trajectories the screened candidates see. None: none of them.
+        The penalties of other methods get the trace that the penalty of this similarity has.
+    theta_max, entropy, objective, max_iter, tol : float, str, str, int, float
+        As for `MESSI`.
 
     Examples
     --------
@@ -122,7 +154,7 @@ class Bench:
     >>> from messirl.selection import Bench, Candidate
     >>> from messirl.similarity import CompleteGraph
     >>> bench = Bench(mdp, expert, None, yardstick=CompleteGraph())
-    >>> bench.fit(Candidate("MaxEnt"), bench.begin()).round(2)
+    >>> bench.fit(Candidate("MaxEnt")).round(2)
     array([2.19])
     """
 
@@ -136,87 +168,87 @@ class Bench:
     objective: str | None = OBJECTIVE
     max_iter: int = MAX_ITER
     tol: float = TOL
-    unlabelled_weight: float = UNLABELLED_WEIGHT
-    alike: Flags | None = None
 
     def __post_init__(self) -> None:
-        l = len(self.expert)
         self.everyone = self.expert if self.unlabelled is None else self.expert + self.unlabelled
         self.counts = counts_of_sets(self.mdp, self.expert, self.unlabelled)
-        light = self.unlabelled_weight > 0.0 and len(self.everyone) > l
-        weights = np.where(np.arange(len(self.everyone)) < l, 1.0, self.unlabelled_weight)
-        self.plain = self._objective(self.everyone, weights) if light else self._objective(self.expert)
-        others = () if self.alike is None else l + np.flatnonzero(self.alike)
-        self.screened = np.array([*range(l), *others])
         self._penalties: dict[Any, Floats] = {}
-
-    def penalty(self, candidate: Candidate) -> Floats | None:
-        """The matrix Q of a candidate's penalty, or None; baselines have the trace of the yardstick's penalty."""
-        method, weight = METHODS[candidate.method], candidate.lambda0 / self.theta_max
-        if not method.penalised or weight == 0.0:
-            return None
-        if method.shape is None:
-            screened = candidate.method == "Screened"
-            if screened and self.screened.size == len(self.expert):  # no unlabelled trajectory looks like the experts'
-                return None
-            return weight * self._matrix(candidate.similarity, screened=screened)
-        if method.name not in self._penalties:
-            self._penalties[method.name] = method.shape(self.counts)
-        shape = self._penalties[method.name]
-        if not shape.any():
-            return None
-        return equal_trace(weight, float(np.trace(self._matrix(self.yardstick))), shape) * shape
-
-    def _matrix(self, similarity: Any, *, screened: bool = False) -> Floats:
-        key = (similarity, screened)
-        if key not in self._penalties:
-            measure, everyone, counts = as_similarity(similarity), self.everyone, self.counts
-            if screened:
-                rows, block = self.screened, measure.on(everyone, counts)  # widths are found from the whole set
-                self._penalties[key] = penalty_from(lambda at, to: block(rows[at], rows[to]), counts[rows])
-            else:
-                self._penalties[key] = measure.penalty(everyone, counts)
-        return self._penalties[key]
+        self._based: dict[float | None, MDP] = {None: self.mdp}
+        self._likelihoods: dict[tuple[float | None, float], Objective] = {}
 
     def path(self, every: Sequence[Candidate]) -> Iterator[tuple[Candidate, Floats]]:
-        """Each candidate and its θ; a fit begins at the θ before it, if that has the same method and similarity."""
-        begin = self.begin()
-        for _, path in groupby(every, key=lambda candidate: (candidate.method, candidate.similarity)):
-            theta = begin
+        """Each candidate and its θ; a fit begins at the θ before it if the two differ in λ0 alone."""
+        for _, path in groupby(every, key=lambda c: (c.method, c.similarity, c.strength, c.weight)):
+            theta = None
             for candidate in path:
                 theta = self.fit(candidate, theta)
                 yield candidate, theta
 
-    def fit(self, candidate: Candidate, theta: Floats) -> Floats:
-        """θ at the optimum of a candidate; the search begins at the `theta` given."""
-        if candidate.method == "Pooling":
-            objective = self._objective(self.everyone)
-        else:
-            objective = self.plain.penalised(self.penalty(candidate))
+    def fit(self, candidate: Candidate, theta: Floats | None = None) -> Floats:
+        """θ at the optimum of a candidate; the search begins at the `theta` given, or where values are finite."""
+        likelihood = self.likelihood(candidate)
+        begin = first_theta(self.based(candidate), likelihood, self.theta_max) if theta is None else theta
+        objective = likelihood.penalised(self.penalty(candidate))
         options: dict[str, Any] = {"bound": self.theta_max, "max_iter": self.max_iter, "tol": self.tol}
-        return lbfgs(objective, theta, unit=objective.unit, scale=objective.scale, certain=False, **options).theta
+        return lbfgs(objective, begin, unit=objective.unit, scale=objective.scale, certain=False, **options).theta
 
-    def _objective(self, some: Trajectories, weights: Floats | None = None) -> Objective:
-        likely, counts = made_likely(self.objective, self.entropy), self.counts[: len(some)]
-        options: dict[str, Any] = {"objective": likely, "counts": counts, "sample_weight": weights}
-        return Objective.from_trajectories(self.mdp, some, self.entropy, **options)
+    def based(self, candidate: Candidate) -> MDP:
+        """The problem, with the base policy of a candidate."""
+        alpha = candidate.strength
+        if alpha not in self._based:
+            assert alpha is not None
+            assert self.unlabelled is not None
+            self._based[alpha] = self.mdp.based_on(usual_policy(self.mdp, self.unlabelled, alpha))
+        return self._based[alpha]
 
-    def begin(self) -> Floats:
-        """Where the first search begins: at zero, or at a θ for which values are finite."""
-        return first_theta(self.mdp, self.plain, self.theta_max)
+    def likelihood(self, candidate: Candidate) -> Objective:
+        """What a candidate makes likely, without its penalty."""
+        key = (candidate.strength, candidate.weight)
+        if key not in self._likelihoods:
+            n, l = len(self.everyone), len(self.expert)
+            some = self.everyone if candidate.weight > 0.0 else self.expert
+            self._likelihoods[key] = Objective.from_trajectories(
+                self.based(candidate),
+                some,
+                self.entropy,
+                objective=made_likely(self.objective, self.entropy),
+                counts=self.counts[: len(some)],
+                sample_weight=np.where(np.arange(n) < l, 1.0, candidate.weight)[: len(some)],
+            )
+        return self._likelihoods[key]
 
-    def score(self, theta: Floats, held_out: Trajectories) -> float:
-        """Σ log-probability of held-out trajectories; −inf where θ has no finite values."""
-        reward = self.mdp.reward(theta)
+    def penalty(self, candidate: Candidate) -> Floats | None:
+        """The matrix Q of a candidate's penalty, or None; what is not MESSI's has the trace of the yardstick's."""
+        method, weight = METHODS[candidate.method], candidate.lambda0 / self.theta_max
+        if not method.penalised or weight == 0.0:
+            return None
+        if method.shape is None:
+            return weight * self._matrix(candidate.similarity)
+        if method.shape not in self._penalties:
+            self._penalties[method.shape] = method.shape(self.counts)
+        shape = self._penalties[method.shape]
+        if not shape.any():
+            return None
+        return equal_trace(weight, float(np.trace(self._matrix(self.yardstick))), shape) * shape
+
+    def _matrix(self, similarity: Any) -> Floats:
+        if similarity not in self._penalties:
+            self._penalties[similarity] = as_similarity(similarity).penalty(self.everyone, self.counts)
+        return self._penalties[similarity]
+
+    def log_probabilities(self, candidate: Candidate, theta: Floats, held_out: Trajectories) -> Floats:
+        """The log-probability of each held-out trajectory, (n,); −inf where θ has no finite values."""
+        mdp = self.based(candidate)
+        reward = mdp.reward(theta)
         try:
             if self.entropy == "noncausal":
-                logs = log_likelihood(self.mdp, soft_policy(self.mdp, reward, "noncausal"), held_out)
-            else:
-                logs = reward_log_likelihood(self.mdp, reward, held_out, self._starts(held_out))
+                return log_likelihood(mdp, soft_policy(mdp, reward, "noncausal"), held_out)
+            first = np.concatenate([self.everyone.first, held_out.first])
+            start = np.bincount(first, minlength=mdp.n_states).astype(np.float64)
+            return reward_log_likelihood(mdp, reward, held_out, start)
         except NoFiniteValue:
-            return -np.inf
-        return float(logs.sum())
+            return np.full(len(held_out), -np.inf)
 
-    def _starts(self, held_out: Trajectories) -> Floats:
-        first = np.concatenate([self.everyone.first, held_out.first])
-        return np.bincount(first, minlength=self.mdp.n_states).astype(np.float64)
+    def score(self, candidate: Candidate, theta: Floats, held_out: Trajectories) -> float:
+        """Σ log-probability of held-out trajectories."""
+        return float(self.log_probabilities(candidate, theta, held_out).sum())

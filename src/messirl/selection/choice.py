@@ -1,41 +1,36 @@
-"""The choice among validated candidates: never one that may lose, and one that uses the unlabelled set if it can help.
+"""The choice among validated candidates, and what it says of the unlabelled trajectories.
 
 It is made here, in one place, for `MESSICV`, `messirl select`, `diagnose` and `messirl diagnose`.
 
-Gains are those of held-out expert log-probability per step over λ0 = 0, paired by split, with their standard errors.
-In this order:
+Few experts cannot tell candidates apart: the best of many scores on a handful of trajectories is luck, and choosing it
+loses more than methods differ. So there is a fixed default, the same for all data: light pooling with a light ridge or,
+without unlabelled trajectories, the light ridge alone. It is left only for what is *clearly* better: the 99.9 %
+interval of the gain, paired by held-out unit, lies above zero. Of several such, the one whose interval has the highest
+lower end is taken.
 
-1. *clearly better*: gain − se · SE > margin; of several, the one with the largest gain.
-2. *like the expert*: the experts explain the unlabelled set as a whole better than chance does, and MESSI with those
-   of them that look like the expert's does not lose: gain ≥ −margin; of several, the one with the largest gain.
-3. *cannot be told apart*: |gain| + se · SE ≤ margin. The experts predict each other as well with the penalty as
-   without it, so it acts only in states where they never go; and there the unlabelled trajectories are needed. The
-   strongest such MESSI is taken, unless the experts explain the unlabelled set worse than chance does: then the penalty
-   would spread bad behaviour.
-4. λ0 = 0.
-
-If λ0 = 0 itself predicts held-out experts worse than chance, at any scale of θ, gains over it mean nothing: then the
-rule is `choose_best`.
-
-The verdict on the unlabelled trajectories follows: they *help* if the choice uses them; if not, they *hurt* if the
-experts explain them worse than chance does or if every MESSI clearly loses; else they *do not matter*.
+The verdict on the unlabelled trajectories is what using them gains for held-out experts over the best that the experts
+alone give, chosen in the same way: they *help* where the 95 % interval of the gain lies above zero, *hurt* where it
+lies below, and else *do not matter*.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from messirl.estimators.methods import METHODS
+from messirl._numbers import nats
+from messirl.estimators.methods import LIGHT, LIGHT_RIDGE
+from messirl.evaluation.paired import Gain
 from messirl.selection.candidates import Candidate
-from messirl.selection.likeness import Likeness
 from messirl.selection.validation import Validation
 
-BELOW_CHANCE = 0.05  # nats per step that λ0 = 0 may be worse than chance; scaled towards zero, θ can be close to chance
 VERDICTS = ("help", "do not matter", "hurt")
-MARGIN = 0.005  # nats per step; half a percent in the probability of a move counts as no difference
-CLEAR = 2.0  # standard errors a difference must exceed to count as clear
+CLEAR = 0.999  # confidence with which a candidate must be better than the default: some forty are compared
+FEWEST = 3  # units below which nothing is chosen
+MOST = 100_000  # more units than this are not asked for
 
 
 @dataclass(frozen=True)
@@ -45,97 +40,116 @@ class Choice:
     Attributes
     ----------
     index : int
-        Its place among the candidates of the validation.
+        Its place among the candidates.
     candidate : Candidate
-        The method, λ0 and similarity.
+        The method and its knobs.
     reason : str
         Why it was chosen, in a sentence.
+    default : int
+        The place of the fixed default among the candidates.
+    rival : int or None
+        The candidate that did best after it, or before it without being clearly better.
+    needed : int or None
+        How many held-out units would make the rival clearly better, if it is as much better as it seems.
     """
 
     index: int
     candidate: Candidate
     reason: str
+    default: int
+    rival: int | None = None
+    needed: int | None = None
 
 
-def decide(validation: Validation, like: Likeness | None, *, aim: str, margin: float = MARGIN) -> Choice:
-    """The candidate to imitate with or, with aim="prediction", to predict with."""
-    return choose(validation, like, margin=margin) if aim == "imitation" else choose_best(validation)
+def default_among(every: Sequence[Candidate], *, unlabelled: bool) -> int:
+    """The place of the fixed default: light pooling with a light ridge, or the ridge alone."""
+    alone = Candidate("RidgeStd", LIGHT_RIDGE)
+    return list(every).index(Candidate("LightPoolingStd", LIGHT_RIDGE, weight=LIGHT) if unlabelled else alone)
 
 
-def verdict(validation: Validation, choice: Choice, like: Likeness | None, *, margin: float = MARGIN) -> str:
-    """Whether the unlabelled trajectories help, do not matter or hurt (see the top of this file)."""
-    if METHODS[choice.candidate.method].unlabelled:
-        return "help"
-    gain, spread = validation.gains()
-    ours = [i for i, c in enumerate(validation.candidates) if c.method == "MESSI"]
-    losing = bool(ours) and all(gain[i] + CLEAR * spread[i] < -margin for i in ours)
-    return "hurt" if losing or (like is not None and like.mean < -margin) else "do not matter"
+def untested(every: Sequence[Candidate], why: str, *, unlabelled: bool) -> Choice:
+    """The fixed default, where nothing can be held out."""
+    index = default_among(every, unlabelled=unlabelled)
+    return Choice(index, every[index], f"{why}. So nothing can be chosen, and the fixed default is taken", index)
 
 
-def best_gain(validation: Validation) -> tuple[Candidate, float, float] | None:
-    """The MESSI that held-out experts gain most from, its gain over λ0 = 0 in nats per step, and the standard error."""
-    gain, spread = validation.gains()
-    ours = [i for i, c in enumerate(validation.candidates) if c.method == "MESSI"]
-    if not ours:
-        return None
-    i = max(ours, key=lambda i: gain[i])
-    return validation.candidates[i], float(gain[i]), float(spread[i])
-
-
-def choose(
-    validation: Validation, like: Likeness | None = None, *, margin: float = MARGIN, se: float = CLEAR
-) -> Choice:
-    """The candidate to imitate with.
-
-    margin : nats per step; half a percent in the probability of a move counts as no difference
-    se : standard errors a difference must exceed to count as clear
-    """
-    every = validation.candidates
-    if not validation.scores[0].mean() >= validation.chance - BELOW_CHANCE:
-        best = choose_best(validation)
-        return Choice(best.index, best.candidate, f"λ0 = 0 predicts held-out experts worse than chance; {best.reason}")
-    gain, spread = validation.gains()
-    clear = [i for i in range(1, len(every)) if gain[i] - se * spread[i] > margin]
+def choose(validation: Validation, *, unlabelled: bool = True) -> Choice:
+    """The candidate to learn with; `unlabelled` is whether it may use the unlabelled trajectories."""
+    every, n = validation.candidates, validation.steps.size
+    some = [i for i, c in enumerate(every) if unlabelled or not c.unlabelled]
+    default = default_among(every, unlabelled=unlabelled)
+    if n < FEWEST:
+        return untested(every, f"{n} held-out expert trajectories are too few to choose by", unlabelled=unlabelled)
+    gains = {i: validation.gain(i, default, CLEAR) for i in some if i != default}
+    clear = {i: gain for i, gain in gains.items() if gain.clear and gain.mean > 0.0}
+    best = max(gains, key=lambda i: np.nan_to_num(gains[i].mean, nan=-np.inf))
     if clear:
-        return _chosen(validation, max(clear, key=lambda i: gain[i]), "clearly better than λ0 = 0")
-    if like is not None and like.mean > 0.0:
-        light = [i for i, c in enumerate(every) if c.method == "Screened" and gain[i] >= -margin]
-        if light:
-            why = f"the unlabelled trajectories look like the expert's ({like.mean:+.3f} nats a step over chance)"
-            return _chosen(validation, max(light, key=lambda i: gain[i]), why)
-    same = [i for i, c in enumerate(every) if c.method == "MESSI" and abs(gain[i]) + se * spread[i] <= margin]
-    if same and like is not None and like.mean < 0.0:
-        why = (
-            "held-out experts cannot tell MESSI from λ0 = 0, and the unlabelled trajectories do not look like the "
-            f"expert's ({like.mean:+.3f} nats a step over chance)"
-        )
-        return _chosen(validation, 0, why)
-    if same:
-        why = "held-out experts cannot tell it from λ0 = 0: the penalty acts where they never go"
-        return _chosen(validation, max(same, key=lambda i: every[i].lambda0), why)
-    return _chosen(validation, 0, "nothing can be shown to be better than λ0 = 0")
+        index = max(clear, key=lambda i: np.inf if np.isnan(clear[i].low) else clear[i].low)
+        told = f"clearly better than the fixed default, {every[default]}: {_said(clear[index])}"
+        return Choice(index, every[index], told, default, best if best != index else None)
+    if not gains[best].mean > 0.0:
+        return Choice(default, every[default], "the fixed default, and nothing does better", default, best)
+    told = f"the fixed default: {every[best]} does best, but not clearly better: {_said(gains[best])}"
+    return Choice(default, every[default], told, default, best, units_needed(gains[best], n))
 
 
-def choose_best(validation: Validation, *, se: float = 1.0) -> Choice:
-    """The candidate to predict with: the one-standard-error rule on plain held-out log-probability.
+def units_needed(gain: Gain, n: int) -> int | None:
+    """How many units, instead of n, would leave zero out of an interval, if the difference stays as it is."""
+    if not (np.isfinite(gain.low) and gain.mean > 0.0):
+        return None
+    needed = int(np.ceil(n * ((gain.mean - gain.low) / gain.mean) ** 2))
+    return needed if n < needed <= MOST else None
 
-    Of the candidates within `se` standard errors (paired by split) of the best, MESSI is preferred to the baselines,
-    and then the strongest penalty: the simplest model that predicts as well.
+
+@dataclass(frozen=True)
+class Use:
+    """What the unlabelled trajectories are worth to held-out experts.
+
+    Attributes
+    ----------
+    verdict : {"help", "do not matter", "hurt"}
+        What they do.
+    gain : Gain
+        What using them gains over the experts alone, in nats per step, with its 95 % interval.
+    using, alone : Candidate
+        The two that are compared.
     """
+
+    verdict: str
+    gain: Gain
+    using: Candidate
+    alone: Candidate
+
+    @property
+    def sentence(self) -> str:
+        """The same in one sentence."""
+        words = {"help": "helps", "do not matter": "makes no clear difference", "hurt": "hurts"}[self.verdict]
+        return (
+            f"using the unlabelled trajectories ({self.using}) {words}: held-out experts are predicted "
+            f"{_said(self.gain)} against the experts alone ({self.alone})"
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """What files hold of it."""
+        told = {"using": str(self.using), "alone": str(self.alone)}
+        return {"gain": self.gain.mean, "low": self.gain.low, "high": self.gain.high, **told}
+
+
+def worth(validation: Validation, choice: Choice) -> Use:
+    """What the unlabelled trajectories are worth under what was chosen, or under the default if that does not use them.
+
+    The experts alone are those that the same rule would choose without the others.
+    """
+    alone = choose(validation, unlabelled=False).index
+    using = choice.index if choice.candidate.unlabelled else choice.default
+    gain = validation.gain(using, alone)
+    verdict = "do not matter" if not gain.clear else "help" if gain.mean > 0.0 else "hurt"
     every = validation.candidates
-    best = int(validation.scores.mean(axis=1).argmax())
-    gain, spread = validation.gains(over=best)
-    near = np.flatnonzero(-gain <= se * spread + 1e-12)
-    index = min(
-        (int(i) for i in (near if near.size else [best])),
-        key=lambda i: (METHODS[every[i].method].rank, -every[i].lambda0),
-    )
-    if index == best:
-        return _chosen(validation, index, "the best held-out score")
-    return _chosen(validation, index, f"within {se:g} standard error(s) of the best, {every[best]}")
+    return Use(verdict, gain, every[using], every[alone])
 
 
-def _chosen(validation: Validation, index: int, why: str) -> Choice:
-    gain, spread = validation.gains()
-    reason = why if index == 0 else f"{why}; gain {gain[index]:+.4f} ± {spread[index]:.4f} nats a step"
-    return Choice(index, validation.candidates[index], reason)
+def _said(gain: Gain) -> str:
+    mean = f"{nats(gain.mean, signed=True)} nats a step"
+    if not np.isfinite([gain.low, gain.high]).all():
+        return mean
+    return f"{mean} [{nats(gain.low, signed=True)}, {nats(gain.high, signed=True)}]"

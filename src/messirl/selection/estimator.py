@@ -13,28 +13,26 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold
 
-from messirl._defaults import AIM, CV, SOLVER, STEP_SIZE
+from messirl._defaults import CV, SOLVER, STEP_SIZE
 from messirl._types import Floats, Ints
 from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.estimators.messi import MESSI
-from messirl.estimators.methods import baseline
 from messirl.execution import run
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.selection.candidates import LAMBDAS, Candidate, candidates
-from messirl.selection.choice import MARGIN, decide, verdict
-from messirl.selection.likeness import Alike, Likeness, likeness
-from messirl.selection.validation import SCALES, cross_validate, splits
+from messirl.selection.choice import Use, choose, untested, worth
+from messirl.selection.validation import NothingHeldOut, Validation, cross_validate, splits
 from messirl.similarity import DEFAULT, CompleteGraph, as_similarity
-
-AIMS = ("imitation", "prediction")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MESSICV(MaximumEntropy):
-    """MESSI with λ0 and the similarity chosen by held-out expert trajectories; the choice may be a baseline, or λ0 = 0.
+    """The way to use unlabelled trajectories chosen by held-out expert trajectories: MESSI, another, or none.
 
-    Once fitted it is what it chose: `theta_`, `policy_`, `score` and all else are those of `best_estimator_`.
+    Candidates are MESSI at several λ0, the complete graph, a base policy, light pooling and the experts alone. There is
+    a fixed default, which is left only for what is clearly better (selection/choice.py). Once fitted it is what it
+    chose: `theta_`, `policy_`, `score` and all else are those of `best_estimator_`.
 
     Parameters
     ----------
@@ -42,15 +40,8 @@ class MESSICV(MaximumEntropy):
         The ones to choose from. None: RBF with the median width, on counts in units of their spread.
     lambdas : sequence of float
         The λ0 to choose from; zero is always among them.
-    aim : {"imitation", "prediction"}
-        "imitation": a candidate that loses nothing against λ0 = 0, each being scored at the scale of θ that suits it.
-        "prediction": the best held-out log-probability as it is, by the one-standard-error rule.
     cv : int
-        Folds; up to 2·cv expert trajectories are held out one by one.
-    baselines : bool
-        Whether L2, standardised L2, the complete graph and pooling are candidates too.
-    margin : float
-        Differences of fewer nats per step count as none.
+        Folds; up to 2·cv expert trajectories, or groups of them, are held out one by one.
     theta_max : float
         Bound on every weight.
     validation_tol : float
@@ -67,17 +58,17 @@ class MESSICV(MaximumEntropy):
     fitted_to_ : tuple
         What it was fitted to: `best_estimator_.fit(mdp, *fitted_to_)`.
     candidate_ : Candidate
-        The method, λ0 and similarity chosen.
+        The method and its knobs.
     choice_ : Choice
-        The candidate, its place in `validation_` and the reason.
+        The candidate, its place in `validation_`, the reason, and what would change it.
     reason_ : str
         Why it was chosen, in a sentence.
-    validation_ : Validation
-        Held-out scores of every candidate on every split.
-    likeness_ : Likeness or None
-        How much the unlabelled trajectories look like the expert's.
+    validation_ : Validation or None
+        Held-out log-probabilities of every candidate; None where no expert could be held out.
+    use_ : Use or None
+        What the unlabelled trajectories gain for held-out experts; None without any, or where none could be held out.
     verdict_ : str or None
-        Whether the unlabelled trajectories help.
+        Whether they help, do not matter or hurt, by `use_`.
 
     References
     ----------
@@ -102,10 +93,7 @@ class MESSICV(MaximumEntropy):
 
     similarities: Sequence[Any] | None = field(default=None, kw_only=False)
     lambdas: Sequence[float] = LAMBDAS
-    aim: str = AIM
     cv: int = CV
-    baselines: bool = True
-    margin: float = MARGIN
     validation_tol: float = 1e-3
     progress: Any = None
 
@@ -126,22 +114,21 @@ class MESSICV(MaximumEntropy):
     ) -> Self:
         """Choose on splits of the experts (by `groups`, where given), then fit the choice to all of them.
 
+        Where nothing can be held out the fixed default is fitted, and `reason_` says so.
+
         executor : runs the splits (see execution.run); None: this process
         """
         self._check_arguments()
-        if self.aim not in AIMS:
-            raise ValueError(f"aim={self.aim!r}: choose 'imitation' or 'prediction'")
         similarities = [DEFAULT] if self.similarities is None else list(self.similarities)
         if not similarities:
             raise ValueError("similarities is empty: give at least one, or None")
-        plain, (mdp, everyone) = mdp, self._read(mdp, expert, unlabelled)
+        mdp, everyone = self._read(mdp, expert, unlabelled)
         counts = self._counts(mdp, expert, unlabelled, penalised=True)
         assert counts is not None
+        others = unlabelled is not None
         similarities = _defined(similarities, everyone, counts)
-        every = candidates(similarities, self.lambdas, baselines=self.baselines, unlabelled=unlabelled is not None)
-        careful = self.aim == "imitation" and self.entropy == "causal" and unlabelled is not None
-        if not careful:
-            every = [c for c in every if c.method != "Screened"]
+        based = self.entropy == "causal" and mdp.reference is None
+        every = candidates(similarities, self.lambdas, unlabelled=others, based=based)
         yardstick = similarities[0] if similarities else CompleteGraph()
         shared: dict[str, Any] = {
             "theta_max": self._bound,
@@ -149,35 +136,26 @@ class MESSICV(MaximumEntropy):
             "objective": self.likelihood_,
             "max_iter": self.max_iter,
         }
-        pairs = splits(mdp, expert, self.cv, groups, self.random_state)
-        if unlabelled is None and self.baselines and min(len(train) for train, _ in pairs) < 2:
-            raise ValueError(
-                "without unlabelled trajectories a split must leave two of the expert's, on which the strength of a "
-                "penalty is measured: give more expert trajectories, or unlabelled ones"
+        self.validation_: Validation | None = None
+        self.use_: Use | None = None
+        try:
+            pairs = splits(mdp, expert, self.cv, groups, self.random_state)
+        except NothingHeldOut as why:
+            self.choice_ = untested(every, str(why), unlabelled=others)
+        else:
+            options = {"tol": self.validation_tol, "progress": self.progress, "executor": executor, **shared}
+            together = groups is not None
+            self.validation_ = found = cross_validate(
+                mdp, every, pairs, unlabelled, together=together, yardstick=yardstick, **options
             )
-        self.likeness_: Likeness | None = None
-        screen = None
-        if careful and unlabelled is not None:
-            asked: dict[str, Any] = {"cv": self.cv, "random_state": self.random_state, "theta_max": self._bound}
-            self.likeness_ = likeness(plain, expert, unlabelled, groups=groups, **asked)
-            screen = Alike(plain, unlabelled, asked)
-
-        scales = SCALES if self.aim == "imitation" else (1.0,)
-        options = {"tol": self.validation_tol, "progress": self.progress, "executor": executor, **shared}
-        self.validation_ = found = cross_validate(
-            mdp, every, pairs, unlabelled, scales=scales, screen=screen, yardstick=yardstick, **options
-        )
-        self.choice_ = decide(found, self.likeness_, aim=self.aim, margin=self.margin)
-        self.verdict_ = None if unlabelled is None else verdict(found, self.choice_, self.likeness_, margin=self.margin)
-        self.candidate_, self.reason_ = self.choice_.candidate, self.choice_.reason
-        chosen = self.candidate_
+            self.choice_ = choose(found, unlabelled=others)
+            self.use_ = worth(found, self.choice_) if others else None
+        self.verdict_ = None if self.use_ is None else self.use_.verdict
+        chosen = self.candidate_ = self.choice_.candidate
+        self.reason_ = self.choice_.reason
         similarity = yardstick if chosen.similarity is None else chosen.similarity
         model = MESSI(similarity, lambda0=chosen.lambda0, tol=self.tol, reference=mdp.reference, **shared)
-        if chosen.method == "Screened" and unlabelled is not None and self.likeness_ is not None:
-            rows = np.concatenate([np.arange(len(expert)), len(expert) + np.flatnonzero(self.likeness_.alike)])
-            model.similarity = model.measure.among(rows, everyone, counts)
-            unlabelled = unlabelled[self.likeness_.alike]
-        self.best_estimator_, self.fitted_to_ = baseline(chosen.method, model, mdp, expert, unlabelled)
+        self.best_estimator_, self.fitted_to_ = chosen.estimator(model, mdp, expert, unlabelled)
         self.best_estimator_.fit(mdp, *self.fitted_to_)
         for name, value in vars(self.best_estimator_).items():  # all fitted attributes
             if name.endswith("_"):

@@ -8,6 +8,7 @@ policy: above zero it goes where the expert would, below zero it is better expla
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,11 +23,12 @@ from messirl.planning import NoFiniteValue, log_likelihood
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
-from messirl.selection.candidates import LAMBDAS, Bench, Candidate, candidates
-from messirl.selection.validation import SCALES, NothingHeldOut, Split, cross_validate, splits
+from messirl.selection.candidates import LAMBDAS, Bench, Candidate
+from messirl.selection.validation import Split, splits
 from messirl.similarity import CompleteGraph
 
 LESSONS = 64  # sets of experts whose fits an MDP keeps
+SCALES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0)  # multiples of θ
 
 
 @dataclass(frozen=True)
@@ -95,22 +97,6 @@ def likeness(
 
 
 @dataclass(frozen=True)
-class Alike:
-    """A function that tells, for any set of experts, which of the unlabelled trajectories look like theirs."""
-
-    mdp: MDP
-    unlabelled: Trajectories
-    options: dict[str, Any]
-
-    def __call__(self, expert: Trajectories) -> Flags:
-        """Which of the unlabelled trajectories look like those of `expert`; none if no expert can be held out."""
-        try:
-            return likeness(self.mdp, expert, self.unlabelled, **self.options).alike
-        except NothingHeldOut:
-            return np.zeros(len(self.unlabelled), dtype=bool)
-
-
-@dataclass(frozen=True)
 class _Lesson:
     """What was learnt from the experts alone; it does not depend on the unlabelled trajectories."""
 
@@ -121,13 +107,24 @@ class _Lesson:
 
 
 def _learn(mdp: MDP, expert: Trajectories, pairs: Sequence[Split], options: dict[str, Any]) -> _Lesson:
-    every = [c for c in candidates((), LAMBDAS, unlabelled=False) if c.method != "RidgeStd"]
-    found = cross_validate(mdp, every, pairs, None, scales=SCALES, **options)
-    best = int(found.scores.mean(axis=1).argmax())
-    bench = Bench(mdp, expert, None, **options)
-    theta = found.scale[best] * dict(bench.path(every[: best + 1]))[every[best]]
+    """The ridge, and the multiple of its θ, that predict held-out experts best.
+
+    With few trajectories the optimum is far too confident: θ runs to its bound, and held-out log-likelihood mostly
+    punishes its size, where what matters is which moves it prefers.
+    """
+    every = [Candidate("MaxEnt"), *(Candidate("Ridge", x) for x in sorted(LAMBDAS, reverse=True))]
+    table = np.zeros((len(every), len(SCALES)))
+    for train, test in pairs:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a warning that the parts of a divided trajectory are short
+            bench = Bench(mdp, train, None, **options)
+        steps = int((test.lengths - 1).sum()) * len(pairs)
+        for i, (c, theta) in enumerate(bench.path(every)):
+            table[i] += [bench.score(c, scale * theta, test) / steps for scale in SCALES]
+    best, at = np.unravel_index(np.argmax(table), table.shape)
+    theta = dict(Bench(mdp, expert, None, **options).path(every[: best + 1]))[every[best]]
     chance = np.mean([uniform_score(mdp, test) for _, test in pairs])
-    return _Lesson(theta, float(found.scores[best].mean() - chance), every[best], float(found.scale[best]))
+    return _Lesson(SCALES[at] * theta, float(table[best, at] - chance), every[best], SCALES[at])
 
 
 def _explained(mdp: MDP, reward: Floats, some: Trajectories, start: Floats) -> Floats:

@@ -14,8 +14,9 @@ from sklearn.model_selection import GroupKFold, KFold
 
 from messirl._checks import is_whole
 from messirl._defaults import CV
-from messirl._types import Flags, Floats
+from messirl._types import Floats, Ints
 from messirl.estimators.uniform import uniform_score
+from messirl.evaluation.paired import CONFIDENCE, Gain, paired_gain
 from messirl.execution import run
 from messirl.planning.sampling import random_source
 from messirl.problem.mdp import MDP
@@ -23,13 +24,7 @@ from messirl.problem.trajectories import Trajectories
 from messirl.selection.candidates import Bench, Candidate
 
 Split = tuple[Trajectories, Trajectories]
-Screen = Callable[[Trajectories], Flags]
-SCALES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0)
-ALONE = (
-    "one expert trajectory: nothing can be held out, and it cannot be divided either, since {why}. So neither lambda0 "
-    "nor the similarity can be chosen by validation: set them yourself, and see with selection.stability how much the "
-    "policy hangs on which unlabelled trajectories there happened to be"
-)
+ALONE = "one expert trajectory: nothing can be held out, and it cannot be divided either, since {why}"
 
 
 class NothingHeldOut(ValueError):
@@ -39,7 +34,7 @@ class NothingHeldOut(ValueError):
 def splits(
     mdp: MDP, expert: Trajectories, cv: int = CV, groups: npt.ArrayLike | None = None, random_state: Any = None
 ) -> list[Split]:
-    """Pairs (train, held out): by group if there are groups; else one by one up to 2·cv trajectories; else cv folds.
+    """Pairs (train, held out): one by one up to 2·cv trajectories, else in cv folds; so too groups, where given.
 
     A single trajectory of an endless problem is divided in time: what comes later is held out.
     """
@@ -52,9 +47,10 @@ def splits(
         labels = np.asarray(groups)
         if labels.shape != (n,):
             raise ValueError(f"groups has shape {labels.shape}: give one label for each of the {n} expert trajectories")
-        if np.unique(labels).size < 2:
+        many = np.unique(labels).size
+        if many < 2:
             raise ValueError("groups names one group only: nothing can be held out; give no groups, or more data")
-        pairs = GroupKFold(min(cv, np.unique(labels).size)).split(np.zeros(n), groups=labels)
+        pairs = GroupKFold(many if many <= 2 * cv else cv).split(np.zeros(n), groups=labels)
         return [(expert[train], expert[test]) for train, test in pairs]
     if n == 1:
         return _later_parts(mdp, expert)
@@ -84,52 +80,45 @@ def _later_parts(mdp: MDP, expert: Trajectories) -> list[Split]:
 
 @dataclass(frozen=True)
 class Validation:
-    """Held-out log-probability per step of C candidates on K splits.
+    """Held-out log-probabilities of C candidates: each of n units under fits that have not seen it.
+
+    A unit is a trajectory or, where whole groups are held out, all trajectories of a split.
 
     Attributes
     ----------
     candidates : list of Candidate
-        λ0 = 0 first.
-    plain : array (C, K)
-        The scores of the fits as they are.
-    scores : array (C, K)
-        The scores of the fits with θ multiplied by `scale`.
-    scale : array (C,)
-        The multiple of θ, one for all splits, with which a candidate predicts best.
+        The experts alone first.
+    logs : array (C, n)
+        The log-probability of each unit.
+    steps : array of int (n,)
+        How many steps each unit has.
     chance : float
         The score of the policy that takes every allowed action with the same probability.
     """
 
     candidates: list[Candidate]
-    plain: Floats
-    scores: Floats
-    scale: Floats
+    logs: Floats
+    steps: Ints
     chance: float = -np.inf
 
-    def gains(self, over: int = 0) -> tuple[Floats, Floats]:
-        """The mean gain over a candidate, by default λ0 = 0, and its standard error; −inf and 0 where not finite."""
-        with np.errstate(invalid="ignore"):
-            gap = self.scores - self.scores[over]
-            gain, spread = gap.mean(axis=1), gap.std(axis=1, ddof=1) / np.sqrt(gap.shape[1])
-        lost = ~np.isfinite(gain)
-        return np.where(lost, -np.inf, gain), np.where(lost, 0.0, spread)
+    @property
+    def scores(self) -> Floats:
+        """The log-probability per step of every candidate, (C,), all units together."""
+        return np.asarray(self.logs.sum(axis=1) / self.steps.sum())
 
-    def rows(self) -> list[dict[str, Any]]:
-        """One dict per candidate."""
-        gain, spread = self.gains()
-        return [
-            {
-                "candidate": str(c),
-                "method": c.method,
-                "lambda0": c.lambda0,
-                "score": float(self.plain[i].mean()),
-                "calibrated": float(self.scores[i].mean()),
-                "scale": float(self.scale[i]),
-                "gain": float(gain[i]),
-                "gain_se": float(spread[i]),
-            }
-            for i, c in enumerate(self.candidates)
-        ]
+    def gain(self, one: int, over: int, confidence: float = CONFIDENCE) -> Gain:
+        """What one candidate gains over another, in nats per step, paired by unit, with its interval."""
+        return paired_gain(self.logs[one], self.logs[over], self.steps, confidence)
+
+    def rows(self, over: int = 0) -> list[dict[str, Any]]:
+        """One dict per candidate; gains are those over the candidate `over`."""
+        out = []
+        for i, c in enumerate(self.candidates):
+            gain = self.gain(i, over)
+            own = {"candidate": str(c), "method": c.method, "lambda0": c.lambda0, "score": float(self.scores[i])}
+            own |= {"strength": c.strength, "weight": c.weight}
+            out.append({**own, "gain": gain.mean, "gain_low": gain.low, "gain_high": gain.high})
+        return out
 
 
 def cross_validate(
@@ -138,63 +127,55 @@ def cross_validate(
     pairs: Sequence[Split],
     unlabelled: Trajectories | None,
     *,
-    scales: Sequence[float] = SCALES,
-    screen: Screen | None = None,
+    together: bool = False,
     progress: Any = None,
     executor: Any = None,
     **options: Any,
 ) -> Validation:
     """Score every candidate on every split.
 
-    screen : from the training part of a split to which unlabelled trajectories look like the expert's, for "Screened"
+    together : whether what a split holds out is one unit: trajectories of one group are not independent
     progress : called with (done, all) after each fit, or with an executor after each split
     executor : runs the splits (see execution.run); None: this process
-
-    With few trajectories the optimum is far too confident: θ runs to its bound, and held-out log-likelihood mostly
-    punishes its size. But what matters about a reward is which moves it prefers. So each candidate is scored at the
-    multiple of its θ, one for all splits, that predicts the held-out moves best (scales=(1.0,) scores θ as it is).
+    options : of the `Bench` that fits
     """
     if any(int((test.lengths - 1).sum()) == 0 for _, test in pairs):
         raise ValueError("a held-out trajectory makes no step: there is nothing to score; drop such trajectories")
     # Leaving out either of two equal trajectories leaves the same rest, which is fitted once.
     tasks = [(train, [test for _, test in same]) for train, same in groupby(pairs, key=lambda pair: pair[0])]
     told = count(1)
-    each = None if executor is not None else lambda: progress and progress(next(told), len(pairs) * len(every))
-    work = _Fits(mdp, tuple(every), unlabelled, tuple(scales), screen, options, each)
-    table = np.concatenate(list(run(work, tasks, executor, None if each else progress)), axis=1)
-    best = table.mean(axis=1).argmax(axis=1)
-    plain = table[:, :, int(np.argmin(np.abs(np.asarray(scales) - 1.0)))]
-    scores = table[np.arange(len(every)), :, best]
-    chance = float(np.mean([uniform_score(mdp, test) for _, test in pairs]))
-    return Validation(list(every), plain, scores, np.asarray(scales)[best], chance)
+    each = None if executor is not None else lambda: progress and progress(next(told), len(tasks) * len(every))
+    work = _Fits(mdp, tuple(every), unlabelled, options, each)
+    found = list(run(work, tasks, executor, None if each else progress))
+    logs = [one.sum(axis=1, keepdims=True) if together else one for parts in found for one in parts]
+    steps = [np.array([made.sum()]) if together else made for made in (test.lengths - 1 for _, test in pairs)]
+    chance = sum(uniform_score(mdp, test) * int((test.lengths - 1).sum()) for _, test in pairs)
+    made = np.concatenate(steps)
+    return Validation(list(every), np.concatenate(logs, axis=1), made, chance / int(made.sum()))
 
 
 @dataclass(frozen=True)
 class _Fits:
-    """Every candidate fitted to one training part and scored on what was held out of it, (C, K, scales)."""
+    """Every candidate fitted to one training part: log-probabilities of each held-out part, (C, its trajectories)."""
 
     mdp: MDP
     every: tuple[Candidate, ...]
     unlabelled: Trajectories | None
-    scales: tuple[float, ...]
-    screen: Screen | None
     options: dict[str, Any]
     each: Callable[[], object] | None  # called after each fit
 
-    def __call__(self, split: tuple[Trajectories, list[Trajectories]]) -> Floats:
+    def __call__(self, split: tuple[Trajectories, list[Trajectories]]) -> list[Floats]:
         train, tests = split
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a warning that the parts of a divided trajectory are short
-            alike = None if self.screen is None else self.screen(train)
-            bench = Bench(self.mdp, train, self.unlabelled, alike=alike, **self.options)
-            table = np.empty((len(self.every), len(tests), len(self.scales)))
-            for i, (_, theta) in enumerate(bench.path(self.every)):
-                for k, test in enumerate(tests):
-                    steps = int((test.lengths - 1).sum())
-                    table[i, k] = [bench.score(scale * theta, test) / steps for scale in self.scales]
-                    if self.each is not None:
-                        self.each()
-        return table
+            bench = Bench(self.mdp, train, self.unlabelled, **self.options)
+            out = [np.empty((len(self.every), len(test))) for test in tests]
+            for i, (candidate, theta) in enumerate(bench.path(self.every)):
+                for part, test in zip(out, tests, strict=True):
+                    part[i] = bench.log_probabilities(candidate, theta, test)
+                if self.each is not None:
+                    self.each()
+        return out
 
 
 def _seed(random_state: Any) -> int | None:

@@ -6,7 +6,7 @@ import warnings
 from dataclasses import dataclass
 
 from messirl import diagnostics
-from messirl._defaults import AIM, CV, INFLUENTIAL
+from messirl._defaults import CV, INFLUENTIAL
 from messirl.estimators import MESSI
 from messirl.problem.problem import Problem
 from messirl.selection import NothingHeldOut
@@ -28,8 +28,6 @@ class DiagnoseSettings(ModelSettings):
         Folds of the experts.
     groups : str, optional
         Hold out whole groups of experts, named by this column of the problem's `meta`.
-    aim : {"imitation", "prediction"}
-        As for `MESSICV`.
 
     Examples
     --------
@@ -55,7 +53,6 @@ class DiagnoseSettings(ModelSettings):
     influential: int = INFLUENTIAL
     cv: int = CV
     groups: str | None = None
-    aim: str = AIM
 
 
 def diagnose(
@@ -84,7 +81,6 @@ def diagnose(
                 influential=settings.influential,
                 cv=settings.cv,
                 groups=groups,
-                aim=settings.aim,
                 random_state=settings.seed,
                 progress=count,
             )

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 Z95 = 1.96  # standard errors on either side of an estimate, for 95 %
 LISTED = 5  # trajectories of each ranking in a summary
+KNOBS = ("lambda0", "ridge", "standardise", "unlabelled_weight", "reference_strength")  # of a choice
 
 
 @dataclass(frozen=True)
@@ -234,73 +235,73 @@ class FitRecord(Record):
 
 @dataclass(frozen=True, eq=False)
 class SelectionRecord(Record):
-    """What was chosen, or why nothing could be; `summary()` is what select.json holds.
+    """What was chosen, and why; `summary()` is what select.json holds.
 
     Attributes
     ----------
     validation : Validation or None
         What the candidates scored; None where nothing could be held out.
-    choice : Choice or None
+    choice : Choice
         What was chosen.
-    model : MESSICV or None
+    model : MESSICV
         The choice, fitted.
-    aim : {"imitation", "prediction"}
-        What the choice was made for.
     expert, held_out : float or None
         The score of the choice on the expert's own and on held-out trajectories.
     nested : NestedScore or None
         The score of the whole procedure, if it was asked for.
     intervals : dict from str to list or None
         The 95 % interval of each weight by the name of its feature, if intervals were asked for.
-    reason : str
-        Where nothing could be held out, why.
     stability : list of dict or None
-        Where nothing could be held out, how stable the policy is at each λ0.
+        Where nothing could be held out, how stable MESSI's policy is at each λ0.
+    seconds : float
+        How long choosing took.
     """
 
     validation: Validation | None
-    choice: Choice | None
-    model: MESSICV | None = None
-    aim: str = ""
+    choice: Choice
+    model: MESSICV
     expert: float | None = None
     held_out: float | None = None
     nested: NestedScore | None = None
     intervals: dict[str, list[float]] | None = None
-    reason: str = ""
     stability: list[dict[str, float]] | None = None
+    seconds: float = 0.0
 
     def summary(self) -> dict[str, Any]:
         """What select.json holds."""
+        choice, found, use = self.choice, self.validation, self.model.use_
+        chosen, made = choice.candidate, self.model.best_estimator_.get_params(deep=False)
         out: dict[str, Any] = {
             "folder": self.folder,
-            "aim": self.aim,
             "trajectories": self.counts,
             "version": __version__,
             "command": self.command,
-        }
-        if self.model is None or self.choice is None or self.validation is None:
-            return out | {"chosen": None, "reason": self.reason, "stability": self.stability}
-        like, chosen = self.model.likeness_, self.choice.candidate
-        out |= {
             "warnings": self.warnings,
-            "candidates": self.validation.rows(),
-            "splits": self.validation.scores.shape[1],
             "chosen": {
-                "index": self.choice.index,
+                "index": choice.index,
                 "candidate": str(chosen),
                 "method": chosen.method,
                 "lambda0": chosen.lambda0,
+                "strength": chosen.strength,
+                "weight": chosen.weight,
+                "parameters": {name: made[name] for name in KNOBS if name in made},
+                "is_default": choice.index == choice.default,
             },
-            "reason": self.choice.reason,
+            "reason": choice.reason,
+            "needed": choice.needed,
             "verdict": self.model.verdict_,
-            "likeness": None
-            if like is None
-            else {"expert": like.expert, "unlabelled": like.mean, "alike": int(like.alike.sum())},
+            "use": None if use is None else use.summary() | {"sentence": use.sentence},
+            "candidates": [] if found is None else found.rows(choice.default),
+            "default": choice.default,
+            "units": 0 if found is None else int(found.steps.size),
+            "seconds": self.seconds,
             "expert": self.expert,
             "held_out": self.held_out,
             "converged": bool(self.model.converged_),
             "theta": weights(self.model),
         }
+        if self.stability is not None:
+            out["stability"] = self.stability
         if self.nested is not None:
             out["nested"] = {
                 "mean": self.nested.mean,
@@ -341,6 +342,7 @@ class DiagnosisRecord(Record):
             "trajectories": self.counts,
             "verdict": found.verdict,
             "evidence": found.evidence,
+            "use": None if found.use is None else found.use.summary(),
             "recommended": None if choice is None else {"candidate": str(choice.candidate), "reason": choice.reason},
             "expert_likeness": found.likeness.expert,
             "unlabelled_likeness": found.likeness.mean,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from dataclasses import dataclass
 from typing import Any
 
-from messirl._defaults import AIM, CV, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX
+from messirl._defaults import CV, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX
 from messirl.estimators import MESSI
 from messirl.problem.mdp import MDP
 from messirl.problem.problem import Problem
-from messirl.selection import LAMBDAS, MESSICV, NothingHeldOut, bootstrap, nested_score, stability
+from messirl.selection import LAMBDAS, MESSICV, bootstrap, nested_score, stability
 from messirl.workflow.model import check_reference, with_features
 from messirl.workflow.record import SelectionRecord, weights
 from messirl.workflow.split import PROBLEM, Parts, Split, divide
@@ -19,11 +20,11 @@ from messirl.workflow.watch import SILENT, Watcher, remarks
 
 @dataclass(frozen=True)
 class SelectSettings:
-    """What to choose from, and for which aim: the options of `messirl select`.
+    """What to choose from, and how: the options of `messirl select`.
 
     Parameters
     ----------
-    aim, cv, theta_max : str, int, float
+    cv, theta_max : int, float
         As for `MESSICV`.
     groups : str, optional
         Hold out whole groups of experts, named by this column of the problem's `meta`.
@@ -65,7 +66,6 @@ class SelectSettings:
     'MaxEnt'
     """
 
-    aim: str = AIM
     cv: int = CV
     groups: str | None = None
     lambdas: tuple[float, ...] | None = None
@@ -87,37 +87,32 @@ class SelectSettings:
 def select(
     problem: Problem, split: Split, settings: SelectSettings, watcher: Watcher = SILENT, *, folder: str = PROBLEM
 ) -> SelectionRecord:
-    """Divide the problem, and choose; where no expert trajectory can be held out, say how stable each λ0 is instead."""
+    """Divide the problem, and choose; where no expert trajectory can be held out, say how stable each λ0 is too."""
     parts = divide(problem, split, watcher, folder)
     mdp = with_features(parts.problem.mdp, settings.features)
     check_reference(settings, unlabelled=parts.unlabelled is not None)
     groups = parts.groups(settings.groups)
     model = MESSICV(
         lambdas=settings.lambdas or LAMBDAS,
-        aim=settings.aim,
         cv=settings.cv,
         random_state=settings.seed,
         **settings.shared,
     )
     watcher.begin()
-    try:
-        with watcher.progress("select", "fits") as count, warnings.catch_warnings(record=True) as heard:
-            warnings.simplefilter("always")
-            model.set_params(progress=count).fit(mdp, parts.expert, parts.unlabelled, groups)
-    except NothingHeldOut as why:
-        if parts.unlabelled is None:
-            raise
-        rows = _stability(settings, mdp, parts, watcher)
-        return SelectionRecord(
-            None, None, aim=settings.aim, reason=str(why), stability=rows, folder=folder, counts=parts.counts
-        )
+    began = time.monotonic()
+    with watcher.progress("select", "fits") as count, warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        model.set_params(progress=count).fit(mdp, parts.expert, parts.unlabelled, groups)
+    seconds = time.monotonic() - began
     model.set_params(progress=None)
     notes = watcher.noted(remarks(heard))
     watcher.keep(model)
-    nested = intervals = None
+    nested = intervals = rows = None
+    if model.validation_ is None and parts.unlabelled is not None:
+        rows = _stability(settings, mdp, parts, watcher)
     with warnings.catch_warnings():  # what they say about the data was said above
         warnings.simplefilter("ignore")
-        if settings.nested:
+        if settings.nested and model.validation_ is not None:
             watcher.say("choosing anew for every outer split")
             nested = nested_score(model, mdp, parts.expert, parts.unlabelled, groups)
         if settings.bootstrap is not None:
@@ -126,11 +121,12 @@ def select(
         model.validation_,
         model.choice_,
         model,
-        settings.aim,
         model.score(parts.expert),
         None if parts.test is None else model.score(parts.test),
         nested,
         intervals,
+        rows,
+        seconds,
         folder=folder,
         counts=parts.counts,
         warnings=notes,

@@ -19,10 +19,9 @@ from messirl.workflow.record import DiagnosisRecord
 SHOWN = 10  # rows of each table
 HEAVIEST = 4  # features of a direction
 MEANING = {
-    "help": "The unlabelled trajectories help: what is recommended uses them.",
-    "do not matter": "The unlabelled trajectories do not matter: what is recommended does not use them, and they would "
-    "do no harm either.",
-    "hurt": "The unlabelled trajectories hurt: leave them out.",
+    "help": "The unlabelled trajectories help: held-out experts are predicted better with them.",
+    "do not matter": "The unlabelled trajectories make no clear difference to how well held-out experts are predicted.",
+    "hurt": "The unlabelled trajectories hurt: held-out experts are predicted worse with them.",
 }
 
 
