@@ -16,29 +16,26 @@ from worlds import drawn, maze, random_mdp, to_rounding
 
 import messirl
 from messirl import MESSI, MaxEntIRL, Trajectories, plot
-from messirl.estimators.methods import baseline
 from messirl.estimators.uniform import uniform_policy
-from messirl.objective import Objective
 from messirl.planning import sample
 from messirl.selection import (
     LAMBDAS,
     MESSICV,
     Bench,
     Candidate,
-    Likeness,
+    Choice,
     Validation,
-    best_gain,
     bootstrap,
     candidates,
     choose,
-    choose_best,
     cross_validate,
     likeness,
     nested_score,
     splits,
     stability,
+    worth,
 )
-from messirl.selection.choice import verdict
+from messirl.selection.choice import default_among, units_needed
 from messirl.similarity import RBF, Exponential, Precomputed
 
 SIMILARITY = RBF("median", standardise=True)
@@ -54,24 +51,36 @@ def grid_world(n_expert=4, n_unlabelled=10):
     return mdp, drawn(mdp, [3.0, 2.0], n_expert, 1, **anywhere), drawn(mdp, [3.0, 2.0], n_unlabelled, 2, **anywhere)
 
 
-def validation(gains, candidate_list, base=-1.0):
-    """A Validation whose candidates gain, split by split, what each row says over the first."""
+def validation(gains, candidate_list, base=-1.0, steps=10):
+    """A Validation whose candidates gain, unit by unit and step by step, what each row says over −1 nat."""
     scores = base + np.array(gains, dtype=float)
-    return Validation(list(candidate_list), scores, scores, np.ones(len(scores)))
+    return Validation(list(candidate_list), steps * scores, np.full(scores.shape[1], steps))
 
 
 # ------------------------------------------------------------ candidates
 
 
 @pytest.mark.parametrize("lambdas", [LAMBDAS, (0.1,), (0.0, 0.1), ()])
-def test_no_penalty_is_always_first_and_the_baselines_are_always_there(lambdas):
+def test_the_experts_alone_come_first_and_the_defaults_are_always_there(lambdas):
     every = candidates([SIMILARITY], lambdas)
     assert every[0] == Candidate("MaxEnt")
-    assert sum(c.lambda0 == 0.0 and c.method == "MaxEnt" for c in every) == 1
     positive = {x for x in lambdas if x > 0}
-    for method in ("MESSI", "Ridge", "RidgeStd", "Complete"):
+    for method in ("MESSI", "Complete"):
         assert {c.lambda0 for c in every if c.method == method} == positive
-    assert every[-1] == Candidate("Pooling")
+    assert {c.lambda0 for c in every if c.method == "ReferenceStd" and c.strength == 10.0} == positive
+    assert every[default_among(every, unlabelled=True)] == Candidate("LightPoolingStd", 0.01, weight=0.01)
+    assert every[default_among(every, unlabelled=False)] == Candidate("RidgeStd", 0.01)
+    assert len(set(every)) == len(every)
+
+
+def test_pooling_goes_from_little_to_all():
+    weights = [c.weight for c in candidates([SIMILARITY], LAMBDAS) if c.method == "LightPoolingStd"]
+    assert weights == sorted(weights)
+    assert weights[-1] == 1.0
+
+
+def test_no_base_policy_is_a_candidate_where_none_is_possible():
+    assert all(c.strength is None for c in candidates([SIMILARITY], LAMBDAS, based=False))
 
 
 def test_paths_go_from_strong_to_weak():
@@ -81,7 +90,8 @@ def test_paths_go_from_strong_to_weak():
 
 def test_without_unlabelled_trajectories_only_what_needs_none_is_a_candidate():
     every = candidates([SIMILARITY], (0.1,), unlabelled=False)
-    assert [c.method for c in every] == ["MaxEnt", "Ridge", "RidgeStd"]
+    assert every == [Candidate("MaxEnt"), Candidate("RidgeStd", 0.1), Candidate("RidgeStd", 0.01)]
+    assert not any(c.unlabelled for c in every)
 
 
 @pytest.mark.parametrize("wrong", [-0.1, np.nan, np.inf])
@@ -100,66 +110,35 @@ def bench_of(kind, **options):
     return Bench(mdp, expert, unlabelled, yardstick=SIMILARITY, **{"tol": 1e-8, "max_iter": 2000, **options})
 
 
+@pytest.mark.parametrize("objective", ["counts", "choices"])
 @pytest.mark.parametrize("kind", WORLDS)
-def test_the_bench_fits_what_the_estimators_fit(kind):
+def test_the_bench_fits_what_the_estimators_fit(kind, objective):
     mdp, expert, unlabelled = problem(kind)
-    bench = bench_of(kind)
+    shared = {"objective": objective, "tol": 1e-8, "max_iter": 2000}
+    bench = bench_of(kind, objective=objective)
     for candidate, theta in bench.path(candidates([SIMILARITY], (0.3, 30.0))):
-        if candidate.method == "Screened":
+        if candidate.method == "MaxEnt":  # of which two ways to the same height may end apart
             continue
-        model = MESSI(SIMILARITY, lambda0=candidate.lambda0, tol=1e-8, max_iter=2000)
-        data = (expert, unlabelled)
-        if candidate.method != "MESSI":
-            model, data = baseline(candidate.method, model, mdp, expert, unlabelled)
+        model, data = candidate.estimator(
+            MESSI(SIMILARITY, lambda0=candidate.lambda0, **shared), mdp, expert, unlabelled
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model.fit(mdp, *data)
-        objective = Objective.from_trajectories(mdp, data[0], quadratic=model.quadratic_, objective=model.likelihood_)
-        assert objective(theta).value == pytest.approx(model.objective_, rel=1e-6, abs=1e-6), candidate
-        for goal in (None,) if expert.goals is None else (2, 8):
-            ours = messirl.soft_policy(mdp, mdp.reward(theta), goal=goal)
-            own = messirl.soft_policy(mdp, model.reward_, goal=goal)
-            # Where the penalty is weak and the data say little, two ways to the same height end a little apart.
-            assert_allclose(ours, own, atol=1e-4 if candidate.method in ("MaxEnt", "Pooling") else 1e-5)
-
-
-@to_rounding
-@pytest.mark.parametrize("objective", ["counts", "choices"])
-def test_the_bench_pools_lightly_and_on_a_base_policy_as_messi_does(objective):
-    mdp, expert, unlabelled = problem("endless")
-    shared = {"objective": objective, "unlabelled_weight": 0.1, "tol": 1e-8, "max_iter": 2000}
-    own = MESSI(SIMILARITY, lambda0=3.0, reference="unlabelled", **shared).fit(mdp, expert, unlabelled)
-    bench = Bench(own.mdp_, expert, unlabelled, yardstick=SIMILARITY, **shared)
-    found = bench.fit(Candidate("MESSI", 3.0, SIMILARITY), bench.begin())
-    assert_allclose(found, own.theta_, atol=1e-6)
-    assert bench.score(found, unlabelled) == pytest.approx(own.score(unlabelled) * (unlabelled.lengths - 1).sum())
-    alone = Bench(own.mdp_, expert, unlabelled, yardstick=SIMILARITY, **{**shared, "unlabelled_weight": 0.0})
-    assert np.abs(alone.fit(Candidate("MESSI", 3.0, SIMILARITY), alone.begin()) - found).max() > 1e-3
-
-
-@to_rounding
-def test_screened_is_messi_among_the_trajectories_that_look_like_the_expert_s():
-    mdp, expert, unlabelled = problem("endless")
-    alike = np.arange(len(unlabelled)) % 2 == 0
-    bench = bench_of("endless", alike=alike)
-    whole = SIMILARITY(None, bench.counts)
-    rows = np.concatenate([np.arange(len(expert)), len(expert) + np.flatnonzero(alike)])
-    own = MESSI(Precomputed(whole[np.ix_(rows, rows)]), lambda0=3.0, tol=1e-8, max_iter=2000)
-    own.fit(mdp, expert, unlabelled[alike])
-    assert_allclose(bench.fit(Candidate("Screened", 3.0, SIMILARITY), bench.begin()), own.theta_, atol=1e-6)
-
-
-def test_screened_without_any_that_look_like_the_expert_s_is_no_penalty():
-    bench = bench_of("endless", alike=np.zeros(8, dtype=bool))
-    assert bench.penalty(Candidate("Screened", 3.0, SIMILARITY)) is None
+        found = bench.likelihood(candidate).penalised(bench.penalty(candidate))(theta)
+        assert found.value == pytest.approx(model.objective_, rel=1e-6, abs=1e-6), candidate
+        steps = (unlabelled.lengths - 1).sum()
+        own = bench.score(candidate, model.theta_, unlabelled) / steps
+        assert own == pytest.approx(model.score(unlabelled), rel=1e-9, abs=1e-9), candidate
+        assert bench.score(candidate, theta, unlabelled) / steps == pytest.approx(own, abs=1e-4), candidate
 
 
 @pytest.mark.parametrize("kind", ["endless", "episodic"])
 def test_warm_starts_change_nothing(kind):
     bench = bench_of(kind)
     for candidate, theta in bench.path(candidates([SIMILARITY], (0.3, 3.0, 30.0))):
-        cold = bench.fit(candidate, bench.begin())
-        ours, own = (messirl.soft_policy(bench.mdp, bench.mdp.reward(t)) for t in (theta, cold))
+        cold, based = bench.fit(candidate), bench.based(candidate)
+        ours, own = (messirl.soft_policy(based, based.reward(t)) for t in (theta, cold))
         assert_allclose(ours, own, atol=1e-5)
 
 
@@ -173,19 +152,9 @@ def test_two_large_matrices_that_print_alike_are_two_similarities():
     assert np.abs(one - other).max() > 1e-6
 
 
-def test_scores_are_the_estimators_own():
-    for kind in WORLDS:
-        mdp, expert, unlabelled = problem(kind)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model = MESSI(SIMILARITY, lambda0=1.0).fit(mdp, expert, unlabelled)
-        steps = (unlabelled.lengths - 1).sum()
-        assert bench_of(kind).score(model.theta_, unlabelled) / steps == pytest.approx(model.score(unlabelled), 1e-9)
-
-
 def test_a_theta_without_finite_values_scores_minus_infinity():
     bench = bench_of("episodic")
-    assert bench.score(np.array([1.0, 0.0]), bench.expert) == -np.inf
+    assert bench.score(Candidate("MaxEnt"), np.array([1.0, 0.0]), bench.expert) == -np.inf
 
 
 # ------------------------------------------------------------ splits
@@ -251,12 +220,19 @@ def test_one_trajectory_of_an_endless_problem_is_divided_in_time():
         ("finite", "a trajectory has 6 states"),
     ],
 )
-def test_one_trajectory_that_ends_raises_and_says_what_cannot_be_chosen_and_why(kind, why):
+def test_where_one_trajectory_ends_nothing_can_be_chosen_and_the_default_is_taken(kind, why):
     mdp, expert, unlabelled = problem(kind)
-    with pytest.raises(ValueError, match=f"since {why}.*neither lambda0 nor the similarity can be chosen"):
-        splits(mdp, expert[[0]])
-    with pytest.raises(ValueError, match="one expert trajectory: nothing can be held out"):
-        MESSICV().fit(mdp, expert[[0]], unlabelled)
+    one = expert[[int(np.argmax(expert.lengths))]]
+    with pytest.raises(ValueError, match=f"nothing can be held out, and it cannot be divided either, since {why}"):
+        splits(mdp, one)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MESSICV().fit(mdp, one, unlabelled)
+    assert model.candidate_ == Candidate("LightPoolingStd", 0.01, weight=0.01)
+    assert "one expert trajectory" in model.reason_
+    assert model.reason_.endswith("nothing can be chosen, and the fixed default is taken")
+    assert (model.validation_, model.use_, model.verdict_) == (None, None, None)
+    assert np.isfinite(model.score(one))
 
 
 def test_one_short_trajectory_cannot_be_divided():
@@ -291,28 +267,20 @@ def test_a_held_out_trajectory_without_a_step_raises():
 
 
 @to_rounding
-def test_validation_is_the_score_of_refits_without_the_held_out_trajectories():
-    mdp, expert, unlabelled = grid_world(3)
-    pairs = splits(mdp, expert)
+def test_validation_is_the_log_probability_under_refits_without_the_held_out_trajectories():
+    mdp, expert, unlabelled = grid_world(7)
+    pairs = splits(mdp, expert, cv=2, random_state=0)  # several trajectories are held out at once
     every = [Candidate("MaxEnt"), Candidate("MESSI", 3.0, SIMILARITY)]
-    found = cross_validate(
-        mdp, every, pairs, unlabelled, scales=(0.5, 1.0), yardstick=SIMILARITY, tol=1e-8, max_iter=2000
-    )
-    own = []
-    for c in every:
+    found = cross_validate(mdp, every, pairs, unlabelled, yardstick=SIMILARITY, tol=1e-8, max_iter=2000)
+    for i, c in enumerate(every):
         model = MESSI(SIMILARITY, lambda0=c.lambda0, tol=1e-8, max_iter=2000)
-        own.append([clone(model).fit(mdp, train, unlabelled) for train, _ in pairs])
-    plain = [[model.score(test) for model, (_, test) in zip(row, pairs, strict=True)] for row in own]
-    assert_allclose(found.plain, plain, atol=1e-6)
-    half = []
-    for row in own:
-        half.append([])
-        for model, (_, test) in zip(row, pairs, strict=True):
-            policy = messirl.soft_policy(mdp, 0.5 * model.reward_)
-            half[-1].append(messirl.planning.log_likelihood(mdp, policy, test).sum() / (test.lengths - 1).sum())
-    better = np.array(half).mean(axis=1) > np.array(plain).mean(axis=1)
-    assert_array_equal(found.scale, np.where(better, 0.5, 1.0))
-    assert_allclose(found.scores, np.where(better[:, None], half, plain), atol=1e-6)
+        own = [clone(model).fit(mdp, train, unlabelled)._log_likelihood(test) for train, test in pairs]
+        assert_allclose(found.logs[i], np.concatenate(own), atol=1e-5)
+        assert found.scores[i] == pytest.approx(np.concatenate(own).sum() / (expert.lengths - 1).sum())
+    assert_array_equal(found.steps, np.concatenate([test.lengths - 1 for _, test in pairs]))
+    together = cross_validate(mdp, every, pairs, unlabelled, together=True, yardstick=SIMILARITY)
+    assert together.logs.shape == (2, 2)
+    assert_array_equal(together.steps, [(test.lengths - 1).sum() for _, test in pairs])
 
 
 def test_splits_that_leave_the_same_trajectories_are_fitted_once_and_scored_each(monkeypatch):
@@ -322,91 +290,118 @@ def test_splits_that_leave_the_same_trajectories_are_fitted_once_and_scored_each
     own = Bench.fit
     monkeypatch.setattr(Bench, "fit", lambda *given: fits.append(given[1]) or own(*given))
     told = []
-    options = {"scales": (1.0,), "yardstick": SIMILARITY}
+    options = {"yardstick": SIMILARITY}
     pairs = splits(mdp, twice)
     found = cross_validate(mdp, every, pairs, unlabelled, progress=lambda *now: told.append(now), **options)
     assert len(fits) == 3 * 2
-    assert told == [(i + 1, 8) for i in range(8)]
-    one_by_one = [cross_validate(mdp, every, [pair], unlabelled, **options).scores for pair in pairs]
-    assert_array_equal(found.scores, np.concatenate(one_by_one, axis=1))
+    assert told == [(i + 1, 6) for i in range(6)]
+    one_by_one = [cross_validate(mdp, every, [pair], unlabelled, **options).logs for pair in pairs]
+    assert_array_equal(found.logs, np.concatenate(one_by_one, axis=1))
 
 
-def test_rows_hold_gains_over_no_penalty_with_standard_errors():
+def test_rows_hold_gains_over_any_candidate_with_their_intervals():
     gains = [[0.0, 0.0, 0.0], [0.1, 0.2, 0.6]]
-    row = validation(gains, [Candidate("MaxEnt"), Candidate("MESSI", 0.1, SIMILARITY)]).rows()[1]
+    found = validation(gains, [Candidate("MaxEnt"), Candidate("MESSI", 0.1, SIMILARITY)])
+    row = found.rows()[1]
     assert row["gain"] == pytest.approx(0.3)
-    assert row["gain_se"] == pytest.approx(np.std([0.1, 0.2, 0.6], ddof=1) / np.sqrt(3))
+    half = 4.302653 * np.std([0.1, 0.2, 0.6], ddof=1) / np.sqrt(3)  # Student's t with two degrees of freedom
+    assert (row["gain_low"], row["gain_high"]) == pytest.approx((0.3 - half, 0.3 + half))
     assert row["score"] == pytest.approx(-0.7)
     assert (row["method"], row["lambda0"]) == ("MESSI", 0.1)
-
-
-def test_a_candidate_without_finite_scores_loses_without_a_warning():
-    every = [Candidate("MaxEnt"), Candidate("Ridge", 1.0), Candidate("Ridge", 0.1)]
-    found = validation([[0.0, 0.0], [-np.inf, 0.2], [0.1, 0.1001]], every)
-    assert found.rows()[1]["gain"] == -np.inf
-    assert choose(found).candidate == every[2]
-    assert choose_best(found).candidate == every[2]
-    assert choose_best(validation([[-np.inf, 0.0], [-np.inf, 0.2]], every[:2])).index in (0, 1)
+    assert found.rows(1)[0]["gain"] == pytest.approx(-0.3)
 
 
 # ------------------------------------------------------------ the choice
 
 
 NONE, WEAK, STRONG = Candidate("MaxEnt"), Candidate("MESSI", 0.1, SIMILARITY), Candidate("MESSI", 3.0, SIMILARITY)
-LIGHT, RIDGE = Candidate("Screened", 0.03, SIMILARITY), Candidate("Ridge", 1.0)
-GOOD, BAD = (Likeness(np.array([x, x]), 0.2, NONE, 1.0) for x in (0.1, -0.1))
-ZERO = [0.0, 0.0, 0.0]
+ALONE, DEFAULT = Candidate("RidgeStd", 0.01), Candidate("LightPoolingStd", 0.01, weight=0.01)
+ZERO = [0.0] * 8
+CLOSE = np.linspace(-0.01, 0.01, 8)
 
 
-def test_of_several_clearly_better_candidates_the_one_that_gains_most_is_chosen():
-    gains = [ZERO, [0.10, 0.11, 0.12], [0.20, 0.21, 0.22], [0.5, -0.6, 0.9]]
-    found = choose(validation(gains, [NONE, WEAK, STRONG, RIDGE]), GOOD)
+def test_of_several_clearly_better_candidates_the_one_with_the_highest_lower_end_is_chosen():
+    gains = [ZERO, ZERO, 0.1 + CLOSE, 0.2 + CLOSE, 0.5 + 30 * CLOSE, ZERO]
+    found = choose(validation(gains, [NONE, ALONE, WEAK, STRONG, Candidate("Complete", 1.0), DEFAULT]))
     assert found.candidate == STRONG
-    assert found.reason.startswith("clearly better than λ0 = 0; gain +0.2100 ±")
+    assert found.reason.startswith(f"clearly better than the fixed default, {DEFAULT}: +0.2000 nats a step [")
+    assert (found.default, found.rival) == (5, 4)
 
 
-def test_a_clearly_better_baseline_is_chosen_as_well():
-    assert choose(validation([ZERO, ZERO, [0.2, 0.2, 0.21]], [NONE, WEAK, RIDGE]), GOOD).candidate == RIDGE
+def test_on_a_tie_the_default_is_kept_and_what_would_settle_it_is_said():
+    gains = [ZERO, ZERO, 0.05 + 10 * CLOSE, ZERO]
+    found = choose(validation(gains, [NONE, ALONE, WEAK, DEFAULT]))
+    assert found.candidate == DEFAULT
+    assert found.reason.startswith(
+        f"the fixed default: {WEAK} does best, but not clearly better: +0.0500 nats a step ["
+    )
+    assert found.rival == 2
+    assert found.needed > 8
 
 
-def test_unlabelled_trajectories_like_the_expert_s_are_used_lightly_where_that_loses_nothing():
-    gains = [ZERO, ZERO, [-0.002, 0.003, -0.003]]
-    assert choose(validation(gains, [NONE, WEAK, LIGHT]), GOOD).candidate == LIGHT
-    assert "look like the expert's (+0.100" in choose(validation(gains, [NONE, WEAK, LIGHT]), GOOD).reason
-    assert choose(validation(gains, [NONE, WEAK, LIGHT]), BAD).candidate == NONE, "a tie, and they look otherwise"
-    assert choose(validation(gains, [NONE, WEAK, LIGHT]), None).candidate == WEAK
-    losing = [ZERO, [0.3, -0.3, 0.0], [-0.02, -0.03, 0.0]]
-    assert choose(validation(losing, [NONE, WEAK, LIGHT]), GOOD).candidate == NONE
+def test_where_nothing_does_better_the_default_is_kept():
+    found = choose(validation([ZERO, ZERO, -0.1 + CLOSE, ZERO], [NONE, ALONE, WEAK, DEFAULT]))
+    assert (found.candidate, found.needed) == (DEFAULT, None)
+    assert found.reason == "the fixed default, and nothing does better"
 
 
-def test_what_cannot_be_told_apart_from_no_penalty_is_chosen_as_strong_as_it_comes():
-    gains = [ZERO, [0.001, -0.001, 0.0], [0.002, 0.001, 0.0015], ZERO]
-    found = choose(validation(gains, [NONE, WEAK, STRONG, RIDGE]))
-    assert found.candidate == STRONG
-    assert "cannot tell it from λ0 = 0" in found.reason
+@pytest.mark.parametrize("n", [1, 2])
+def test_too_few_units_choose_nothing(n):
+    found = choose(validation([[0.0] * n, [0.0] * n, [5.0] * n, [0.0] * n], [NONE, ALONE, WEAK, DEFAULT]))
+    assert found.candidate == DEFAULT
+    assert f"{n} held-out expert trajectories are too few to choose by" in found.reason
 
 
-def test_what_may_lose_is_not_chosen():
-    gains = [ZERO, [0.1, -0.1, 0.05], [-0.2, -0.2, -0.2]]
-    found = choose(validation(gains, [NONE, WEAK, STRONG]), GOOD)
-    assert found.candidate == NONE
-    assert found.reason == "nothing can be shown to be better than λ0 = 0"
+def test_a_default_that_rules_out_what_was_seen_is_left():
+    gains = [ZERO, ZERO, 0.1 + CLOSE, [-np.inf, *ZERO[1:]]]
+    assert choose(validation(gains, [NONE, ALONE, WEAK, DEFAULT])).candidate != DEFAULT
 
 
-def test_the_margin_says_what_counts_as_no_difference():
-    gains = validation([ZERO, [-0.02, -0.021, -0.019]], [NONE, WEAK])
-    assert choose(gains).candidate == NONE
-    assert choose(gains, margin=0.05).candidate == WEAK
+def test_a_candidate_without_finite_scores_is_never_chosen():
+    gains = [ZERO, ZERO, [-np.inf, *(5.0 + CLOSE[1:])], ZERO]
+    assert choose(validation(gains, [NONE, ALONE, WEAK, DEFAULT])).candidate == DEFAULT
 
 
-def test_the_simplest_within_one_standard_error_of_the_best_is_chosen_to_predict():
-    gains = [ZERO, [0.29, 0.28, 0.33], [0.20, 0.45, 0.22], [0.30, 0.32, 0.29]]
-    every = [NONE, WEAK, STRONG, RIDGE]
-    found = choose_best(validation(gains, every))
-    assert found.candidate == STRONG  # MESSI before the baselines, then the strongest
-    assert found.reason.startswith(f"within 1 standard error(s) of the best, {RIDGE}")
-    assert choose_best(validation(gains, every), se=0.0).candidate == RIDGE
-    assert choose_best(validation([ZERO, [-0.3, -0.31, -0.3]], [NONE, WEAK])).candidate == NONE
+def test_without_unlabelled_trajectories_the_choice_is_among_the_experts_alone():
+    gains = [-1.0 + CLOSE, ZERO, 0.5 + CLOSE, 0.5 + CLOSE]
+    assert choose(validation(gains, [NONE, ALONE, WEAK, DEFAULT]), unlabelled=False).candidate == ALONE
+    assert choose(validation([0.5 + CLOSE, *gains[1:]], [NONE, ALONE, WEAK, DEFAULT]), unlabelled=False).index == 0
+
+
+def test_as_many_units_as_needed_make_a_difference_clear():
+    noise = np.linspace(-1, 1, 8)
+    gains = [ZERO, ZERO, 0.3 + noise, ZERO]
+    few = choose(validation(gains, [NONE, ALONE, WEAK, DEFAULT]))
+    assert few.candidate == DEFAULT
+    times = int(np.ceil(few.needed / 8))
+    many = [np.tile(row, times) for row in gains]
+    assert choose(validation(many, [NONE, ALONE, WEAK, DEFAULT])).candidate == WEAK
+    assert units_needed(messirl.evaluation.paired.Gain(-0.1, -0.2, 0.0), 8) is None
+
+
+# ------------------------------------------------------------ what the unlabelled trajectories are worth
+
+
+@pytest.mark.parametrize(
+    ("alone", "using", "said"),
+    [(ZERO, 0.1 + CLOSE, "help"), (0.1 + CLOSE, ZERO, "hurt"), (10 * CLOSE, ZERO, "do not matter")],
+)
+def test_the_verdict_is_what_using_them_gains_over_the_experts_alone(alone, using, said):
+    found = validation([np.full(8, -3.0) + CLOSE, alone, using], [NONE, ALONE, DEFAULT])
+    use = worth(found, choose(found))
+    assert use.verdict == said
+    assert (use.using, use.alone) == (DEFAULT, ALONE)
+    assert use.gain.mean == pytest.approx(np.mean(using) - np.mean(alone))
+    assert {"help": "helps", "hurt": "hurts", "do not matter": "no clear difference"}[said] in use.sentence
+    assert set(use.summary()) == {"gain", "low", "high", "using", "alone"}
+
+
+def test_a_choice_that_does_not_use_them_is_compared_with_the_default_that_does():
+    found = validation([0.3 + CLOSE, ZERO, ZERO], [NONE, ALONE, DEFAULT])
+    choice = choose(found)
+    assert choice.candidate == NONE
+    use = worth(found, choice)
+    assert (use.using, use.alone, use.verdict) == (DEFAULT, NONE, "hurt")
 
 
 # ------------------------------------------------------------ MESSICV
@@ -460,15 +455,6 @@ def test_the_seed_decides_everything(chosen):
     assert a.reason_ == b.reason_
 
 
-def test_prediction_scores_the_candidates_as_they_are():
-    mdp, expert, unlabelled = grid_world()
-    model = MESSICV(**FEW, aim="prediction").fit(mdp, expert, unlabelled)
-    assert_array_equal(model.validation_.scores, model.validation_.plain)
-    assert model.likeness_ is None
-    assert all(c.method != "Screened" for c in model.validation_.candidates)
-    assert model.reason_.startswith(("within 1 standard error(s) of the best", "the best held-out score"))
-
-
 @pytest.mark.parametrize("kind", ["finite", "goals", "episodic", "steps"])
 def test_every_kind_of_problem_is_chosen_for(kind):
     mdp, expert, unlabelled = problem(kind)
@@ -477,42 +463,47 @@ def test_every_kind_of_problem_is_chosen_for(kind):
         some = expert[expert.lengths > 1][:6]  # of one that begins in its end there is nothing to predict
         model = MESSICV(lambdas=(1.0,), cv=2, random_state=0).fit(mdp, some, unlabelled)
     assert np.isfinite(model.score(expert))
-    assert len(model.validation_.rows()) == 1 + 1 + 2 + 3 + 1
+    assert len(model.validation_.rows()) == len(candidates([SIMILARITY], (1.0,)))
+    assert model.verdict_ in ("help", "do not matter", "hurt")
 
 
-def test_the_noncausal_model_is_chosen_for_without_screening():
+def test_the_noncausal_model_is_chosen_for_without_base_policies():
     mdp, expert, unlabelled = problem("finite")
     model = MESSICV(lambdas=(1.0,), entropy="noncausal", cv=2, random_state=0).fit(mdp, expert, unlabelled)
-    assert model.likeness_ is None
+    assert all(c.strength is None for c in model.validation_.candidates)
     assert np.isfinite(model.validation_.scores).all()
 
 
-@pytest.mark.parametrize("method", ["Ridge", "RidgeStd"])
-def test_a_ridge_chosen_without_unlabelled_trajectories_is_the_ridge_that_was_validated(method, monkeypatch):
+@pytest.mark.parametrize("wanted", [Candidate("RidgeStd", 10.0), Candidate("MaxEnt")])
+def test_what_is_chosen_without_unlabelled_trajectories_is_what_was_validated(wanted, monkeypatch):
     mdp, expert, _ = grid_world(5)
-    wanted = Candidate(method, 10.0)
 
     def only(found, **_):
-        index = found.candidates.index(wanted)
-        return messirl.selection.Choice(index, wanted, "it was asked for")
+        return Choice(found.candidates.index(wanted), wanted, "it was asked for", 0)
 
-    monkeypatch.setattr("messirl.selection.choice.choose_best", only)
-    model = MESSICV(**FEW, aim="prediction", tol=1e-6).fit(mdp, expert)
+    monkeypatch.setattr("messirl.selection.estimator.choose", only)
+    model = MESSICV(**FEW, tol=1e-6).fit(mdp, expert)
     bench = Bench(mdp, expert, None, yardstick=SIMILARITY, tol=1e-6)
-    assert_allclose(model.theta_, bench.fit(wanted, bench.begin()), rtol=1e-4)
-    assert np.abs(model.theta_ - MaxEntIRL(tol=1e-6).fit(mdp, expert).theta_).max() > 1e-3
+    assert_allclose(model.theta_, bench.fit(wanted), rtol=1e-4)
+    assert model.use_ is None
 
 
-def test_too_few_experts_without_any_others_raise():
+def test_two_experts_and_no_others_take_the_default():
     mdp, expert, _ = grid_world(2)
-    with pytest.raises(ValueError, match="a split must leave two of the expert's"):
-        MESSICV(**FEW).fit(mdp, expert)
+    model = MESSICV(**FEW).fit(mdp, expert)
+    assert model.candidate_ == Candidate("RidgeStd", 0.01)
+    assert "too few to choose by" in model.reason_
+
+
+def test_groups_are_units_of_the_choice():
+    mdp, expert, unlabelled = grid_world(8)
+    model = MESSICV(**FEW).fit(mdp, expert, unlabelled, groups=np.arange(8) // 2)
+    assert model.validation_.steps.size == 4
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"aim": "both"}, "aim='both': choose 'imitation' or 'prediction'"),
         ({"similarities": []}, "similarities is empty"),
         ({"lambdas": (-1.0,)}, "lambdas holds -1.0"),
         ({"theta_max": -1.0}, "theta_max=-1.0"),
@@ -563,16 +554,6 @@ def test_no_choice_has_seen_what_it_is_scored_on(monkeypatch):
     assert sum(map(len, scored)) == 5
     assert found.mean == pytest.approx(found.scores.mean())
     assert found.standard_error == pytest.approx(found.scores.std(ddof=1) / 2)
-
-
-def test_no_penalty_is_no_yardstick_where_it_predicts_worse_than_chance():
-    every = [Candidate("MaxEnt"), Candidate("MESSI", 0.1, SIMILARITY), Candidate("Ridge", 0.1)]
-    scores = np.array([[-0.1, -0.1, -60.0], [-0.5, -0.6, -0.7], [-0.9, -0.9, -0.9]])
-    lost = Validation(every, scores, scores, np.ones(3), chance=-1.0)
-    assert choose(lost).index == 1
-    assert "worse than chance" in choose(lost).reason
-    sane = Validation(every, scores, scores, np.ones(3), chance=-30.0)
-    assert choose(sane).index == 0
 
 
 def test_nested_validation_of_three_leaves_two_to_choose_on():
@@ -685,7 +666,7 @@ def test_what_one_set_of_experts_teaches_is_not_taken_for_another_s():
 def test_what_the_experts_teach_is_learnt_once(monkeypatch):
     mdp, expert, own = grid_world(4)
     likeness(mdp, expert, own, random_state=0)
-    monkeypatch.setattr(sys.modules["messirl.selection.likeness"], "cross_validate", None)
+    monkeypatch.setattr(sys.modules["messirl.selection.likeness"], "Bench", None)
     likeness(mdp, expert, own[:3], random_state=0)
     with pytest.raises(TypeError):
         likeness(mdp, expert, own, random_state=0, max_iter=7)
@@ -725,32 +706,5 @@ def test_a_similarity_that_the_trajectories_do_not_have_is_left_out():
     mdp, expert, _ = grid_world()
     alike = expert[[0, 0, 0, 0, 0, 0]]
     with pytest.warns(UserWarning, match="is left out: sigma='median' is 0"):
-        model = MESSICV(**FEW, aim="prediction").fit(mdp, alike[:3], alike[3:])
+        model = MESSICV(**FEW).fit(mdp, alike[:3], alike[3:])
     assert all(c.method != "MESSI" for c in model.validation_.candidates)
-
-
-# ------------------------------------------------------------ the verdict on the unlabelled trajectories
-
-
-@pytest.mark.parametrize(
-    ("gains", "like", "said"),
-    [
-        ([ZERO, [0.10, 0.11, 0.12], ZERO], BAD, "help"),
-        ([ZERO, ZERO, ZERO], BAD, "hurt"),
-        ([ZERO, [-0.2, -0.21, -0.2], [0.2, 0.2, 0.21]], GOOD, "hurt"),
-        ([ZERO, [0.3, -0.3, 0.0], [0.2, 0.2, 0.21]], GOOD, "do not matter"),
-        ([ZERO, ZERO, ZERO], None, "help"),
-    ],
-)
-def test_the_verdict_follows_from_the_choice(gains, like, said):
-    found = validation(gains, [NONE, WEAK, RIDGE])
-    assert verdict(found, choose(found, like), like) == said
-
-
-def test_the_gain_of_the_best_messi_is_told():
-    found = validation([ZERO, [0.1, 0.2, 0.3], [0.0, 0.1, 0.2], [0.5, 0.5, 0.5]], [NONE, WEAK, STRONG, RIDGE])
-    candidate, gain, spread = best_gain(found)
-    assert candidate == WEAK
-    assert gain == pytest.approx(0.2)
-    assert spread == pytest.approx(0.1 / np.sqrt(3))
-    assert best_gain(validation([ZERO, ZERO], [NONE, RIDGE])) is None
