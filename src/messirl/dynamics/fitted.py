@@ -38,7 +38,7 @@ from messirl.dynamics.samples import (
 )
 from messirl.dynamics.soft_iteration import RefittedModel, RefittedObjective
 from messirl.estimators.persistence import Saved
-from messirl.objective import OBJECTIVES, Objective
+from messirl.objective import OBJECTIVES, Objective, bending
 from messirl.optimise import lbfgs
 from messirl.planning import Planner, soft_values
 from messirl.planning.sampling import random_source
@@ -212,7 +212,7 @@ class FittedMESSI(Saved):
             max_iter=self.max_iter,
             tol=float(self.tol),
             unit=unit,
-            scale=unit if quadratic is None else np.hypot(unit, np.sqrt(np.diag(quadratic))),
+            scale=bending(unit, quadratic),
             callback=self.callback,
         )
         self.n_features_in_ = samples.points.shape[1]
