@@ -5,24 +5,27 @@ from __future__ import annotations
 import csv
 import re
 import shlex
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from folders import grid, park, read_json, roads
+from worlds import drawn
 
 import messirl
-from messirl import MESSI, cli
+from messirl import MDP, MESSI, cli
 from messirl.cli.common import Parser, filled
 from messirl.cli.select import add
 from messirl.diagnostics import diagnose
-from messirl.io import read_problem
-from messirl.selection import MESSICV, bootstrap, nested_score, stability
+from messirl.io import Problem, read_problem, write_problem
+from messirl.selection import MESSICV, bootstrap, choice, estimator, nested_score, stability
 from messirl.similarity import RBF
 from messirl.workflow.split import Split, divide
 
 SPLIT = ["--expert", "role = expert", "--unlabelled", "role = unlabelled"]
 SMALL = [*SPLIT, "--n-expert", "5", "--n-unlabelled", "8", "--lambdas", "0.1,10", "--cv", "3"]
 SIMILARITY = RBF("median", standardise=True)
+DEFAULT_CANDIDATE = "light pooling with L2 λ0=0.01 weight=0.01"
 
 EPISODES = {
     "states__csv": "state,f_way,f_mud,terminal\ngate,1,0,0\npond,1,1,0\nwood,1,0,0\nhome,0,0,1\n",
@@ -95,22 +98,26 @@ def test_rows_are_those_that_were_read(folder, words):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few steps in the mud: its weight runs on
-@pytest.mark.parametrize("aim", ["imitation", "prediction"])
-def test_select_chooses_what_the_library_chooses(folder, run, tmp_path, aim):
-    said = run("select", folder, *SMALL, "--test", "role = test", "--aim", aim, "--out", tmp_path)
+def test_select_chooses_what_the_library_chooses(folder, run, tmp_path):
+    said = run("select", folder, *SMALL, "--test", "role = test", "--out", tmp_path)
     _, data = data_of(folder, *SMALL)
-    own = MESSICV(lambdas=(0.1, 10.0), cv=3, aim=aim, random_state=0)
+    own = MESSICV(lambdas=(0.1, 10.0), cv=3, random_state=0)
     own.fit(data.problem.mdp, data.expert, data.unlabelled)
     found = read_json((tmp_path / "select.json").read_text(encoding="utf-8"))
     assert found["chosen"]["candidate"] == str(own.candidate_)
     assert found["reason"] == own.reason_
     assert [row["candidate"] for row in found["candidates"]] == [str(c) for c in own.validation_.candidates]
-    np.testing.assert_allclose(
-        [row["calibrated"] for row in found["candidates"]], own.validation_.scores.mean(axis=1), rtol=1e-9
-    )
+    np.testing.assert_allclose([row["score"] for row in found["candidates"]], own.validation_.scores, rtol=1e-9)
+    gains = [own.validation_.gain(i, own.choice_.default) for i in range(len(found["candidates"]))]
+    for row, gain in zip(found["candidates"], gains, strict=True):
+        assert [row["gain"], row["gain_low"], row["gain_high"]] == pytest.approx(
+            [gain.mean, gain.low, gain.high], abs=1e-9
+        )
+    assert found["units"] == 5
     assert own.reason_ in said
-    for row in found["candidates"]:
-        assert row["candidate"] in said
+    for method in {row["method"] for row in found["candidates"]}:
+        best = max((row for row in found["candidates"] if row["method"] == method), key=lambda row: row["score"])
+        assert best["candidate"] in said
     marked = [line for line in said.splitlines() if line.startswith("* ")]
     assert len(marked) == 1
     assert marked[0].endswith(str(own.candidate_))
@@ -128,8 +135,8 @@ def test_json_is_all_there_is_on_standard_output(folder, capsys, tmp_path):
     assert cli.main(words) == 0
     written = capsys.readouterr()
     assert read_json(written.out) == read_json((tmp_path / "select.json").read_text(encoding="utf-8"))
-    assert re.search(r"^select: 1 of 60$", written.err, re.MULTILINE)  # twelve candidates, five splits
-    assert re.search(r"^select: done, 60 of 60 fits, [\d.]+ s$", written.err, re.MULTILINE)
+    assert re.search(r"^select: 1 of 90$", written.err, re.MULTILINE)  # eighteen candidates, five splits
+    assert re.search(r"^select: done, 90 of 90 fits, [\d.]+ s$", written.err, re.MULTILINE)
 
 
 def test_what_to_do_next_can_be_done(folder, run, tmp_path):
@@ -148,12 +155,12 @@ def test_what_to_do_next_can_be_done(folder, run, tmp_path):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few steps in the mud: its weight runs on
 def test_nested_and_bootstrap_are_the_library_s(folder, run, tmp_path):
     words = [*SPLIT, "--n-expert", "4", "--n-unlabelled", "8"]
-    more = ["--aim", "prediction", "--lambdas", "10", "--nested", "--bootstrap", "5"]
+    more = ["--lambdas", "10", "--nested", "--bootstrap", "5"]
     said = run("select", folder, *words, *more, "--out", tmp_path)
     found = read_json((tmp_path / "select.json").read_text(encoding="utf-8"))
     _, data = data_of(folder, *words)
     mdp = data.problem.mdp
-    own = MESSICV(lambdas=(10.0,), aim="prediction", random_state=0)
+    own = MESSICV(lambdas=(10.0,), random_state=0)
     nested = nested_score(own, mdp, data.expert, data.unlabelled)
     assert found["nested"]["mean"] == pytest.approx(nested.mean, rel=1e-9)
     assert found["nested"]["chosen"] == [str(c) for c in nested.chosen]
@@ -173,29 +180,36 @@ def test_groups_are_held_out_whole(folder, run, tmp_path):
     _, data = data_of(folder, *SMALL)
     groups = data.problem.meta["x"][data.rows["expert"]]
     assert 1 < np.unique(groups).size < 5
-    assert found["splits"] == min(3, np.unique(groups).size)
+    assert found["units"] == np.unique(groups).size, "a group is one unit, however many trajectories it has"
     own = MESSICV(lambdas=(0.1, 10.0), cv=3, random_state=0)
     own.fit(data.problem.mdp, data.expert, data.unlabelled, [str(g) for g in groups])
-    np.testing.assert_allclose(
-        [row["score"] for row in found["candidates"]], own.validation_.plain.mean(axis=1), rtol=1e-9
-    )
+    np.testing.assert_allclose([row["score"] for row in found["candidates"]], own.validation_.scores, rtol=1e-9)
 
 
 def test_trips_without_unlabelled_ones_choose_among_the_ridges(run, tmp_path):
     place = roads(tmp_path / "roads")
     found = read_json(run(*f"select {place} --n-expert 5 --lambdas 1 --cv 2 --json --out {tmp_path / 'out'}".split()))
-    assert [row["method"] for row in found["candidates"]] == ["MaxEnt", "Ridge", "RidgeStd"]
+    assert [row["candidate"] for row in found["candidates"]] == [
+        "MaxEnt-IRL",
+        "L2, standardised λ0=1",
+        "L2, standardised λ0=0.01",
+    ]
+    assert found["candidates"][found["default"]]["candidate"] == "L2, standardised λ0=0.01"
+    assert found["use"] is None
+    assert found["verdict"] is None
     assert not any(command.startswith("messirl diagnose") for command in found["next"])
 
 
-def test_one_expert_trajectory_that_ends_is_told_what_cannot_be_chosen_and_given_the_stability(run, tmp_path):
+def test_one_expert_trajectory_that_ends_is_given_the_default_and_the_stability_beside_it(run, tmp_path):
     place = park(tmp_path / "park", **EPISODES)
     words = ["select", place, *ONE_EPISODE, "--lambdas", "0.1,10", "--out", tmp_path / "out"]
     said = run(*words)
-    assert "neither lambda0 nor the similarity can be chosen by validation" in said
-    assert "it ends where it should, and a part of it would not" in said
+    assert "it ends where it should, and a part of it would not. So nothing can be chosen, and the fixed" in said
+    assert f"chosen: {DEFAULT_CANDIDATE}\n" in said
     found = read_json(run(*words, "--json"))
-    assert found["chosen"] is None
+    assert found["chosen"]["is_default"]
+    assert (found["candidates"], found["units"], found["use"], found["verdict"]) == ([], 0, None, None)
+    assert [shlex.split(command)[1] for command in found["next"]] == ["fit"], "there is nobody to judge the others by"
     problem = read_problem(place)
     model = MESSI(SIMILARITY, max_iter=300)
     own = [
@@ -205,14 +219,19 @@ def test_one_expert_trajectory_that_ends_is_told_what_cannot_be_chosen_and_given
     assert [row["lambda0"] for row in found["stability"]] == [0.1, 10.0]
     for row, expected in zip(found["stability"], own, strict=True):
         assert row["spread"] == pytest.approx(expected["spread"], abs=1e-9)
-        assert f"{expected['spread']:8.4f}" in said
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["select.json"]
+        shown = re.search(rf"^ *{row['lambda0']:g} +(\S+)$", said, re.MULTILINE)
+        assert float(shown[1]) == pytest.approx(expected["spread"], rel=1e-3)
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["model.npz", "select.json"]
 
 
-def test_one_expert_trajectory_that_ends_and_no_others_leave_nothing_to_do(fails, tmp_path):
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # one walk: its weights run on
+def test_one_expert_trajectory_that_ends_and_no_others_are_given_the_ridge(run, tmp_path):
     place = park(tmp_path / "park", **EPISODES)
-    line = fails("select", place, "--expert", "trajectory_id = anna", "--out", tmp_path / "out")
-    assert line.startswith("messirl: one expert trajectory: nothing can be held out")
+    words = ["select", place, "--expert", "trajectory_id = anna", "--json", "--out", tmp_path / "out"]
+    found = read_json(run(*words))
+    assert found["chosen"]["candidate"] == "L2, standardised λ0=0.01"
+    assert found["reason"].startswith("one expert trajectory: nothing can be held out")
+    assert "stability" not in found
 
 
 @pytest.mark.parametrize(
@@ -234,6 +253,106 @@ def test_strengths_that_are_none_are_refused(folder, capsys, text):
         cli.main(["select", str(folder), f"--lambdas={text}"])
     assert left.value.code == 2
     assert "is not a number from 0 on" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------ the rule
+
+
+@pytest.fixture(scope="module")
+def contrary(tmp_path_factory):
+    """Six places in a row: ten experts go to the right end, five hundred others to the left one."""
+    moves = np.stack([np.eye(6)[np.maximum(np.arange(6) - 1, 0)], np.eye(6)[np.minimum(np.arange(6) + 1, 5)]], axis=1)
+    mdp = MDP(moves, np.linspace(0, 1, 6)[:, None], discount=0.9, horizon=8, feature_names=["f_right"])
+    expert = drawn(mdp, [4.0], 20, 0, start=np.ones(6))[:10]
+    role = np.repeat(["expert", "unlabelled"], [10, 500])
+    place = tmp_path_factory.mktemp("folders") / "contrary"
+    write_problem(Problem(mdp, expert + drawn(mdp, [-4.0], 500, 1, start=np.ones(6)), {"role": role}), place)
+    return place
+
+
+def test_what_is_clearly_better_is_chosen_and_the_verdict_has_its_interval_in_both_commands(contrary, run, tmp_path):
+    said = run("select", contrary, *SPLIT, "--lambdas", "0.1,1", "--out", tmp_path / "s")
+    found = read_json((tmp_path / "s" / "select.json").read_text(encoding="utf-8"))
+    chosen = found["candidates"][found["chosen"]["index"]]
+    assert not found["chosen"]["is_default"]
+    assert chosen["method"] == "RidgeStd", "the experts alone"
+    assert chosen["gain_low"] > 0
+    assert f"because: clearly better than the fixed default, {DEFAULT_CANDIDATE}: +" in said
+    assert found["needed"] is None
+    assert "would settle it" not in said
+    use = found["use"]
+    assert found["verdict"] == "hurt"
+    assert use["low"] < use["gain"] < use["high"] < 0
+    for text in (f"({use['using']}) hurts", f"{use['gain']:+.4f} nats a step [{use['low']:+.4f}, {use['high']:+.4f}]"):
+        assert text in use["sentence"]
+    assert f"the unlabelled trajectories hurt: {use['sentence']}" in said
+    diagnosed = run("diagnose", contrary, *SPLIT, "--influential", "0", "--out", tmp_path / "d")
+    judged = read_json((tmp_path / "d" / "diagnosis.json").read_text(encoding="utf-8"))
+    assert judged["verdict"] == "hurt"
+    assert judged["evidence"][0] in diagnosed
+    assert re.search(r"hurts: .* nats a step \[-[\d.]+, -[\d.]+\] against the experts alone", judged["evidence"][0])
+
+
+def test_the_default_is_kept_where_nothing_is_clearly_better_and_how_many_experts_would_settle_it(
+    folder, run, tmp_path
+):
+    said = run("select", folder, *SMALL, "--out", tmp_path)
+    found = read_json((tmp_path / "select.json").read_text(encoding="utf-8"))
+    best = max(found["candidates"], key=lambda row: row["score"])
+    assert found["chosen"]["is_default"]
+    assert found["chosen"]["candidate"] == DEFAULT_CANDIDATE
+    assert best["gain"] > 0, "something does better, by chance"
+    assert f"because: the fixed default: {best['candidate']} does best, but not clearly better: +" in said
+    assert found["needed"] > found["units"]
+    assert f"about {found['needed']:,} held-out experts would settle it, if the difference is as it seems" in said
+    assert found["use"]["low"] < 0 < found["use"]["high"]
+    assert "the unlabelled trajectories do not matter: " in said
+    assert "makes no clear difference: held-out experts are predicted" in said
+
+
+def test_two_experts_are_too_few_to_choose_by_and_are_given_the_default(folder, run, tmp_path):
+    words = [*SPLIT, "--n-expert", "2", "--n-unlabelled", "6", "--lambdas", "0.1", "--json"]
+    found = read_json(run("select", folder, *words, "--out", tmp_path))
+    assert found["chosen"]["candidate"] == DEFAULT_CANDIDATE
+    assert found["reason"].startswith("2 held-out expert trajectories are too few to choose by. So nothing can be")
+    assert found["units"] == 2
+    assert found["needed"] is None
+
+
+def as_chosen(method, **knobs):
+    """A rule that takes the candidate of a method and its knobs, whatever was held out."""
+
+    def choose(validation, *, unlabelled=True):
+        fits = [c.method == method and all(getattr(c, k) == v for k, v in knobs.items()) for c in validation.candidates]
+        return replace(
+            choice.choose(validation, unlabelled=unlabelled),
+            index=(i := fits.index(True)),
+            candidate=validation.candidates[i],
+        )
+
+    return choose
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few steps in the mud: its weight runs on
+@pytest.mark.parametrize(
+    ("method", "knobs"),
+    [
+        ("LightPoolingStd", {"weight": 0.3}),
+        ("RidgeStd", {"lambda0": 0.1}),
+        ("MESSI", {"lambda0": 0.1}),
+        ("Complete", {"lambda0": 0.1}),
+        ("ReferenceStd", {"strength": 50.0}),
+    ],
+)
+def test_the_next_command_fits_exactly_what_was_chosen(folder, run, tmp_path, monkeypatch, method, knobs):
+    monkeypatch.setattr(estimator, "choose", as_chosen(method, **knobs))
+    words = [*SPLIT, "--lambdas", "0.1", "--cv", "2", "--seed", "3", "--n-expert", "8", "--n-unlabelled", "8"]
+    found = read_json(run("select", folder, *words, "--json", "--out", tmp_path / "s"))
+    assert found["chosen"]["method"] == method
+    again = [*shlex.split(found["next"][0])[1:], "--no-baselines", "--no-report", "--out", str(tmp_path / "f")]
+    run(*again)
+    own, new = (messirl.load(tmp_path / name / "model.npz") for name in ("s", "f"))
+    np.testing.assert_allclose(new.theta_, own.theta_, rtol=1e-3)
 
 
 # ------------------------------------------------------------ diagnose
@@ -306,8 +425,3 @@ def test_one_expert_that_ends_has_nobody_to_be_judged_by(fails, tmp_path):
     place = park(tmp_path / "park", **EPISODES)
     line = fails("diagnose", place, *ONE_EPISODE, "--out", tmp_path / "out")
     assert "nothing can be held out to judge the others by; give at least two with --expert" in line
-
-
-def test_two_experts_are_enough_to_choose(folder, run, tmp_path):
-    words = [*SPLIT, "--n-expert", "2", "--n-unlabelled", "6", "--lambdas", "0.1", "--json"]
-    assert read_json(run("select", folder, *words, "--out", tmp_path))["chosen"] is not None

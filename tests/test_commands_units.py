@@ -105,9 +105,10 @@ def test_select_and_diagnose_recommend_the_same(folder, tmp_path, capsys):
     found = read_json((tmp_path / "d" / "diagnosis.json").read_text(encoding="utf-8"))
     assert found["recommended"] == {"candidate": choice["chosen"]["candidate"], "reason": choice["reason"]}
     assert found["verdict"] == choice["verdict"]
-    assert f"diagnosis: the unlabelled trajectories {choice['verdict']}" in selected
+    assert found["use"] == {name: value for name, value in choice["use"].items() if name != "sentence"}
+    assert f"the unlabelled trajectories {choice['verdict']}: {choice['use']['sentence']}" in selected
+    assert choice["use"]["sentence"] in diagnosed
     assert f"recommended: {choice['chosen']['candidate']}" in diagnosed
-    assert "MESSI at its best" in diagnosed
 
 
 def test_a_score_below_chance_is_explained_where_it_appears(folder, tmp_path, capsys):

@@ -44,18 +44,18 @@ def test_a_command_without_options_means_the_estimator_without_arguments(method,
 
 def test_select_means_messicv_without_arguments():
     options, own = parsed(select), of(MESSICV)
-    names = ("aim", "cv", "theta_max", "objective", "reference", "reference_strength")
+    names = ("cv", "theta_max", "objective", "reference", "reference_strength")
     assert {name: getattr(options, name) for name in names} == {name: own[name] for name in names}
     assert options.lambdas is None, "those of MESSICV"
 
 
 def test_diagnose_means_the_function_without_arguments():
     options, own = parsed(diagnose), of(diagnose_function)
-    for name in ("influential", "cv", "aim"):
+    for name in ("influential", "cv"):
         assert getattr(options, name) == own[name], name
 
 
-SHARED = ("lambda0", "theta_max", "entropy", "solver", "step_size", "max_iter", "tol", "cv", "aim")
+SHARED = ("lambda0", "theta_max", "entropy", "solver", "step_size", "max_iter", "tol", "cv")
 SHARED += ("objective", "reference_strength", "unlabelled_weight")
 
 

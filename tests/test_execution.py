@@ -98,7 +98,7 @@ def chosen(executor):
 
 
 def nested(executor):
-    found = nested_score(clone(CV).set_params(aim="prediction"), *grid(), executor=executor)
+    found = nested_score(clone(CV), *grid(), executor=executor)
     return (found.scores,)
 
 

@@ -65,12 +65,12 @@ def run(arguments: argparse.Namespace) -> int:
     record = select(problem, split, settings, out.watcher, folder=str(arguments.folder))
     summary = replace(record, command=arguments.command).summary()
     image = render("gains", lambda: gains_figure(record), arguments.out / "figures")
-    summary["next"] = _next(arguments, summary["chosen"])
+    summary["next"] = _next(arguments, summary)
     text = text_of(arguments.out, summary, drawn=image is not None)
     return out.finish("select.json", summary, text, json=arguments.json)
 
 
-def _next(arguments: argparse.Namespace, chosen: dict[str, Any]) -> list[str]:
+def _next(arguments: argparse.Namespace, summary: dict[str, Any]) -> list[str]:
     """Commands to run next with what was chosen."""
     import shlex
 
@@ -79,8 +79,8 @@ def _next(arguments: argparse.Namespace, chosen: dict[str, Any]) -> list[str]:
     shown = {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in given.items()}
     words = [f"--{name.replace('_', '-')} {shlex.quote(value)}" for name, value in shown.items()]
     data = " ".join([folder, *words])
-    out = [f"messirl fit {data} {_knobs(chosen)}"]
-    if arguments.unlabelled is not None:
+    out = [f"messirl fit {data} {_knobs(summary['chosen'])}"]
+    if summary["use"] is not None:  # else there is nobody to judge the others by
         out.append(f"messirl diagnose {data}")
     if arguments.test is not None:
         out.append(f"messirl evaluate {saved} {folder} --test {shlex.quote(arguments.test)}")

@@ -76,7 +76,7 @@ class MESSICV(MaximumEntropy):
 
     Examples
     --------
-    Six places in a row; the experts prefer the right end, the others the left one.
+    Six places in a row; the experts prefer the right end, the many others the left one.
 
     >>> import numpy as np
     >>> from messirl import MDP, MESSICV, sample, soft_policy
@@ -84,11 +84,21 @@ class MESSICV(MaximumEntropy):
     >>> left = np.maximum(np.arange(6) - 1, 0)
     >>> moves = np.stack([np.eye(6)[left], np.eye(6)[right]], axis=1)
     >>> mdp = MDP(moves, features=np.linspace(0, 1, 6)[:, None], discount=0.9, horizon=8)
-    >>> expert = sample(mdp, soft_policy(mdp, mdp.reward([2.0])), 20, start=np.ones(6), random_state=0)
-    >>> others = sample(mdp, soft_policy(mdp, mdp.reward([-2.0])), 20, start=np.ones(6), random_state=1)
-    >>> model = MESSICV(lambdas=[0.1, 1.0]).fit(mdp, expert[:6], others)
-    >>> model.verdict_, model.candidate_.method
-    ('hurt', 'MaxEnt')
+    >>> expert = sample(mdp, soft_policy(mdp, mdp.reward([4.0])), 20, start=np.ones(6), random_state=0)
+    >>> others = sample(mdp, soft_policy(mdp, mdp.reward([-4.0])), 500, start=np.ones(6), random_state=1)
+    >>> model = MESSICV(lambdas=[0.1, 1.0]).fit(mdp, expert[:10], others)
+    >>> print(model.candidate_)
+    L2, standardised λ0=0.1
+    >>> model.verdict_, round(model.use_.gain.mean, 2)
+    ('hurt', -0.2)
+
+    Fewer others do no harm, and nothing is clearly better than the fixed default.
+
+    >>> model = MESSICV(lambdas=[0.1, 1.0]).fit(mdp, expert[:10], others[:20])
+    >>> print(model.candidate_)
+    light pooling with L2 λ0=0.01 weight=0.01
+    >>> model.verdict_
+    'do not matter'
     """
 
     similarities: Sequence[Any] | None = field(default=None, kw_only=False)

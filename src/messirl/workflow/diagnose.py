@@ -31,7 +31,7 @@ class DiagnoseSettings(ModelSettings):
 
     Examples
     --------
-    Six places in a row; the experts prefer the right end, the others the left one.
+    Six places in a row; the experts prefer the right end, the many others the left one.
 
     >>> import numpy as np
     >>> from messirl import MDP, sample, soft_policy
@@ -39,12 +39,12 @@ class DiagnoseSettings(ModelSettings):
     >>> left = np.maximum(np.arange(6) - 1, 0)
     >>> moves = np.stack([np.eye(6)[left], np.eye(6)[right]], axis=1)
     >>> mdp = MDP(moves, features=np.linspace(0, 1, 6)[:, None], discount=0.9, horizon=8)
-    >>> expert = sample(mdp, soft_policy(mdp, mdp.reward([2.0])), 20, start=np.ones(6), random_state=0)
-    >>> others = sample(mdp, soft_policy(mdp, mdp.reward([-2.0])), 20, start=np.ones(6), random_state=1)
+    >>> expert = sample(mdp, soft_policy(mdp, mdp.reward([4.0])), 20, start=np.ones(6), random_state=0)
+    >>> others = sample(mdp, soft_policy(mdp, mdp.reward([-4.0])), 500, start=np.ones(6), random_state=1)
     >>> from messirl.io import Problem
     >>> from messirl.workflow.diagnose import DiagnoseSettings, diagnose
     >>> from messirl.workflow.split import Split
-    >>> problem = Problem(mdp, expert[:6] + others, {"role": np.repeat(["expert", "other"], [6, 20])})
+    >>> problem = Problem(mdp, expert[:10] + others, {"role": np.repeat(["expert", "other"], [10, 500])})
     >>> split = Split(expert="role = expert", unlabelled="role = other")
     >>> diagnose(problem, split, DiagnoseSettings(influential=0)).diagnosis.verdict
     'hurt'

@@ -1,4 +1,4 @@
-"""The strength of the penalty, chosen by held-out expert trajectories: from a problem and settings to a record."""
+"""How to use unlabelled trajectories, chosen by held-out expert ones: from a problem and settings to a record."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SelectSettings:
 
     Examples
     --------
-    Six places in a row; the experts prefer the right end, the others the left one.
+    Six places in a row; the experts prefer the right end, the many others the left one.
 
     >>> import numpy as np
     >>> from messirl import MDP, sample, soft_policy
@@ -55,15 +55,15 @@ class SelectSettings:
     >>> left = np.maximum(np.arange(6) - 1, 0)
     >>> moves = np.stack([np.eye(6)[left], np.eye(6)[right]], axis=1)
     >>> mdp = MDP(moves, features=np.linspace(0, 1, 6)[:, None], discount=0.9, horizon=8)
-    >>> expert = sample(mdp, soft_policy(mdp, mdp.reward([2.0])), 20, start=np.ones(6), random_state=0)
-    >>> others = sample(mdp, soft_policy(mdp, mdp.reward([-2.0])), 20, start=np.ones(6), random_state=1)
+    >>> expert = sample(mdp, soft_policy(mdp, mdp.reward([4.0])), 20, start=np.ones(6), random_state=0)
+    >>> others = sample(mdp, soft_policy(mdp, mdp.reward([-4.0])), 500, start=np.ones(6), random_state=1)
     >>> from messirl.io import Problem
     >>> from messirl.workflow.select import SelectSettings, select
     >>> from messirl.workflow.split import Split
-    >>> problem = Problem(mdp, expert[:6] + others, {"role": np.repeat(["expert", "other"], [6, 20])})
+    >>> problem = Problem(mdp, expert[:10] + others, {"role": np.repeat(["expert", "other"], [10, 500])})
     >>> split = Split(expert="role = expert", unlabelled="role = other")
-    >>> select(problem, split, SelectSettings(lambdas=(0.1, 1.0))).choice.candidate.method
-    'MaxEnt'
+    >>> print(select(problem, split, SelectSettings(lambdas=(0.1, 1.0))).choice.candidate)
+    L2, standardised λ0=0.1
     """
 
     cv: int = CV
