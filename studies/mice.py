@@ -14,6 +14,7 @@ Moves are deterministic, γ = 1 and trips end, so counts and choices are one obj
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -27,7 +28,7 @@ from messirl.io import read_problem
 from messirl.planning import log_likelihood
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
-from messirl.selection import Bench, Candidate, likeness, splits
+from messirl.selection import Bench, Candidate, splits
 from messirl.similarity import RBF
 from studies import similarities as other
 from studies.common import column, draws, options, shown, write
@@ -51,11 +52,11 @@ CONTROLS = {"shuffled": "reference shuffled, complete graph", "uniform": "refere
 BOTH, ALONE = "reference, light pooling, complete graph", "base policy alone"
 FOLDED = ("MESSI", "complete graph", "reference, complete graph", "light pooling", "light pooling, complete graph")
 METHODS = (
-    "MaxEnt", *SIMILARITIES, "MESSI, to experts only", "MESSI, screened", *PENALTIES, "pooling",
+    "MaxEnt", *SIMILARITIES, "MESSI, to experts only", *PENALTIES, "pooling",
     *(f"reference, {name}" for name in BASED), "light pooling", *(f"light pooling, {name}" for name in POOLED), BOTH,
     *CONTROLS.values(), ALONE,
 )  # fmt: skip
-Fit = tuple[Any, float, Candidate]  # a key of the base policies, the weight of an unlabelled trip, and what is fitted
+Fit = tuple[str | None, Candidate]  # a key of CONTROLS, or None, and what is fitted
 
 
 @cache
@@ -64,13 +65,13 @@ def problem(folder: str) -> Any:
 
 
 def candidates(name: str, n_expert: int, lambdas: Sequence[float]) -> list[Candidate]:
-    """One method at every λ0, without base policy or pooling."""
-    if name in ("MaxEnt", "pooling"):
-        return [Candidate({"pooling": "Pooling"}.get(name, name))]
+    """One method at every λ0, without base policy or light pooling."""
+    if name == "MaxEnt":
+        return [Candidate(name)]
+    if name == "pooling":
+        return [Candidate("Pooling", weight=1.0)]
     if name in PENALTIES:
         return [Candidate(PENALTIES[name], x) for x in lambdas]
-    if name == "MESSI, screened":
-        return [Candidate("Screened", x, STANDARD) for x in lambdas]
     similarity = other.ToExperts(n_expert) if name == "MESSI, to experts only" else SIMILARITIES[name]
     return [Candidate("MESSI", x, similarity) for x in lambdas]
 
@@ -79,39 +80,40 @@ def fits(name: str, n_expert: int, lambdas: Sequence[float] = PATH) -> list[Fit]
     """All that a method chooses from."""
     for key, control in CONTROLS.items():
         if name == control:
-            return [(key, 0.0, c) for c in candidates("complete graph", n_expert, lambdas)]
-    if name == BOTH:
-        return [(10.0, w, c) for w, c in product(WEIGHTS, candidates("complete graph", n_expert, lambdas))]
+            return [(key, c) for c in candidates("complete graph", n_expert, lambdas)]
     kind, _, penalty = name.partition(", ")
-    if kind == "reference":
-        return [(alpha, 0.0, c) for alpha, c in product(STRENGTHS, candidates(penalty, n_expert, lambdas))]
-    if kind == "light pooling":
-        return [(None, w, c) for w, c in product(WEIGHTS, candidates(penalty or "MaxEnt", n_expert, lambdas))]
-    return [(None, 0.0, c) for c in candidates(name, n_expert, lambdas)]
+    knobs: list[dict[str, float]] = [{}]
+    if name == BOTH:
+        penalty, knobs = "complete graph", [{"strength": 10.0, "weight": w} for w in WEIGHTS]
+    elif kind == "reference":
+        knobs = [{"strength": alpha} for alpha in STRENGTHS]
+    elif kind == "light pooling":
+        penalty, knobs = penalty or "MaxEnt", [{"weight": w} for w in WEIGHTS]
+    else:
+        penalty = name
+    return [(None, replace(c, **own)) for own, c in product(knobs, candidates(penalty, n_expert, lambdas))]
 
 
-def bases(mdp: MDP, unlabelled: Trajectories, random: np.random.Generator) -> dict[Any, MDP]:
-    """The MDP without a base policy, with that of the unlabelled trips, and with two that say nothing of them."""
-    usual = {alpha: usual_policy(mdp, unlabelled, alpha) for alpha in STRENGTHS}
-    shuffled = usual[10.0].copy()
+def controls(mdp: MDP, unlabelled: Trajectories, random: np.random.Generator) -> dict[str | None, MDP]:
+    """The MDP as it is, and with two base policies that say nothing of the unlabelled trips."""
+    shuffled = usual_policy(mdp, unlabelled, 10.0).copy()
     for allowed in np.unique(mdp.allowed, axis=0):  # rows change places among states with the same choices
         same = np.flatnonzero((mdp.allowed == allowed).all(axis=1))
         shuffled[same] = shuffled[random.permutation(same)]
-    given = {**usual, "shuffled": shuffled, "uniform": uniform_policy(mdp, None)}
-    return {None: mdp, **{key: mdp.based_on(policy) for key, policy in given.items()}}
+    return {None: mdp, "shuffled": mdp.based_on(shuffled), "uniform": mdp.based_on(uniform_policy(mdp, None))}
 
 
 def fitted(
-    based: dict[Any, MDP], every: Iterable[Fit], expert: Trajectories, unlabelled: Trajectories, **asked: Any
+    mdps: dict[str | None, MDP], every: Iterable[Fit], expert: Trajectories, unlabelled: Trajectories, tol: float
 ) -> dict[Fit, tuple[Bench, np.ndarray]]:
     """θ of every fit, and the bench that scores it."""
-    groups: dict[tuple[Any, float], list[Candidate]] = {}
-    for key, weight, candidate in every:
-        groups.setdefault((key, weight), []).append(candidate)
+    groups: dict[str | None, list[Candidate]] = {}
+    for key, candidate in every:
+        groups.setdefault(key, []).append(candidate)
     table = {}
-    for (key, weight), some in groups.items():
-        bench = Bench(based[key], expert, unlabelled, yardstick=STANDARD, unlabelled_weight=weight, **asked)
-        table.update({(key, weight, c): (bench, theta) for c, theta in bench.path(some)})
+    for key, some in groups.items():
+        bench = Bench(mdps[key], expert, unlabelled, yardstick=STANDARD, tol=tol)
+        table.update({(key, c): (bench, theta) for c, theta in bench.path(some)})
     return table
 
 
@@ -125,36 +127,36 @@ def one(folder: str, n_expert: int, seed: int) -> list[dict[str, Any]]:
     test = trips[np.flatnonzero(role == "test")]
     made = {states.tobytes() for states, *_ in unlabelled}
     new = test[[i for i, (states, *_) in enumerate(test) if states.tobytes() not in made]]
-    based = bases(mdp, unlabelled, random)
+    mdps = controls(mdp, unlabelled, random)
 
-    def row(method: str, chosen: str, fit: Fit, score: float, on_new: float) -> dict[str, Any]:
-        key, weight, candidate = fit
-        return {"experts": n_expert, "seed": seed, "method": method, "chosen": chosen, "lambda0": candidate.lambda0,
-                "strength": key if isinstance(key, float) else "", "weight": weight, "score": score,
+    def row(method: str, chosen: str, c: Candidate, score: float, on_new: float) -> dict[str, Any]:
+        weight = 0.0 if method == "pooling" else c.weight
+        return {"experts": n_expert, "seed": seed, "method": method, "chosen": chosen, "lambda0": c.lambda0,
+                "strength": "" if c.strength is None else c.strength, "weight": weight, "score": score,
                 "new": on_new, "new_share": steps(new) / steps(test)}  # fmt: skip
 
     def add(method: str, chosen: str, best: Fit) -> None:
-        bench, theta = table[best]
-        rows.append(row(method, chosen, best, *(bench.score(theta, some) / steps(some) for some in (test, new))))
+        (bench, theta), c = table[best], best[1]
+        rows.append(row(method, chosen, c, *(bench.score(c, theta, some) / steps(some) for some in (test, new))))
 
     rows: list[dict[str, Any]] = []
-    alike = likeness(mdp, expert, unlabelled, random_state=0).alike
     named = {name: fits(name, n_expert) for name in METHODS if name != ALONE}
     every = [fit for some in named.values() for fit in some]
-    table = fitted(based, every, expert, unlabelled, alike=alike, tol=1e-5)
-    seen = {fit: bench.score(theta, validation) for fit, (bench, theta) in table.items()}
+    table = fitted(mdps, every, expert, unlabelled, tol=1e-5)
+    seen = {fit: bench.score(fit[1], theta, validation) for fit, (bench, theta) in table.items()}
     for name, some in named.items():
         add(name, "others", max(some, key=seen.__getitem__))
-    alone = {alpha: [policy_score(based[alpha], some) for some in (validation, test, new)] for alpha in STRENGTHS}
+    usual = {alpha: mdp.based_on(usual_policy(mdp, unlabelled, alpha)) for alpha in STRENGTHS}
+    alone = {alpha: [policy_score(based, some) for some in (validation, test, new)] for alpha, based in usual.items()}
     alpha = max(STRENGTHS, key=lambda alpha: alone[alpha][0])
-    rows.append(row(ALONE, "others", (alpha, 0.0, Candidate("uniform")), *alone[alpha][1:]))
+    rows.append(row(ALONE, "others", Candidate("uniform", strength=alpha), *alone[alpha][1:]))
 
     named = {name: fits(name, n_expert, SHORT) for name in FOLDED}
     every = [fit for some in named.values() for fit in some]
     seen = dict.fromkeys(every, 0.0)
     for train, left_out in splits(mdp, expert, cv=4, random_state=0):  # five trips one by one, ten in four folds
-        for fit, (bench, theta) in fitted(based, every, train, unlabelled, tol=1e-3).items():
-            seen[fit] += bench.score(theta, left_out)
+        for fit, (bench, theta) in fitted(mdps, every, train, unlabelled, tol=1e-3).items():
+            seen[fit] += bench.score(fit[1], theta, left_out)
     for name, some in named.items():
         add(name, "folds", max(some, key=seen.__getitem__))
     return rows

@@ -36,7 +36,7 @@ def one(domain: str, seed: int) -> list[dict[str, Any]]:
     for source, unlabelled in sources.items():
         common = {"domain": domain, "seed": seed, "source": source}
         bench = Bench(mdp, expert, unlabelled, yardstick=scene.similarity, objective="counts")
-        every = candidates([scene.similarity], LAMBDAS, baselines=False)
+        every = candidates([scene.similarity], LAMBDAS)
         for candidate, theta in bench.path([c for c in every if c.method in ("MaxEnt", "MESSI")]):
             rows.append({**common, "method": candidate.method, "lambda0": candidate.lambda0, "chosen": "",
                          "performance": performance(theta)})  # fmt: skip

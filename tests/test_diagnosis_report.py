@@ -15,7 +15,8 @@ from messirl.diagnostics import Diagnosis, Direction
 from messirl.report.fit import diagnosis_figures as figures, selection_figures
 from messirl.report.fit.diagnosis import MEANING, write_diagnosis_report
 from messirl.report.kit.images import render
-from messirl.selection import Candidate, Choice, Likeness, Validation
+from messirl.selection import Candidate, Choice, Likeness, Validation, candidates
+from messirl.selection.choice import default_among
 from messirl.similarity import RBF, Exponential
 from messirl.workflow.record import DiagnosisRecord, SelectionRecord
 
@@ -177,68 +178,112 @@ def test_per_cent_does_not_call_little_nothing_or_most_all(share, text):
 
 # ------------------------------------------------------------ the figure of a choice
 
-
-def validation(*, similarities=(ONE,), pooling=0.05, gains=(0.1, 0.2)):
-    every = [Candidate("MaxEnt")]
-    every += [Candidate("MESSI", x, s) for s in similarities for x in (1.0, 0.1)]
-    every += [Candidate("Ridge", x) for x in (1.0, 0.1)]
-    every += [] if pooling is None else [Candidate("Pooling")]
-    mean = [0.0, *list(gains) * (len(similarities) + 1), *([] if pooling is None else [pooling])]
-    scores = -1.0 + np.array(mean)[:, None] + 0.01 * generator(0).normal(size=(len(every), 4))
-    return Validation(every, scores, scores, np.ones(len(every)))
+ROWS = {"MESSI": 0.1, "RidgeStd": 0.05, "ReferenceStd": 0.15, "LightPoolingStd": -0.05}
 
 
-def drawn(found, index):
+def validation(similarities=(ONE,), unlabelled=True, **means):
+    """Every candidate at three λ0, on eight held-out trajectories; `means` are gains of methods over the default."""
+    every = candidates(similarities, (0.01, 0.1, 1.0), unlabelled=unlabelled)
+    default = default_among(every, unlabelled=unlabelled)
+    gain = np.array([(ROWS | means).get(c.method, 0.0) for c in every])
+    gain[default] = 0.0
+    noise = 0.01 * generator(0).normal(size=(len(every), 8))
+    return Validation(every, 5 * (gain[:, None] + noise - 1.0), np.full(8, 5)), default
+
+
+def drawn(found, default, index):
     kept = []
 
     def make():
-        kept.append(selection_figures.gains_figure(SelectionRecord(found, Choice(index, found.candidates[index], ""))))
+        choice = Choice(index, found.candidates[index], "", default)
+        kept.append(selection_figures.gains_figure(SelectionRecord(found, choice, None)))
         return kept[0]
 
-    image = render("gains", make)
-    return kept[0], image
+    assert render("gains", make).png.startswith(b"\x89PNG")
+    return kept[0]
 
 
-def test_the_chosen_candidate_has_a_ring():
-    found = validation()
-    figure, image = drawn(found, 2)
-    assert image.png.startswith(b"\x89PNG")
-    rings = [line for line in figure.axes[0].lines if line.get_markersize() == 10]
-    assert len(rings) == 1
-    assert rings[0].get_ydata()[0] == pytest.approx(found.gains()[0][2])
+def rings(figure):
+    """Where the rings are: the panel, x and y."""
+    lines = [(panel, line) for panel, ax in enumerate(figure.axes) for line in ax.lines if line.get_markersize() == 10]
+    return [(panel, float(line.get_xdata()[0]), float(line.get_ydata()[0])) for panel, line in lines]
+
+
+def labels(figure):
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_the_chosen_candidate_has_a_ring_at_its_gain():
+    found, default = validation()
+    index = found.candidates.index(Candidate("MESSI", 0.1, ONE))
+    figure = drawn(found, default, index)
+    [(panel, x, y)] = rings(figure)
+    assert panel == 0
+    assert x == pytest.approx(0.1, rel=0.3)
+    assert y == pytest.approx(found.scores[index] - found.scores[default])
     assert figure.axes[0].get_title(loc="left") == "chosen: MESSI λ0=0.1 RBF(sigma=1.0, standardise=False)"
 
 
-def test_where_no_penalty_is_chosen_the_title_says_so():
-    figure, _ = drawn(validation(), 0)
-    assert figure.axes[0].get_title(loc="left") == "chosen: λ0 = 0, the zero line"
-    assert not [line for line in figure.axes[0].lines if line.get_markersize() == 10]
+def test_the_gain_of_the_default_is_zero_and_stands_by_its_weight():
+    found, default = validation()
+    [(panel, x, y)] = rings(drawn(found, default, default))
+    assert (panel, y) == (1, 0.0)
+    assert x == pytest.approx(0.01)
 
 
-def test_every_method_is_in_the_legend_and_several_similarities_by_name():
-    figure, _ = drawn(validation(), 1)
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["MESSI", "L2", "pooling"]
-    figure, _ = drawn(validation(similarities=(RBF(1.0), Exponential(2.0))), 1)
-    labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert len(labels) == 4
-    assert labels[0].startswith("MESSI, RBF(")
-    assert labels[1].startswith("MESSI, Exponential(")
+@pytest.mark.parametrize("strength", [2.0, 50.0])
+def test_a_base_policy_of_another_strength_is_drawn_where_it_is_chosen(strength):
+    found, default = validation()
+    index = next(i for i, c in enumerate(found.candidates) if c.strength == strength)
+    assert f"base policy with L2, strength {strength:g}" not in labels(drawn(found, default, default))
+    figure = drawn(found, default, index)
+    assert f"base policy with L2, strength {strength:g}" in labels(figure)
+    assert len(rings(figure)) == 1
 
 
-def test_losses_far_below_are_arrows_at_the_edge():
-    figure, _ = drawn(validation(gains=(-50.0, 0.2), pooling=-90.0), 2)
+def test_where_no_penalty_is_chosen_the_title_says_so_and_nothing_has_a_ring():
+    found, default = validation()
+    figure = drawn(found, default, 0)
+    assert figure.axes[0].get_title(loc="left") == "chosen: MaxEnt-IRL"
+    assert not rings(figure)
+
+
+def test_every_method_is_in_the_legend_once_and_several_similarities_by_name():
+    found, default = validation()
+    usual = ["experts alone (L2, standardised)", "MESSI", "complete graph", "base policy with L2"]
+    assert labels(drawn(found, default, default)) == [*usual, "light pooling with L2"]
+    found, default = validation((RBF(1.0), Exponential(2.0)))
+    told = labels(drawn(found, default, default))
+    assert len(told) == 6
+    assert told[1].startswith("MESSI, RBF(")
+    assert told[2].startswith("MESSI, Exponential(")
+
+
+def test_losses_beyond_the_edge_are_arrows_there():
+    found, default = validation(RidgeStd=-50.0)
+    figure = drawn(found, default, default)
     low, _ = figure.axes[0].get_ylim()
     assert low > -5.0
-    arrows = [line for line in figure.axes[0].lines if line.get_marker() == "v" and line.get_xdata().size]
-    assert len(arrows) == 2
-    assert "pooling (below)" in [text.get_text() for text in figure.legends[0].get_texts()]
+    arrows = [line for line in figure.axes[0].lines if line.get_linestyle() == "None" and line.get_marker() == "v"]
+    at = [y for line in arrows for y in line.get_ydata()]
+    assert len(at) == 3  # the λ0 of the ridge
+    assert all(low < y < 0.9 * low for y in at)
 
 
-def test_candidates_without_a_finite_score_are_drawn_too():
-    figure, _ = drawn(validation(gains=(-np.inf, 0.2), pooling=-np.inf), 0)
-    assert np.isfinite(figure.axes[0].get_ylim()).all()
+@pytest.mark.parametrize("lost", ["RidgeStd", "MESSI", "LightPoolingStd"])
+def test_candidates_without_a_finite_score_are_drawn_too(lost):
+    found, default = validation(**{lost: -np.inf})
+    assert np.isfinite(drawn(found, default, 0).axes[0].get_ylim()).all()
 
 
-def test_without_any_strength_there_is_nothing_to_draw():
-    only = Validation([Candidate("MaxEnt")], np.zeros((1, 2)), np.zeros((1, 2)), np.ones(1))
-    assert selection_figures.gains_figure(SelectionRecord(only, Choice(0, only.candidates[0], ""))) is None
+def test_without_unlabelled_trajectories_there_is_no_panel_of_weights():
+    found, default = validation(unlabelled=False)
+    figure = drawn(found, default, default)
+    assert [ax.get_visible() for ax in figure.axes] == [True, False]
+    assert labels(figure) == ["experts alone (L2, standardised)"]
+    assert rings(figure)[0][2] == 0.0
+
+
+def test_where_nothing_was_held_out_nothing_is_drawn():
+    choice = Choice(0, Candidate("MaxEnt"), "", 0)
+    assert selection_figures.gains_figure(SelectionRecord(None, choice, None)) is None

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from problems import problem
+from seeds import pinned
 from sklearn.exceptions import NotFittedError
 from worlds import drawn, maze
 
@@ -171,9 +172,10 @@ def test_the_diagnosis_recommends_what_selection_chooses_and_says_what_it_gains(
     found = diagnose(model, mdp, expert, unlabelled, influential=0, random_state=0)
     chosen = MESSICV([SIMILARITY], random_state=0).fit(mdp, expert, unlabelled)
     assert found.choice == chosen.choice_
-    assert found.verdict == chosen.verdict_
-    assert found.evidence[0] == f"recommended: {chosen.candidate_}: {chosen.reason_}"
-    assert found.evidence[1].startswith("MESSI at its best (λ0 = ")
+    assert found.verdict == chosen.verdict_ == found.use.verdict
+    assert found.use == chosen.use_
+    assert found.evidence[0] == chosen.use_.sentence
+    assert found.evidence[1] == f"recommended: {chosen.candidate_}: {chosen.reason_}"
     assert f"held-out expert trajectories are {found.likeness.expert:+.3f} nats a step" in found.evidence[2]
     good = int((found.likeness.unlabelled > 0).sum())
     assert found.evidence[3].endswith(f"{good} of 20 are above zero")
@@ -197,13 +199,33 @@ def test_a_diagnosis_has_a_row_for_every_unlabelled_trajectory():
     assert_allclose(found.similarity, SIMILARITY(None, counts)[:5, 5:].mean(axis=0))
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short trips miss some tiles
+@pytest.mark.filterwarnings("ignore:.*stand for an endless one")  # and are short
+@pytest.mark.parametrize(("sign", "verdict"), [(1.0, "help"), (-1.0, "hurt")])
+def test_good_trajectories_help_held_out_experts_and_bad_ones_hurt(sign, verdict):
+    """A weight for every tile, and experts of three steps: many others of the same reward tell what they leave open."""
+    mdp = maze(4, 4, np.eye(16)[:, 1:], discount=0.9)
+    theta = 2.0 * (plot.grid(4, 4) @ [1.0, 0.7])[1:]
+    short = ANYWHERE | {"length": 4}
+    with pinned():  # of some draws the interval reaches zero
+        expert, others = drawn(mdp, theta, 30, 11, **short), drawn(mdp, sign * theta, 300, 12 + (sign < 0), **short)
+    use = MESSICV([SIMILARITY], lambdas=[0.1], random_state=0).fit(mdp, expert, others).use_
+    assert use.verdict == verdict
+    assert use.using.unlabelled
+    assert not use.alone.unlabelled
+    assert np.sign([use.gain.low, use.gain.mean, use.gain.high]).tolist() == [sign] * 3
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of some draws nobody enters the mud
-def test_good_trajectories_help_and_bad_ones_hurt():
-    mdp, expert, unlabelled = grid_world()
-    for some, verdict in ((unlabelled[:10], "help"), (unlabelled[10:], "hurt")):
+def test_trajectories_may_look_like_the_experts_or_not_and_yet_not_matter():
+    with pinned():  # of some draws five experts are enough to tell
+        mdp, expert, unlabelled = grid_world()
+    for some, alike in ((unlabelled[:10], True), (unlabelled[10:], False)):
         model = MESSI(SIMILARITY, lambda0=5.0).fit(mdp, expert, some)
         found = diagnose(model, mdp, expert, some, influential=0, random_state=0)
-        assert found.verdict == verdict
+        assert (found.likeness.alike == alike).all()
+        assert found.verdict == "do not matter"
+        assert found.use.gain.low < 0.0 < found.use.gain.high
         assert found.influence is None
         assert np.isnan(found.rows()[0]["influence"])
 

@@ -13,6 +13,7 @@ from messirl.estimators.methods import (
     ALONE,
     BASELINES,
     COMPARED,
+    LIGHT,
     METHODS,
     OPTIONS,
     baseline,
@@ -53,10 +54,10 @@ def test_every_method_is_made_with_and_without_unlabelled_trajectories(name):
 
 
 def test_the_sceptics_baselines_are_those_of_the_paper_and_comparisons_have_more():
-    """The reproduction and the candidates of a selection hang on the first list."""
+    """The reproduction hangs on the first list."""
     assert [method.name for method in BASELINES] == ["MaxEnt", "Ridge", "RidgeStd", "Complete", "Pooling", "uniform"]
     more = [method.name for method in COMPARED if method not in BASELINES]
-    assert more == ["Reference", "ReferenceStd", "LightPooling"]
+    assert more == ["Reference", "ReferenceStd", "LightPooling", "LightPoolingStd"]
 
 
 @pytest.mark.parametrize(
@@ -64,9 +65,10 @@ def test_the_sceptics_baselines_are_those_of_the_paper_and_comparisons_have_more
     [
         ("MaxEnt", {}),
         ("Reference", {"reference": "unlabelled"}),
-        ("LightPooling", {"unlabelled_weight": 0.03}),
+        ("LightPooling", {"unlabelled_weight": LIGHT}),
         (None, {"unlabelled_weight": 0.1}),
-        (None, {"reference": "unlabelled", "unlabelled_weight": 0.03}),
+        (None, {"reference": "unlabelled", "unlabelled_weight": LIGHT}),
+        (None, {"ridge": 0.5, "standardise": True, "unlabelled_weight": LIGHT}),
         (None, {"ridge": 0.5}),
     ],
 )
@@ -83,14 +85,23 @@ def test_what_a_method_sets_is_what_its_estimator_is_asked_for(kind, objective):
     beside = MESSI(RBF(1.0), objective=objective, max_iter=1000)
     for name, same in (
         ("Reference", MaxEntIRL(objective=objective, reference="unlabelled", max_iter=1000)),
-        ("LightPooling", MaxEntIRL(objective=objective, unlabelled_weight=0.03, max_iter=1000)),
+        ("LightPooling", MaxEntIRL(objective=objective, unlabelled_weight=LIGHT, max_iter=1000)),
     ):
         model, data = baseline(name, beside, mdp, expert, unlabelled)
         assert_allclose(model.fit(mdp, *data).score(expert), same.fit(mdp, expert, unlabelled).score(expert), rtol=1e-9)
-    model, data = baseline("ReferenceStd", beside, mdp, expert, unlabelled)
-    plain, _ = baseline("RidgeStd", beside, mdp, expert, unlabelled)
-    assert (model.reference, model.ridge, model.standardise) == ("unlabelled", plain.ridge, True)
-    assert model.objective == plain.objective == objective
+
+
+@pytest.mark.parametrize("objective", ["counts", "choices"])
+@pytest.mark.parametrize(("name", "own"), [("ReferenceStd", "reference"), ("LightPoolingStd", "unlabelled_weight")])
+def test_a_standardised_ridge_beside_another_use_differs_from_the_plain_one_in_that_use_alone(name, own, objective):
+    mdp, expert, unlabelled = problem("finite")
+    beside = MESSI(RBF(1.0), lambda0=2.0, objective=objective)
+    (model, data), (plain, _) = (baseline(one, beside, mdp, expert, unlabelled) for one in (name, "RidgeStd"))
+    assert data == (expert, unlabelled)
+    assert plain.ridge > 0
+    set_, unset = model.get_params(), plain.get_params()
+    assert {key for key in unset if set_[key] != unset[key]} == {own}
+    assert set_[own] == METHODS[name].sets[own]
 
 
 def test_a_base_policy_stands_beside_models_that_could_have_none():
@@ -128,7 +139,7 @@ def test_the_experts_alone_are_one_of_the_baselines():
 
 
 def test_an_unknown_method_names_those_there_are():
-    with pytest.raises(ValueError, match="baseline 'L3': choose from MESSI, Screened, MaxEnt"):
+    with pytest.raises(ValueError, match="baseline 'L3': choose from MESSI, MaxEnt, EM"):
         baseline("L3", MESSI(), *problem("finite"))
 
 

@@ -45,8 +45,8 @@ def test_a_group_without_trips_does_as_all_do_and_every_other_as_its_own():
 
 def test_a_shuffled_base_policy_has_the_same_rows_elsewhere():
     mdp, _, unlabelled = problem("endless")
-    found = mice.bases(mdp, unlabelled, np.random.default_rng(0))
-    usual, shuffled = found[10.0].reference, found["shuffled"].reference
+    found = mice.controls(mdp, unlabelled, np.random.default_rng(0))
+    usual, shuffled = usual_policy(mdp, unlabelled, 10.0), found["shuffled"].reference
     assert found[None].reference is None
     assert_allclose(np.sort(shuffled, axis=0), np.sort(usual, axis=0))
     assert np.abs(shuffled - usual).max() > 0.01
@@ -58,11 +58,19 @@ def test_a_shuffled_base_policy_has_the_same_rows_elsewhere():
         ("complete graph", {None}, {0.0}),
         ("reference, L2, standardised", set(mice.STRENGTHS), {0.0}),
         ("light pooling", {None}, set(mice.WEIGHTS)),
+        ("pooling", {None}, {1.0}),
         (mice.BOTH, {10.0}, set(mice.WEIGHTS)),
     ],
 )
 def test_a_method_chooses_from_the_knobs_it_has(name, strengths, weights):
     every = mice.fits(name, 5)
-    assert {key for key, *_ in every} == strengths
-    assert {weight for _, weight, _ in every} == weights
+    assert {key for key, _ in every} == {None}
+    assert {candidate.strength for _, candidate in every} == strengths
+    assert {candidate.weight for _, candidate in every} == weights
     assert len(set(every)) == len(every)
+
+
+@pytest.mark.parametrize("key", list(mice.CONTROLS))
+def test_a_control_is_the_same_penalty_on_a_base_policy_of_its_own(key):
+    plain = [candidate for _, candidate in mice.fits("complete graph", 5)]
+    assert mice.fits(mice.CONTROLS[key], 5) == [(key, candidate) for candidate in plain]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from messirl._defaults import REFERENCE_STRENGTH
 from messirl._types import Floats
 from messirl.estimators.methods import METHODS
 from messirl.report.fit.figures import BLUE, INK, panels
@@ -27,6 +28,7 @@ OWN = {
 }
 DEEPEST = 3.0  # the axis reaches this far below zero, in units of the largest gain
 LEAST = 0.02  # nats: the limits are at least this far from zero
+TICKS = 6  # of an axis with more knobs, every second one has a tick
 APART = 0.025  # decades between the marks of methods at the same place
 
 
@@ -41,10 +43,10 @@ def gains_figure(record: SelectionRecord) -> Figure | None:
     gains = [found.gain(i, choice.default) for i in range(len(found.candidates))]
     gain, low, high = (np.array([getattr(one, name) for one in gains]) for name in ("mean", "low", "high"))
     bottom, top = _limits(gain[[c.method in OWN for c in found.candidates]])
-    figure, (left, right) = panels(WIDTH, 3.1, columns=2)
+    figure, (left, right) = panels(WIDTH, 3.1, columns=2, sharey=True)
     for ax, pooled in ((left, False), (right, True)):
         ax.axhline(0.0, color=INK, linewidth=0.9)
-        paths = _paths(found, pooled=pooled)
+        paths = _paths(found, choice.index, pooled=pooled)
         for place, (label, look, rows) in enumerate(paths):
             knob = np.array([_knob(found.candidates[i]) for i in rows])
             x = knob * 10 ** (APART * (place - (len(paths) - 1) / 2))
@@ -69,18 +71,24 @@ def _knob(candidate: Candidate) -> float:
     return candidate.weight or candidate.lambda0
 
 
-def _paths(found: Validation, *, pooled: bool) -> list[tuple[str, Look, list[int]]]:
-    """Each method with each of its similarities and strengths, by its knob."""
-    out: dict[tuple[str, object, object], list[int]] = {}
+def _paths(found: Validation, chosen: int, *, pooled: bool) -> list[tuple[str, Look, list[int]]]:
+    """Each method with each of its similarities, by its knob; base policies of the usual strength, or the chosen one's.
+
+    chosen : the place of the chosen candidate
+    """
+    out: dict[tuple[str, object, float | None], list[int]] = {}
     for i, c in enumerate(found.candidates):
         if c.method in OWN and _knob(c) > 0 and (c.weight > 0) == pooled:
             out.setdefault((c.method, c.similarity, c.strength), []).append(i)
-    paths = {key: rows for key, rows in out.items() if len(rows) > 1}
+    usual = (None, REFERENCE_STRENGTH)
+    paths = {key: rows for key, rows in out.items() if key[2] in usual or chosen in rows}
     several = len({similarity for _, similarity, _ in paths if similarity is not None}) > 1
-    return [
-        (OWN[method].label + (f", {short(str(similarity), 24)}" if several and similarity else ""), OWN[method], rows)
-        for (method, similarity, _), rows in paths.items()
-    ]
+    named = []
+    for (method, similarity, strength), rows in paths.items():
+        words = [OWN[method].label] + ([short(str(similarity), 24)] if several and similarity is not None else [])
+        words += [] if strength in usual else [f"strength {strength:g}"]
+        named.append((", ".join(words), OWN[method], rows))
+    return named
 
 
 def _limits(gain: Floats) -> tuple[float, float]:
@@ -91,12 +99,13 @@ def _limits(gain: Floats) -> tuple[float, float]:
 
 
 def _scale(ax: Axes, knobs: list[float]) -> None:
-    """A logarithmic axis with a tick at every second knob."""
+    """A logarithmic axis with a tick at every knob or, if they are many, at every second one."""
     if not knobs:
         ax.set_visible(False)
         return
     ax.set_xscale("log")
-    ax.set_xticks(knobs[::2], [f"{x:g}" for x in knobs[::2]])
+    shown = knobs[:: 1 if len(knobs) <= TICKS else 2]
+    ax.set_xticks(shown, [f"{x:g}" for x in shown])
     ax.minorticks_off()
 
 
