@@ -34,9 +34,10 @@ def test_the_gain_is_the_difference_of_the_scores():
 
 
 def test_nineteen_of_twenty_intervals_hold_the_truth():
+    """Nearly: of 100 trajectories 94.8 %, of 25 as uneven ones 94.1 %; 2000 pairs tell it to half a per cent."""
     rng, held = generator(1), []
     for _ in range(2000):
-        gain = paired_gain(*drawn_pair(rng, 25, 0.02))
+        gain = paired_gain(*drawn_pair(rng, 100, 0.02))
         held.append(gain.low <= 0.02 <= gain.high)
     assert 0.93 < np.mean(held) < 0.97
 
