@@ -1,9 +1,11 @@
-"""Log-probabilities far below what a policy of doubles can hold."""
+"""Log-probabilities far below what a policy of doubles can hold, and of what begins where no expert gets to."""
 
 import numpy as np
 import pytest
 
 from messirl import MDP, MaxEntIRL, Trajectories
+from messirl.evaluation.prediction import next_state_accuracy
+from messirl.planning import NoFiniteValue
 from messirl.planning.likelihood import reward_log_likelihood
 
 
@@ -37,3 +39,30 @@ def test_the_score_of_what_a_fit_holds_nearly_impossible_is_finite():
     assert np.isfinite(score)
     gap = model.reward_[2] - model.reward_[1]
     assert score == pytest.approx(gap - np.log1p(np.exp(gap)), rel=1e-12)
+
+
+@pytest.mark.parametrize("certain", [1.0, 0.9])
+@pytest.mark.parametrize("with_goals", [False, True])
+@pytest.mark.parametrize("recorded", [True, False])
+def test_what_begins_beyond_the_experts_has_the_log_probability_of_its_own_states(certain, with_goals, recorded):
+    """From 0 as from 5 one gets by 1 or by 2 to the end, 3; to stay in 4, for θ > 0, is worth infinitely much."""
+    transitions = np.zeros((6, 2, 6))
+    transitions[[0, 5], 0, 1], transitions[[0, 5], 0, 2] = certain, 1 - certain
+    transitions[[0, 5], 1, 2] = transitions[[1, 2], 0, 3] = transitions[4, 0, 4] = transitions[4, 1, 1] = 1.0
+    features = np.isin(np.arange(6), [1, 4])[:, None].astype(float)
+    mdp = MDP(transitions, features, discount=1.0, terminal=None if with_goals else np.arange(6) == 3)
+
+    def trips(*states, actions):
+        goals = [3] * len(states) if with_goals else None
+        return Trajectories.from_lists(states, actions=actions if recorded else None, goals=goals)
+
+    expert = trips([0, 1, 3], [0, 1, 3], [0, 2, 3], actions=[[0, 0], [0, 0], [1, 0]])
+    model = MaxEntIRL(ridge=0.01).fit(mdp, expert)
+    theta = float(model.theta_[0])
+    assert theta > 0.1
+    other = trips([5, 1, 3], actions=[[0, 0]])
+    expected = certain * theta - np.logaddexp(certain * theta, 0.0) + (0.0 if recorded else np.log(certain))
+    assert model.score(other) == pytest.approx(expected / 2, rel=1e-9)
+    assert next_state_accuracy(model, other) == pytest.approx(1.0)
+    with pytest.raises(NoFiniteValue, match="worth infinitely much under this reward"):
+        model.score(trips([4, 1, 3], actions=[[1, 0]]))

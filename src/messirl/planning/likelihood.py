@@ -45,7 +45,8 @@ def reward_log_likelihood(
 ) -> Floats:
     """log-probability of each trajectory under the soft (causal) policy of a reward, (n,).
 
-    start : weights of where trajectories begin; states that cannot be met need have no finite value
+    start : weights of where trajectories begin; states that neither it nor these trajectories can meet need have no
+        finite value
     values : those of the reward, where they are known already; not with goals
     """
     check_trajectories(mdp, trajectories)
@@ -62,10 +63,13 @@ def log_policies(
     goals = trajectories.goals
     if goals is None:
         known = where_met(mdp, reward, start).values if values is None else values
+        visited = trajectories.states
+        if mdp.horizon is None and not np.isfinite(known[visited]).all():  # perhaps only left out, beyond the start
+            known = where_met(mdp, reward, np.bincount(visited, minlength=mdp.n_states).astype(np.float64)).values
         yield np.arange(len(trajectories)), _log_policy(mdp, reward, known, None)
         return
     towards = np.repeat(goals, trajectories.lengths)
-    for goal, found in values_by_goal(mdp, reward, trajectories.states, towards, start):
+    for goal, found in values_by_goal(mdp, reward, trajectories.states, towards):
         yield np.flatnonzero(goals == goal), _log_policy(mdp, reward, found, goal)
 
 

@@ -117,27 +117,28 @@ def where_met(mdp: MDP, reward: Floats, start: Floats, goal: int | None = None, 
 
 
 def values_by_goal(
-    mdp: MDP, reward: Floats, states: Ints, goals: Ints, start: Floats, *, entropy: str = "causal"
+    mdp: MDP, reward: Floats, states: Ints, goals: Ints, *, entropy: str = "causal"
 ) -> Iterator[tuple[int, Floats]]:
     """Each distinct goal and V (S,) towards it, right in the `states` that go with it; both (N,).
 
-    start : weights of where trajectories begin; states that cannot be met need have no finite value
+    States that cannot be met from them need have no finite value.
     """
     trips = trips_of(mdp, states, goals, np.ones(states.size))
     model = model_for_goals(mdp, entropy, trips.goals, trips.within, trips.starts)
     if model.shared:
         yield from model.solve(reward).values(trips.starts)
     else:
-        yield from ((goal, where_met(mdp, reward, start, goal).values) for goal in trips.goals.tolist())
+        for number, goal in enumerate(trips.goals.tolist()):
+            yield goal, where_met(mdp, reward, trips.starts[[number]].toarray().ravel(), goal).values
 
 
 def start_values(mdp: MDP, reward: Floats, entropy: str, trajectories: Trajectories) -> Floats:
     """V(s_0) (or log Z_0(s_0)) of every trajectory, each towards its own goal if it has one, (n,)."""
     first, goals = trajectories.first, trajectories.goals
-    start = np.bincount(first, minlength=mdp.n_states).astype(np.float64)
     if goals is None:
+        start = np.bincount(first, minlength=mdp.n_states).astype(np.float64)
         return mdp.first(where_met(mdp, reward, start, entropy=entropy).values)[first]
     out = np.empty(len(trajectories))
-    for goal, values in values_by_goal(mdp, reward, first, goals, start, entropy=entropy):
+    for goal, values in values_by_goal(mdp, reward, first, goals, entropy=entropy):
         out[goals == goal] = values[first[goals == goal]]
     return out
