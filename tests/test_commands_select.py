@@ -270,9 +270,9 @@ def contrary(tmp_path_factory):
     return place
 
 
-def test_what_is_clearly_better_is_chosen_and_the_verdict_has_its_interval_in_both_commands(contrary, run, tmp_path):
-    said = run("select", contrary, *SPLIT, "--lambdas", "0.1,1", "--out", tmp_path / "s")
-    found = read_json((tmp_path / "s" / "select.json").read_text(encoding="utf-8"))
+def test_what_is_clearly_better_is_chosen_and_the_verdict_is_said_with_its_interval(contrary, run, tmp_path):
+    said = run("select", contrary, *SPLIT, "--lambdas", "0.1,1", "--out", tmp_path)
+    found = read_json((tmp_path / "select.json").read_text(encoding="utf-8"))
     chosen = found["candidates"][found["chosen"]["index"]]
     assert not found["chosen"]["is_default"]
     assert chosen["method"] == "RidgeStd", "the experts alone"
@@ -286,11 +286,17 @@ def test_what_is_clearly_better_is_chosen_and_the_verdict_has_its_interval_in_bo
     for text in (f"({use['using']}) hurts", f"{use['gain']:+.4f} nats a step [{use['low']:+.4f}, {use['high']:+.4f}]"):
         assert text in use["sentence"]
     assert f"the unlabelled trajectories hurt: {use['sentence']}" in said
-    diagnosed = run("diagnose", contrary, *SPLIT, "--influential", "0", "--out", tmp_path / "d")
-    judged = read_json((tmp_path / "d" / "diagnosis.json").read_text(encoding="utf-8"))
-    assert judged["verdict"] == "hurt"
-    assert judged["evidence"][0] in diagnosed
-    assert re.search(r"hurts: .* nats a step \[-[\d.]+, -[\d.]+\] against the experts alone", judged["evidence"][0])
+
+
+def test_a_diagnosis_begins_with_what_held_out_experts_gain_and_its_interval(contrary, run, tmp_path):
+    said = run("diagnose", contrary, *SPLIT, "--influential", "0", "--out", tmp_path)
+    found = read_json((tmp_path / "diagnosis.json").read_text(encoding="utf-8"))
+    use, first = found["use"], found["evidence"][0]
+    ends = f"{use['gain']:+.4f} nats a step [{use['low']:+.4f}, {use['high']:+.4f}] against the experts alone"
+    assert first.startswith(f"using the unlabelled trajectories ({use['using']}) ")
+    assert first.endswith(f"{ends} ({use['alone']})")
+    assert first in said.splitlines()[1]
+    assert found["verdict"] == ("help" if use["low"] > 0 else "hurt" if use["high"] < 0 else "do not matter")
 
 
 def test_the_default_is_kept_where_nothing_is_clearly_better_and_how_many_experts_would_settle_it(

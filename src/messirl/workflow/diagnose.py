@@ -46,8 +46,14 @@ class DiagnoseSettings(ModelSettings):
     >>> from messirl.workflow.split import Split
     >>> problem = Problem(mdp, expert[:10] + others, {"role": np.repeat(["expert", "other"], [10, 500])})
     >>> split = Split(expert="role = expert", unlabelled="role = other")
-    >>> diagnose(problem, split, DiagnoseSettings(influential=0)).diagnosis.verdict
-    'hurt'
+    >>> found = diagnose(problem, split, DiagnoseSettings(influential=0)).diagnosis
+    >>> found.verdict, int(found.likeness.alike.sum())
+    ('do not matter', 0)
+
+    None of them behaves like an expert, and yet they do no harm: used as what is usual, from which experts differ.
+
+    >>> print(found.choice.candidate)
+    base policy with L2 λ0=0.01 strength=10
     """
 
     influential: int = INFLUENTIAL
