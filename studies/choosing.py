@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -186,9 +186,9 @@ def along(draw: Draw, path: list[Candidate]) -> list[tuple[Candidate, Floats, Fl
 def _median_time(work: Callable[[], Any], times: int = 5) -> float:
     took = []
     for _ in range(times + 1):  # the first one is not counted: loops are compiled in it
-        begun = perf_counter()
+        begun = process_time()
         work()
-        took.append(perf_counter() - begun)
+        took.append(process_time() - begun)
     return float(np.median(took[1:]))
 
 
