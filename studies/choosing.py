@@ -155,7 +155,7 @@ def agreement(folder: str, seed: int) -> Rows:
     """
     draw = of_mice(folder, 10, seed)
     mdp, expert, unlabelled, steps = draw.mdp, draw.expert, draw.unlabelled, draw.expert.lengths - 1
-    fit = _median_time(lambda: MESSI().fit(mdp, expert, unlabelled))
+    _, fit = timed(lambda: MESSI().fit(mdp, expert, unlabelled))
     rest = [np.delete(np.arange(len(expert)), i) for i in range(len(expert))]
     parts = [Bench(mdp, expert[some], unlabelled, yardstick=STANDARD) for some in rest]
     rows = []
@@ -165,8 +165,8 @@ def agreement(folder: str, seed: int) -> Rows:
         {"method": "ReferenceStd", "strength": REFERENCE_STRENGTH},
     ):
         path = [Candidate(lambda0=x, **kind) for x in PATH]
-        took = _median_time(lambda path=path: along(draw, path))
-        for candidate, theta, near in along(draw, path):
+        found, took = timed(partial(along, draw, path))
+        for candidate, theta, near in found:
             exact = np.array([
                 part.log_probabilities(candidate, part.fit(candidate, theta), expert[[i]])[0]
                 for i, part in enumerate(parts)
@@ -183,13 +183,14 @@ def along(draw: Draw, path: list[Candidate]) -> list[tuple[Candidate, Floats, Fl
     return [(candidate, theta, leave_one_out(bench, candidate, theta)) for candidate, theta in bench.path(path)]
 
 
-def _median_time(work: Callable[[], Any], times: int = 5) -> float:
-    took = []
-    for _ in range(times + 1):  # the first one is not counted: loops are compiled in it
+def timed(work: Callable[[], Any], times: int = 3) -> tuple[Any, float]:
+    """What some work gives, and its median time on one thread, other work of the processor not counted."""
+    found, took = work(), []  # the first one is not timed: loops are compiled in it
+    for _ in range(times):
         begun = process_time()
         work()
         took.append(process_time() - begun)
-    return float(np.median(took[1:]))
+    return found, float(np.median(took))
 
 
 def summary(rows: Rows) -> Rows:
