@@ -1,0 +1,159 @@
+"""Ways to choose among fitted candidates, by what the experts alone can tell.
+
+Every way is a function from `Fitted` to the place of a candidate or, of "average", to the weights of all, (C,).
+
+    rule                         what the package does (selection/choice.py)
+    best held out                the best cross-validated score
+    one standard error           the least likely of the experts, of those within one standard error of the best
+    approximate leave-one-out    the best score of leave-one-out, each θ₋ᵢ by one Newton step from the fit to all
+    evidence                     Laplace's method; candidates without pooling, and with a penalty, which is the prior
+    average                      policies, not candidates: weights ∝ exp(n · held-out score)
+    default                      the fixed default, whatever the data
+    alone                        the package's rule among the candidates that do not use the unlabelled trajectories
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.stats import t as student
+
+from messirl._types import Floats
+from messirl.planning import NoFiniteValue
+from messirl.planning.scores import choice_scores
+from messirl.problem.choices import choice_mass, choices_of
+from messirl.selection import Bench, Candidate, Validation, choose
+
+FLAT = 1e-10  # of the largest eigenvalue: curvature below it is none
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """All that a way may look at.
+
+    bench, thetas : the candidates' fits to all experts
+    validation : their held-out log-probabilities
+    """
+
+    bench: Bench
+    thetas: list[Floats]
+    validation: Validation
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        return self.validation.candidates
+
+    @cached_property
+    def seen(self) -> Floats:
+        """Σ log-probability of the experts under the fits to them, (C,)."""
+        pairs = zip(self.candidates, self.thetas, strict=True)
+        return np.array([self.bench.score(c, theta, self.bench.expert) for c, theta in pairs])
+
+
+def best_held_out(fitted: Fitted) -> int:
+    return int(np.argmax(fitted.validation.scores))
+
+
+def one_standard_error(fitted: Fitted) -> int:
+    found, best = fitted.validation, best_held_out(fitted)
+    one = 2.0 * float(student.cdf(1.0, found.steps.size - 1)) - 1.0  # the confidence that reaches so far
+    near = [i for i in range(len(fitted.candidates)) if i == best or found.gain(best, i, one).low <= 0.0]
+    return min(near, key=lambda i: fitted.seen[i])
+
+
+def approximate(fitted: Fitted) -> int:
+    pairs = zip(fitted.candidates, fitted.thetas, strict=True)
+    return int(np.argmax([leave_one_out(fitted.bench, c, theta).sum() for c, theta in pairs]))
+
+
+def evidence(fitted: Fitted) -> int:
+    logs = np.full(len(fitted.candidates), -np.inf)
+    for i, (candidate, theta) in enumerate(zip(fitted.candidates, fitted.thetas, strict=True)):
+        if candidate.weight == 0.0 and np.isfinite(fitted.seen[i]):
+            logs[i] = log_evidence(fitted.bench, candidate, theta, float(fitted.seen[i]))
+    return int(np.argmax(logs))
+
+
+def average(fitted: Fitted) -> Floats:
+    found = fitted.validation
+    scores = np.where(np.isfinite(fitted.seen), found.scores, -np.inf)
+    weights = np.exp(found.steps.size * (scores - scores.max()))
+    return np.asarray(weights / weights.sum())
+
+
+WAYS: dict[str, Callable[[Fitted], int | Floats]] = {
+    "rule": lambda fitted: choose(fitted.validation).index,
+    "best held out": best_held_out,
+    "one standard error": one_standard_error,
+    "approximate leave-one-out": approximate,
+    "evidence": evidence,
+    "average": average,
+    "default": lambda fitted: choose(fitted.validation).default,
+    "alone": lambda fitted: choose(fitted.validation, unlabelled=False).index,
+}
+
+
+def leave_one_out(bench: Bench, candidate: Candidate, theta: Floats) -> Floats:
+    """The log-probability of every expert trajectory under a fit to the others, (n,), without fitting again.
+
+    With w_i the weight of trajectory i, g_i its gradient and s_i its share of all steps, J₋ᵢ has at θ the gradient
+    (Qθ − g_i) w_i / (1 − w_i) and about the curvature H (1 − s_i) / (1 − w_i) + Q, where H is that of all. Q is taken
+    to stay as it is. The log-probability at θ₋ᵢ is exact; −inf where θ₋ᵢ has no finite values.
+    """
+    mdp, expert = bench.based(candidate), bench.expert
+    planner = bench.likelihood(replace(candidate, weight=0.0)).planner
+    weights, scale = _shares(bench, candidate)
+    choices, q = choices_of(mdp, expert), _penalty(bench, candidate)
+    out = np.full(len(expert), -np.inf)
+    try:
+        kinds = choice_scores(mdp, theta, choices, planner.model, planner.start)
+        bend = -bench.likelihood(candidate).hessian(theta)
+    except NoFiniteValue:
+        return out
+    each = np.zeros((len(expert), theta.size))
+    np.add.at(each, choices.trip, scale * kinds[choices.kind])
+    made = weights * (bench.everyone.lengths[: weights.size] - 1)
+    for i, (weight, left_out) in enumerate(zip(weights, made[: len(expert)] / made.sum(), strict=False)):
+        slope = (q @ theta - each[i]) * weight / (1.0 - weight)
+        curvature = bend * (1.0 - left_out) / (1.0 - weight) + q
+        moved = theta + np.linalg.pinv(curvature, rcond=FLAT, hermitian=True) @ slope
+        moved = np.clip(moved, -bench.theta_max, bench.theta_max)
+        out[i] = bench.log_probabilities(candidate, moved, expert[[i]])[0]
+    return out
+
+
+def log_evidence(bench: Bench, candidate: Candidate, theta: Floats, seen: float) -> float:
+    """log ∫ p(experts | θ) p(θ) dθ by Laplace's method, p(θ) ∝ exp(−½ N θᵀQθ); −inf without a penalty.
+
+    N = n / c brings J to the scale of Σ log π, which is `seen`. Directions that Q leaves free have density 1.
+    """
+    q, n = _penalty(bench, candidate), len(bench.expert) / _shares(bench, candidate)[1]
+    if not q.any():
+        return -np.inf
+    prior, bound = _log_volume(n * q)
+    posterior, settled = _log_volume(n * (q - bench.likelihood(candidate).hessian(theta)))
+    free = 0.5 * (settled - bound) * np.log(2.0 * np.pi)
+    return seen - 0.5 * n * float(theta @ q @ theta) + 0.5 * (prior - posterior) + free
+
+
+def _shares(bench: Bench, candidate: Candidate) -> tuple[Floats, float]:
+    """The weight of every trajectory that is made likely, (m,), and c of the objective of choices."""
+    some = bench.everyone if candidate.weight > 0.0 else bench.expert
+    weights = np.where(np.arange(len(some)) < len(bench.expert), 1.0, candidate.weight)
+    weights /= weights.sum()
+    return weights, float(weights @ choice_mass(bench.mdp, some)) / float(weights @ (some.lengths - 1))
+
+
+def _penalty(bench: Bench, candidate: Candidate) -> Floats:
+    found = bench.penalty(candidate)
+    return np.zeros((bench.mdp.n_features,) * 2) if found is None else found
+
+
+def _log_volume(matrix: Floats) -> tuple[float, int]:
+    """The logarithm of the pseudo-determinant, and the rank."""
+    values = np.linalg.eigvalsh(matrix)
+    some = values[values > FLAT * values.max()]
+    return float(np.log(some).sum()), some.size
