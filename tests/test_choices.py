@@ -431,6 +431,22 @@ def test_a_choice_weighs_the_same_where_most_trajectories_make_none(actions):
 
 
 @recorded
+@pytest.mark.parametrize("idle", [0, 3, 40])
+def test_however_many_make_no_step_a_choice_weighs_what_it_weighs_in_the_counts(idle, actions):
+    """Moves are certain and γ = 1: counts and choices are equal, also where there is less than one choice each."""
+    transitions = np.zeros((3, 2, 3))
+    transitions[[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 0, 2]] = 1.0  # 0: stay or go on; 1: back or to the end
+    mdp = MDP(transitions, [[-1.0], [-2.0], [0.5]], discount=1.0, terminal=[False, False, True])
+    walks = [[0, 0, 1, 2], [1, 2], *[[2]] * idle]
+    expert = Trajectories.from_lists(walks, [[0, 1, 1], [1], *[[]] * idle] if actions else None)
+    counts, choices = (
+        Objective.from_trajectories(mdp, expert, objective=name)([1.3]) for name in ("counts", "choices")
+    )
+    assert choices.value == pytest.approx(counts.value, rel=1e-12)
+    assert_allclose(choices.gradient, counts.gradient, rtol=1e-9)
+
+
+@recorded
 @pytest.mark.parametrize("horizon", [None, 3])
 def test_a_move_that_risks_a_dead_end_is_refused(horizon, actions):
     transitions = np.zeros((4, 2, 4))

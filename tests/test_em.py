@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 
 from messirl import EMMaxEnt, MaxEntIRL, feature_counts, soft_policy, soft_values, state_visitation
 from messirl.estimators import em
+from messirl.objective import Objective
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -131,6 +132,24 @@ def test_history_tells_the_effective_sample_size_of_every_round():
     assert len(set(sizes[4:])) == 1
     assert sizes[0] != sizes[-1]
     assert sizes[-1] == model.effective_sample_size_
+
+
+@pytest.mark.parametrize("objective", ["counts", "choices"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_objective_and_history_end_with_the_last_weights(kind, objective):
+    """Also where the last round only finds that nothing is left to do."""
+    mdp, expert, unlabelled = problem(kind)
+    model = EMMaxEnt(objective=objective, solver="lbfgs", steps_per_round=50, max_iter=1000, theta_max=2.0)
+    model.fit(mdp, expert, unlabelled)
+    likely = Objective.from_trajectories(
+        mdp, expert + unlabelled, sample_weight=model.weights_, objective=objective, quadratic=model.quadratic_
+    )
+    assert model.objective_ == pytest.approx(likely(model.theta_).value, rel=1e-12)
+    assert model.history_.iteration.tolist() == list(range(model.n_iter_ + 1))
+    assert (np.diff(model.history_.evaluations) > 0).all()
+    last = model.history_[-1]
+    assert last.objective == model.objective_
+    assert (last.gradient_norm, last.effective_sample_size) == (model.gradient_norm_, model.effective_sample_size_)
 
 
 def test_one_round_from_zero_is_maxent_on_everyone():

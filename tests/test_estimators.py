@@ -17,7 +17,7 @@ from worlds import ROUNDING, drawn, maze, never_falls, ring, to_rounding, withou
 from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL, Trajectories, feature_counts, soft_policy, state_visitation
 from messirl.objective import Objective
 from messirl.problem.faults import trajectory_faults
-from messirl.similarity import RBF
+from messirl.similarity import RBF, Precomputed
 
 ALL = [MaxEntIRL, MESSI, EMMaxEnt]
 STEPS = {"step_size": 0.02}  # small enough for fixed steps to stay where values are finite
@@ -730,3 +730,22 @@ def test_trajectories_are_checked_once_per_fit(model, kind, monkeypatch):
     mdp, expert, unlabelled = problem(kind)
     clone(model).fit(mdp, expert, unlabelled)
     assert [some is given for some, given in zip(checked, (expert, unlabelled), strict=True)] == [True, True]
+
+
+@to_rounding
+def test_a_penalty_that_rounding_makes_less_than_nothing_is_none():
+    """Where no trajectory is similar to another, M may have -1e-19 on its diagonal."""
+    mdp, expert, unlabelled = problem("endless")
+    n, tiny = len(expert) + len(unlabelled), -1e-19 * np.eye(mdp.n_features)
+    objective = Objective.from_trajectories(mdp, expert, quadratic=tiny)
+    assert_allclose(objective.scale, objective.unit)
+
+    class Unlike(Precomputed):
+        """Each trajectory is similar to itself alone, up to rounding."""
+
+        def penalty(self, trajectories, counts):
+            return tiny
+
+    lone, plain = MESSI(Unlike(np.eye(n)), tol=1e-8), MaxEntIRL(tol=1e-8)
+    assert_allclose(lone.fit(mdp, expert, unlabelled).theta_, plain.fit(mdp, expert).theta_, rtol=1e-6, atol=1e-6)
+    assert lone.converged_

@@ -188,8 +188,34 @@ def test_a_ratio_test_finds_what_matters_and_only_that():
 def test_a_ratio_test_is_refused_where_the_objective_is_no_likelihood():
     mdp, expert = small(0, state_action=True, horizon=None, discount=0.9)
     model = MaxEntIRL(objective="counts", theta_max=None).fit(mdp, expert)
-    with pytest.raises(ValueError, match="deterministic moves and discount=1"):
+    with pytest.raises(ValueError, match="deterministic moves, discount=1 and no start but the trajectories' own"):
         likelihood_ratio_test(model, model, expert)
+
+
+def test_a_ratio_test_of_counts_is_refused_with_a_start_that_is_not_the_trajectories_own():
+    """Then θᵀf* − Σ start V is no log-likelihood, though moves are certain and γ = 1. That of choices has no start."""
+    moves = np.zeros((4, 2, 4))
+    moves[[0, 0, 1, 1, 2, 2], [0, 1, 0, 1, 0, 1], [1, 2, 2, 3, 3, 1]] = 1.0
+    features = np.zeros((4, 2, 2))
+    features[..., 0], features[1, 1, 1] = -1.0, 1.0  # every step costs something; one way out may be liked or not
+    mdp = MDP(moves, features, discount=1.0, terminal=np.arange(4) == 3)
+    walks = [[0, 1, 3]] * 2 + [[0, 1, 2, 3]] * 7 + [[0, 2, 3]] * 5 + [[0, 2, 1, 3]] * 2 + [[1, 3]] + [[1, 2, 3]] * 3
+    expert, own = Trajectories.from_lists(walks), np.array([0.8, 0.2, 0.0, 0.0])
+
+    def ratio(objective, start):
+        full = mdp.replace(start=start)
+        models = (
+            MaxEntIRL(objective=objective, theta_max=None, tol=1e-9).fit(one, expert)
+            for one in (full.replace(features=features[..., :1]), full)
+        )
+        return likelihood_ratio_test(*models, expert).statistic
+
+    wanted = ratio("choices", None)
+    assert wanted > 0.1
+    for objective, start in (("counts", None), ("counts", own), ("choices", 0.5 * own + 0.25 * (own > 0))):
+        assert ratio(objective, start) == pytest.approx(wanted, rel=1e-6)
+    with pytest.raises(ValueError, match="no start but the trajectories' own"):
+        ratio("counts", 0.5 * own + 0.25 * (own > 0))
 
 
 @to_rounding

@@ -206,6 +206,16 @@ def test_visits_are_linear_in_the_source(kind, deterministic, scale):
     assert_allclose(mixed / scale, 2.0 * found.visits(one).states - 3.0 * found.visits(other).states, **EXACT)
 
 
+@pytest.mark.parametrize("kind", ["endless", "endless with ends"])
+@pytest.mark.parametrize("scale", [1e-12, 1e-4, 1e9])
+def test_the_visits_from_few_starts_are_as_exact_as_those_from_many(kind, scale):
+    mdp, reward = problem(3, kind)
+    found = model_for(mdp).solve(reward)
+    few, wanted = found.visits(scale * mdp.start), found.visits(mdp.start)
+    assert_allclose(few.states / scale, wanted.states, rtol=1e-11, atol=1e-13)
+    assert_allclose(few.steps / scale, wanted.steps, rtol=1e-11, atol=1e-13)
+
+
 def test_visits_are_zero_from_no_source_and_where_a_signed_source_does_not_get_to():
     moves = np.zeros((4, 1, 4))
     moves[[0, 1, 2, 3], 0, [1, 0, 3, 2]] = 1.0  # two pairs of states that never meet

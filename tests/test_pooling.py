@@ -141,6 +141,35 @@ def test_a_base_policy_of_the_unlabelled_goes_with_pooling_them(number):
 
 
 @quiet
+@both
+@methods
+def test_others_without_actions_leave_the_experts_theirs(method, objective):
+    """Features are of states: what the others did is no part of the penalty; experts are fitted by what they chose."""
+    problem, theta, expert, others, _ = case("endless", True, 0)
+    known, unknown = (
+        METHODS[method](objective=objective, theta_init=theta).fit(
+            mdp_of(problem), trajectories_of(expert), trajectories_of(others, actions)
+        )
+        for actions in (True, False)
+    )
+    assert_same_fit(known, unknown)
+
+
+@both
+def test_others_that_serve_nothing_may_be_ambiguous(objective):
+    """Several actions with features of their own make the same move: of others that are not looked at, no matter."""
+    problem, theta, expert, others, _ = case("endless", False, 0)
+    alone, beside = (
+        MaxEntIRL(ridge=0.1, objective=objective, theta_init=theta).fit(mdp_of(problem), trajectories_of(expert), more)
+        for more in (None, trajectories_of(others, False))
+    )
+    assert_same_fit(alone, beside)
+    with pytest.raises(ValueError, match="several actions with different features"):
+        METHODS["standardised"](objective=objective).fit(
+            mdp_of(problem), trajectories_of(expert), trajectories_of(others, False)
+        )
+
+
 @methods
 @both
 def test_without_unlabelled_trajectories_the_weight_changes_nothing(method, objective):

@@ -24,7 +24,7 @@ from messirl.estimators.messi import MESSI
 from messirl.estimators.standing import quietly
 from messirl.execution import run
 from messirl.objective import Objective
-from messirl.problem.counts import feature_counts
+from messirl.problem.counts import counts_of_sets
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.selection.choice import MARGIN, Choice, best_gain
@@ -136,7 +136,7 @@ def diagnose(
         raise TypeError(f"model must be a fitted MESSI, not {type(model).__name__}: of a MESSICV give best_estimator_")
     model._fitted()
     everyone = expert + unlabelled
-    counts = feature_counts(mdp, everyone)
+    counts = counts_of_sets(mdp, expert, unlabelled)
     block, l = model.measure.on(everyone, counts), len(expert)
     alike = likeness(mdp, expert, unlabelled, cv=cv, groups=groups, random_state=random_state)
     chosen = MESSICV(

@@ -131,7 +131,7 @@ class Objective:
     @property
     def scale(self) -> Floats:
         """About how much J bends along each weight, (d,), as a square root: by the data, and by the penalty."""
-        return self.unit if self.quadratic is None else np.hypot(self.unit, np.sqrt(np.diag(self.quadratic)))
+        return bending(self.unit, self.quadratic)
 
     @property
     def concave(self) -> bool:
@@ -229,6 +229,14 @@ def _choices(mdp: MDP, planner: Planner, expert: Trajectories, weights: Floats, 
         return SharedChoices(mdp, planner, chosen, quadratic)
     planner.source = chosen.source(chosen.totals)
     return Objective(mdp, planner, chosen.collected(chosen.totals), quadratic, chosen.constant(chosen.totals))
+
+
+def bending(unit: Floats, quadratic: Floats | None) -> Floats:
+    """About how much an objective bends along each weight, (d,), as a square root: by its spread and by the penalty."""
+    if quadratic is None:
+        return unit
+    pull = np.maximum(np.diag(quadratic), 0.0)  # where hardly anything is similar, rounding may leave less than nothing
+    return np.hypot(unit, np.sqrt(pull))
 
 
 def normalised_weights(sample_weight: npt.ArrayLike | None, n: int) -> Floats:

@@ -3,7 +3,7 @@
     J(θ) = θᵀf* − Σ_s start(s) V_θ(s) − (λ0/θ_max) R(θ),      V_θ by regression on the recorded steps
 
 With a regressor that averages (trees, forests, nearest neighbours) this is MESSI on a finite MDP over the recorded
-states, so J is concave and its gradient exact; any other regressor is refitted at every backup. On that MDP the
+states, so this J is concave and its gradient exact; any other regressor is refitted at every backup. On that MDP the
 likelihood of choices may take the place of that of counts.
 """
 
@@ -38,7 +38,7 @@ from messirl.dynamics.samples import (
 )
 from messirl.dynamics.soft_iteration import RefittedModel, RefittedObjective
 from messirl.estimators.persistence import Saved
-from messirl.objective import OBJECTIVES, Objective
+from messirl.objective import OBJECTIVES, Objective, bending
 from messirl.optimise import lbfgs
 from messirl.planning import Planner, soft_values
 from messirl.planning.sampling import random_source
@@ -97,7 +97,7 @@ class FittedMESSI(Saved):
     theta_ : array (d,)
         One weight per feature.
     objective_ : float
-        The concave objective J at `theta_`.
+        The objective J at `theta_`; of choices it need not be concave.
     feature_counts_, expert_counts_ : arrays (d,)
         Expected feature counts of the policy, and those of the experts.
     converged_, termination_ : bool, str
@@ -212,7 +212,7 @@ class FittedMESSI(Saved):
             max_iter=self.max_iter,
             tol=float(self.tol),
             unit=unit,
-            scale=unit if quadratic is None else np.hypot(unit, np.sqrt(np.diag(quadratic))),
+            scale=bending(unit, quadratic),
             callback=self.callback,
         )
         self.n_features_in_ = samples.points.shape[1]

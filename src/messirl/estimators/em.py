@@ -76,20 +76,24 @@ class EMMaxEnt(MaximumEntropy):
         self._check_arguments()
         eta = whole("steps_per_round", self.steps_per_round)
         mdp, everyone = self._read(mdp, expert, unlabelled)
-        counts = self._counts(mdp, everyone, len(expert), penalised=False)
+        counts = self._counts(mdp, expert, unlabelled, penalised=False)
 
         def weighted(weights: Floats) -> Objective:
             return self._objective(mdp, everyone, counts, None, weights, len(expert))
 
         theta_start = theta = self._theta_start(mdp, weighted(np.full(len(everyone), 1.0)))
-        parts: list[np.recarray[Any, Any]] = []
+        parts: list[np.ndarray[Any, Any]] = []
         done, result = 0, None
         while result is None or done < self.max_iter:
             weights = e_step(mdp, theta, self.entropy, everyone, counts)
             objective = weighted(weights)
             result = self._optimise(objective, theta, min(eta, self.max_iter - done), self._numbered(done))
             steps = int(result.history.iteration[-1])
-            parts.append(_rows(result, done, 1.0 / float(weights @ weights), keep_first=not parts))
+            spent = int(parts[-1]["evaluations"][-1]) if parts else 0
+            if parts and steps == 0:  # the same iteration, with the last weights
+                parts[-1] = parts[-1][:-1]
+            keep_first = not parts or steps == 0
+            parts.append(_rows(result, done, spent, 1.0 / float(weights @ weights), keep_first=keep_first))
             moved = np.abs(result.theta - theta) / np.maximum(np.abs(result.theta), 1.0 / objective.unit)
             settled = result.converged and bool(moved.max() <= self.tol)  # by new weights too
             done, theta = done + steps, result.theta
@@ -130,7 +134,9 @@ def e_step(mdp: MDP, theta: Floats, entropy: str, everyone: Trajectories, counts
     return np.asarray(softmax(log_weight))
 
 
-def _rows(result: Result, done: int, size: float, *, keep_first: bool) -> Any:
+def _rows(result: Result, done: int, spent: int, size: float, *, keep_first: bool) -> Any:
+    """The history of a round after `done` iterations and `spent` evaluations, with its effective sample size."""
     history = np.array(result.history if keep_first else result.history[1:])
     history["iteration"] += done
+    history["evaluations"] += spent
     return rfn.append_fields(history, "effective_sample_size", np.full(len(history), size), usemask=False)

@@ -70,9 +70,11 @@ class MaxEntIRL(PooledEstimator):
         self._check_arguments()
         number("ridge", self.ridge, least=0.0)
         mdp, everyone = self._read(mdp, expert, unlabelled)
-        counts = self._counts(mdp, everyone, len(expert), penalised=self.ridge > 0 and self.standardise)
+        spread = self.ridge > 0 and self.standardise
+        looked_at = unlabelled if spread or self.unlabelled_weight > 0 else None
+        counts = self._counts(mdp, expert, looked_at, penalised=spread)
         quadratic = self._quadratic(mdp, counts)
-        found = self._search(mdp, everyone, len(expert), counts, quadratic, sample_weight)
+        found = self._search(mdp, expert, everyone, counts, quadratic, sample_weight)
         return self._finish(mdp, *found)
 
     def _quadratic(self, mdp: MDP, counts: Floats | None) -> Floats | None:

@@ -190,12 +190,14 @@ class MaximumEntropy(RewardEstimator):
             raise ValueError("reference='unlabelled' needs unlabelled trajectories: give them to fit, or leave it out")
         return mdp.based_on(usual_policy(mdp, unlabelled, float(self.reference_strength)))
 
-    def _counts(self, mdp: MDP, everyone: Trajectories, n_expert: int, *, penalised: bool) -> Floats | None:
-        """Feature counts of everyone, where the objective or a penalty looks at them."""
+    def _counts(
+        self, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None, *, penalised: bool
+    ) -> Floats | None:
+        """Feature counts of everyone, each set by its own actions, where the objective or a penalty looks at them."""
         if self.likelihood_ == "choices" and not penalised:
             return None
-        sets = {" of expert": everyone[:n_expert], " of unlabelled": everyone[n_expert:]}
-        return np.concatenate([checked_feature_counts(mdp, some, whose) for whose, some in sets.items() if len(some)])
+        sets = {" of expert": expert} | ({} if unlabelled is None else {" of unlabelled": unlabelled})
+        return np.concatenate([checked_feature_counts(mdp, some, whose) for whose, some in sets.items()])
 
     def _objective(
         self,

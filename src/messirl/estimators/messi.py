@@ -85,12 +85,12 @@ class MESSI(PooledEstimator):
         self._check_arguments()
         weight = number("lambda0", self.lambda0, least=0.0) / number("theta_max", self.theta_max, above=0.0)
         mdp, everyone = self._read(mdp, expert, unlabelled)
-        counts = self._counts(mdp, everyone, len(expert), penalised=weight > 0)
+        counts = self._counts(mdp, expert, unlabelled, penalised=weight > 0)
         penalty = None if counts is None else np.zeros((mdp.n_features,) * 2)
         if counts is not None and len(everyone) > 1:  # without a pair there is no penalty
             penalty = self.measure.penalty(everyone, counts)
         quadratic = weight * penalty if penalty is not None and weight > 0 else None
-        found = self._search(mdp, everyone, len(expert), counts, quadratic, sample_weight)
+        found = self._search(mdp, expert, everyone, counts, quadratic, sample_weight)
         self.penalty_matrix_ = penalty
         return self._finish(mdp, *found)
 

@@ -96,7 +96,9 @@ class Method:
         if self.fitted_to == BOTH and len(sets) == 1:
             return alone
         if self.shape is not None:
-            strength = _as_strong(self.shape, model, mdp, everyone)
+            from messirl.problem.counts import counts_of_sets
+
+            strength = _as_strong(self.shape, model, everyone, counts_of_sets(mdp, expert, unlabelled))
             return alone if strength is None else (self.build(settings | strength), sets)
         return self.build(settings), {BOTH: sets, POOLED: (everyone,)}.get(self.fitted_to, (expert,))
 
@@ -147,14 +149,12 @@ def equal_trace(weight: float, strength: float, shape: Floats) -> float:
 
 
 def _as_strong(
-    shape_of: Callable[[Floats], Floats], model: Any, mdp: MDP, everyone: Trajectories
+    shape_of: Callable[[Floats], Floats], model: Any, everyone: Trajectories, counts: Floats
 ) -> dict[str, Any] | None:
     """Parameters that make a ridge or a complete graph as strong as the model's penalty; None if no counts differ."""
-    from messirl.problem.counts import feature_counts
     from messirl.similarity import CompleteGraph
     from messirl.similarity.kernels import deviations
 
-    counts = feature_counts(mdp, everyone)
     if not deviations(counts).any():
         return None
     strength, shape = float(model.measure.penalty(everyone, counts).trace()), shape_of(counts)

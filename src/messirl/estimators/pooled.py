@@ -28,7 +28,7 @@ class PooledEstimator(MaximumEntropy):
     ----------
     unlabelled_weight : float
         How much an unlabelled trajectory counts among those that are made likely, where an expert's counts 1. 0: not
-        at all; 1: as an expert's.
+        at all; 1: as an expert's. Above 0, where only one of the two sets has actions, both are taken without.
     """
 
     unlabelled_weight: float = UNLABELLED_WEIGHT
@@ -40,18 +40,17 @@ class PooledEstimator(MaximumEntropy):
     def _search(
         self,
         mdp: MDP,
+        expert: Trajectories,
         everyone: Trajectories,
-        n_expert: int,
         counts: Floats | None,
         quadratic: Floats | None,
         weight: npt.ArrayLike | None,
     ) -> tuple[Trajectories, Objective, Floats, Result]:
-        """Search θ for the experts, the first of everyone, and for the others as far as `unlabelled_weight` says.
+        """Search θ for the experts, and for the others of everyone as far as `unlabelled_weight` says.
 
         Returns the trajectories that were made likely, their objective, where the search began, and its end.
         """
-        light = float(self.unlabelled_weight)
-        some = everyone[:n_expert]
+        light, some, n_expert = float(self.unlabelled_weight), expert, len(expert)
         if light > 0.0 and len(everyone) > n_expert:
             own = np.ones(n_expert) if weight is None else checked_weights(weight, n_expert)
             some, weight = everyone, np.concatenate([own, np.full(len(everyone) - n_expert, light)])

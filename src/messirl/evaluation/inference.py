@@ -6,8 +6,9 @@
 
 Of choices the likelihood is one whatever the moves are, and all three agree, for much data, where the model is right.
 Of counts, where the score of a trajectory is f_ζ − ∇V(s_0), Hessian and sandwich agree only where L is the
-log-likelihood (deterministic moves, γ = 1: route choice); elsewhere only the sandwich counts the luck of the moves. So
-p-values are the sandwich's: it also holds where what a trajectory chooses hangs together more than the model thinks.
+log-likelihood (deterministic moves, γ = 1, the trajectories' own starts: route choice); elsewhere only the sandwich
+counts the luck of the moves and of the starts. So p-values are the sandwich's: it also holds where what a trajectory
+chooses hangs together more than the model thinks.
 
 Where θ is not identified, or lies on the bound, there is no standard error: NaN; nor a robust one where the
 trajectories do not differ. A penalty shrinks θ: errors are then those of the penalised estimate, not of the truth.
@@ -277,6 +278,12 @@ def _inverse(hessian: Floats, free: np.ndarray) -> tuple[Floats, int, np.ndarray
     return inverse, int(keep.sum()), free & (unit > 0) & ~lost
 
 
+def _own_start(model: MaximumEntropy, expert: Trajectories) -> bool:
+    """Whether a fit takes trajectories to begin where these do."""
+    own = np.bincount(expert.first, minlength=model.mdp_.n_states) / len(expert)
+    return model.goals_ is not None or bool(np.abs(model.start_ - own).max() <= 1e-9)
+
+
 def _equal(one: Floats | None, other: Floats | None) -> bool:
     return one is other or (one is not None and other is not None and np.array_equal(one, other))
 
@@ -303,16 +310,18 @@ class LikelihoodRatio:
 def likelihood_ratio_test(restricted: MaximumEntropy, full: MaximumEntropy, expert: Trajectories) -> LikelihoodRatio:
     """Whether the features that `full` has beyond `restricted` matter. Both unpenalised, fitted to the same expert.
 
-    The statistic is χ² where L is a log-likelihood: of choices always, of counts where moves are deterministic and
-    γ = 1.
+    The statistic is χ² where L is a log-likelihood: of choices always, of counts where moves are deterministic, γ = 1
+    and the start is that of the trajectories.
     """
     for model in (restricted, full):
         if model.quadratic_ is not None:
             raise ValueError("a likelihood-ratio test compares unpenalised fits: use MaxEntIRL without a ridge")
-        if model.likelihood_ == "counts" and not (model.mdp_.deterministic and model.mdp_.discount == 1.0):
+        if model.likelihood_ == "counts" and not (
+            model.mdp_.deterministic and model.mdp_.discount == 1.0 and _own_start(model, expert)
+        ):
             raise ValueError(
-                "a likelihood-ratio test of counts needs deterministic moves and discount=1: fit with "
-                "objective='choices', or use robust t-values"
+                "a likelihood-ratio test of counts needs deterministic moves, discount=1 and no start but the "
+                "trajectories' own: fit with objective='choices', or use robust t-values"
             )
         if model.standing_.box:
             held = some_features(model.mdp_, model.standing_.box)

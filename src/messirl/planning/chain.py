@@ -130,8 +130,10 @@ class Chain:
         for the values. Begun at zero where nothing gets to, it stays there.
         """
         b, positive = self.layout.pad(source), bool((source >= 0.0).all())
+        if positive and not source.any():
+            return np.zeros(self.mdp.n_states)
         if self.mdp.discount < 1.0 and positive:
-            mean = 1.0 / ((1.0 - self.mdp.discount) * self.mdp.n_states)
+            mean = float(source.sum()) / ((1.0 - self.mdp.discount) * self.mdp.n_states)
             visits = self.layout.pad(guess) if guess is not None else mean * self.layout.pad(self.reach(source))
             for _ in range(PASSES):
                 visits, residual = self._scaled_visits(b, visits, visits + 1e-3 * mean)

@@ -12,7 +12,6 @@ each action makes the move; it then depends on θ.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -39,38 +38,34 @@ class Chosen:
         self._later = 0 if mdp.horizon is None else 1  # steps on, the next state has other values
 
     @cached_property
-    def _moves(self) -> sp.csr_array:
-        """p(·|s,a) of every candidate, (J, S)."""
-        return self.mdp.transitions[self.choices.row]
+    def _first(self) -> Ints:
+        """The number of the first candidate of every kind, (K,)."""
+        return np.flatnonzero(np.diff(self.choices.of, prepend=-1))
 
     @cached_property
-    def _ahead(self) -> tuple[Ints, Ints]:
-        """The candidate of every stored probability of `_moves`, and the place group·S + s' that it leads to."""
-        of = np.repeat(np.arange(self.choices.row.size), np.diff(self._moves.indptr))
-        group = self.choices.group[self.choices.of[of]]
-        return of, (group + self._later) * self.mdp.n_states + self._moves.indices
-
-    @property
-    def _here(self) -> Ints:
-        """The place group·S + s of every candidate."""
-        return (self.choices.group * self.mdp.n_states + self.choices.state)[self.choices.of]
+    def _seen(self) -> tuple[Ints, sp.csr_array]:
+        """The places group·S + s whose values the candidates see, (U,), and by how much, (J, U): γ E V(s') − V(s)."""
+        n, choices = self.mdp.n_states, self.choices
+        moves, group = self.mdp.transitions[choices.row], choices.group[choices.of]
+        of = np.repeat(np.arange(group.size), np.diff(moves.indptr))
+        ahead, here = (group[of] + self._later) * n + moves.indices, group * n + choices.state[choices.of]
+        places, column = np.unique(np.concatenate([ahead, here]), return_inverse=True)
+        share = np.concatenate([self.mdp.discount * moves.data, np.full(here.size, -1.0)])
+        row = np.concatenate([of, np.arange(here.size)])
+        return places, sp.csr_array(sp.coo_array((share, (row, column)), shape=(here.size, places.size)))
 
     def source(self, often: Floats) -> Any:
         """m of candidates chosen so often, (J,): (S,), (H, S) with a horizon, sparse (G, S) with goals."""
-        n, (of, ahead) = self.mdp.n_states, self._ahead
-        places = np.concatenate([self._here, ahead])
-        mass = np.concatenate([often, -self.mdp.discount * self._moves.data * often[of]])
-        goals = self.choices.goals
+        n, (places, seen), goals = self.mdp.n_states, self._seen, self.choices.goals
+        mass = -(seen.T @ often)
+        mass[np.abs(mass) <= ROUNDING * often.max(initial=0.0)] = 0.0
         if goals is not None:
             m = sp.csr_array(sp.coo_array((mass, (places // n, places % n)), shape=(goals.size, n)))
-            m.sum_duplicates()
-            m.data[np.abs(m.data) <= ROUNDING * often.max(initial=0.0)] = 0.0
             m.eliminate_zeros()
             return m
-        groups = 1 if self.mdp.horizon is None else self.mdp.horizon
-        m = np.bincount(places, mass, groups * n)
-        m[np.abs(m) <= ROUNDING * often.max(initial=0.0)] = 0.0
-        return m if self.mdp.horizon is None else m.reshape(groups, n)
+        out = np.zeros(n if self.mdp.horizon is None else (self.mdp.horizon, n))
+        out.ravel()[places] = mass
+        return out
 
     def collected(self, often: Floats) -> Floats:
         """Σ n(s,a) f(s,a), (d,)."""
@@ -91,8 +86,7 @@ class Chosen:
 
     def of_kinds(self, reward: Floats, solution: Solution | GoalsSolution) -> tuple[Floats, Floats]:
         """The log-probability of each kind, (K,), and of its candidates, how likely each was the one, (J,)."""
-        logs, of = self.log_policy(reward, solution) + self.choices.log_chance, self.choices.of
-        first = np.flatnonzero(np.diff(of, prepend=-1))
+        logs, of, first = self.log_policy(reward, solution) + self.choices.log_chance, self.choices.of, self._first
         top = np.maximum.reduceat(logs, first)
         share = np.exp(logs - top[of])
         sums = np.add.reduceat(share, first)
@@ -100,25 +94,21 @@ class Chosen:
 
     def log_policy(self, reward: Floats, solution: Solution | GoalsSolution) -> Floats:
         """log π = Q − V of every candidate, (J,)."""
-        mdp, row, (of, ahead), here = self.mdp, self.choices.row, self._ahead, self._here
-        q = np.array(reward.ravel()[row] if reward.ndim == 2 else reward[row // mdp.n_actions])
+        mdp, row = self.mdp, self.choices.row
+        logs = self._seen[1] @ self._values(solution)
+        logs += reward.ravel()[row] if reward.ndim == 2 else reward[row // mdp.n_actions]
         if mdp.log_reference is not None:
-            q += mdp.log_reference.ravel()[row]
-        for some, begin, values in self._values(solution):
-            entries = slice(*np.searchsorted(of, (some.start, some.stop)))
-            expected = self._moves.data[entries] * values[ahead[entries] - begin]
-            q[some] += mdp.discount * np.bincount(of[entries] - some.start, expected, some.stop - some.start)
-            q[some] -= values[here[some] - begin]
-        return q
+            logs += mdp.log_reference.ravel()[row]
+        return np.asarray(logs)
 
-    def _values(self, solution: Solution | GoalsSolution) -> Iterator[tuple[slice, int, Floats]]:
-        """Goal by goal, or all at once: which candidates, and the values they see, the first that of place `begin`."""
+    def _values(self, solution: Solution | GoalsSolution) -> Floats:
+        """V at the places that are seen, (U,)."""
+        places, n = self._seen[0], self.mdp.n_states
         if isinstance(solution, Solution):
-            yield slice(0, self.choices.row.size), 0, solution.values.ravel()
-            return
-        n, here = self.mdp.n_states, self._here
-        places = np.concatenate([here, self._ahead[1]])
-        shape = (solution.model.goals.size, n)
-        needed = sp.csr_array(sp.coo_array((np.ones(places.size), (places // n, places % n)), shape=shape))
-        for number, (_, values) in enumerate(solution.values(needed)):
-            yield slice(*np.searchsorted(here, (number * n, (number + 1) * n)).tolist()), number * n, values
+            return solution.values.ravel()[places]
+        number, shape, out = places // n, (solution.model.goals.size, n), np.empty(places.size)
+        needed = sp.csr_array(sp.coo_array((np.ones(places.size), (number, places % n)), shape=shape))
+        for goal, (_, values) in enumerate(solution.values(needed)):
+            some = slice(*np.searchsorted(number, (goal, goal + 1)))
+            out[some] = values[places[some] - goal * n]
+        return out

@@ -43,6 +43,7 @@ class FiniteModel:
         """Hard-max values and one-hot policies."""
         mdp, layout = self.mdp, layout_of(self.mdp)
         values, policy = self._tables(reward)
+        policy[:] = 0.0
         choice = np.empty(layout.padded, dtype=np.int64)
         for steps, terms, fixed, kept in self._stages(reward):
             for t in reversed(steps):
@@ -71,11 +72,11 @@ class FiniteModel:
         return np.asarray(spans[1][states] >= (self.horizon - 2 - step)[:, None])
 
     def _tables(self, reward: Floats) -> tuple[Floats, Floats]:
-        """Values (H, S padded), of which the last are known, and policies (H − 1, A, S padded), all zero."""
+        """Values (H, S padded), of which the last are known, and room for policies (H − 1, A, S padded)."""
         mdp, layout = self.mdp, layout_of(self.mdp)
         values = np.empty((self.horizon, layout.padded))
         values[-1] = layout.pad(reward if reward.ndim == 1 else np.zeros(mdp.n_states))
-        return values, np.zeros((self.horizon - 1, mdp.n_actions, layout.padded))
+        return values, np.empty((self.horizon - 1, mdp.n_actions, layout.padded))
 
     def _stages(self, reward: Floats, base: Floats | None = None) -> Iterator[tuple[range, Terms, Ints, Floats]]:
         """Steps with their terms, fixed states and the values of these, the last first.

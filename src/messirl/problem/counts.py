@@ -27,6 +27,11 @@ def feature_counts(mdp: MDP, trajectories: Trajectories) -> Floats:
     return checked_feature_counts(mdp, trajectories)
 
 
+def counts_of_sets(mdp: MDP, *sets: Trajectories | None) -> Floats:
+    """Feature counts of several sets, one after the other, (n, d): each set by the actions that it has."""
+    return np.concatenate([feature_counts(mdp, some) for some in sets if some is not None])
+
+
 def checked_feature_counts(mdp: MDP, trajectories: Trajectories, whose: str = "") -> Floats:
     """Feature counts, (n, d), of trajectories that were checked already; `whose` they are, for messages."""
     n, gamma = len(trajectories), mdp.discount

@@ -26,7 +26,7 @@ from messirl.objective import Objective, made_likely
 from messirl.optimise import lbfgs
 from messirl.planning import NoFiniteValue, log_likelihood, soft_policy
 from messirl.planning.likelihood import reward_log_likelihood
-from messirl.problem.counts import feature_counts
+from messirl.problem.counts import counts_of_sets
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.similarity import as_similarity
@@ -142,7 +142,7 @@ class Bench:
     def __post_init__(self) -> None:
         l = len(self.expert)
         self.everyone = self.expert if self.unlabelled is None else self.expert + self.unlabelled
-        self.counts = feature_counts(self.mdp, self.everyone)
+        self.counts = counts_of_sets(self.mdp, self.expert, self.unlabelled)
         light = self.unlabelled_weight > 0.0 and len(self.everyone) > l
         weights = np.where(np.arange(len(self.everyone)) < l, 1.0, self.unlabelled_weight)
         self.plain = self._objective(self.everyone, weights) if light else self._objective(self.expert)

@@ -135,7 +135,7 @@ class MESSICV(MaximumEntropy):
         if not similarities:
             raise ValueError("similarities is empty: give at least one, or None")
         plain, (mdp, everyone) = mdp, self._read(mdp, expert, unlabelled)
-        counts = self._counts(mdp, everyone, len(expert), penalised=True)
+        counts = self._counts(mdp, expert, unlabelled, penalised=True)
         assert counts is not None
         similarities = _defined(similarities, everyone, counts)
         every = candidates(similarities, self.lambdas, baselines=self.baselines, unlabelled=unlabelled is not None)
