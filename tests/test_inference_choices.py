@@ -224,12 +224,19 @@ def engines(n: int = 90) -> MDP:
     return MDP(moves, features, discount=0.9999, start=np.eye(n)[0])
 
 
+HARD = (510001543, 512001537, 706002121, 716002154, 719002170, 714002147)
+
+
 def test_the_weights_of_patient_owners_settle():
-    """Every warning is an error here, and there used to be one in every tenth of these fits."""
+    """Every warning is an error here, and there used to be one in every tenth of these fits.
+
+    HARD are draws with which values that rise or fall by rounding alone ended the search, and one, the last, that led
+    it where the visits were no numbers.
+    """
     mdp = engines()
     policy = soft_policy(mdp, mdp.reward([2.3, 10.0]))
-    for seed in range(20):
-        expert = sample(mdp, policy, 37, 117, shifted(seed))
+    for seed in [*map(shifted, range(20)), *HARD]:
+        expert = sample(mdp, policy, 37, 117, seed)
         assert MaxEntIRL(objective="choices", ridge=0.0).fit(mdp, expert).converged_
 
 

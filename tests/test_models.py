@@ -263,6 +263,15 @@ def test_the_chain_is_one_whichever_way_it_is_made():
     assert_array_equal(reachable(mdp, start), met)  # a soft policy takes every action
 
 
+def test_a_guess_that_is_no_number_is_not_believed():
+    mdp, reward = problem(7, "endless")
+    chain = Chain(mdp).follow(model_for(mdp).solve(reward).policy)
+    start, nothing = np.eye(S)[3], np.full(S, np.nan)
+    truth = np.linalg.solve(np.eye(S) - 0.95 * chain.matrix.toarray().T, start)
+    assert_allclose(chain.visits(start, nothing), truth, **EXACT)
+    assert chain.signed_visits(start - np.eye(S)[4], nothing, np.ones(S)) is None
+
+
 def test_the_gram_matrix_sums_what_choices_collect():
     mdp, _ = problem(8, "endless", by_action=True)
     rng = np.random.default_rng(8)

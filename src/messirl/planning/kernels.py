@@ -333,7 +333,7 @@ def bicgstab(off, idx, weights, gamma, scale, b, x, tolerance, max_iter):
     """Solve (I − γ P) x = b, or the scaled transpose of `_apply`, by BiCGSTAB from the x given.
 
     Stops at ‖residual‖∞ ≤ tolerance, at max_iter, or where the recurrence breaks down; returns the ‖residual‖∞ it
-    believes to have reached (the true one where max_iter is 0): the caller judges.
+    believes to have reached (the true one where max_iter is 0), NaN where it lost itself: the caller judges.
     """
     n = b.shape[0]
     r = np.empty(n)
@@ -372,9 +372,10 @@ def bicgstab(off, idx, weights, gamma, scale, b, x, tolerance, max_iter):
             x[i] += alpha * p[i] + omega * r[i]
             r[i] -= omega * t[i]
             worst = max(worst, abs(r[i]))
-        if not worst < 1e300:  # overflow, or not a number
+        if not worst < 1e300:  # overflow
             break
-    return worst
+    size = _dot(r, r)
+    return worst if size == size else math.nan  # max forgets what is not a number
 
 
 @jit
