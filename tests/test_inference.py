@@ -248,7 +248,7 @@ def test_flows_without_goals_are_the_visits_of_the_model():
 def test_accuracy_is_the_share_of_most_likely_moves():
     mdp = network()
     expert = trips(mdp, 50, 1)
-    model = MaxEntIRL(theta_max=None).fit(mdp, expert)
+    model = MaxEntIRL(theta_max=None, ridge=0.01).fit(mdp, expert)  # the fifty may all go the shortest way
     hits = steps = 0
     for states, _, goal in expert:
         policy = model.policy_[goal]
