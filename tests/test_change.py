@@ -14,6 +14,7 @@ from problems import KINDS, problem
 from seeds import generator
 
 from messirl import MESSI, MaxEntIRL, plot
+from messirl.estimators.methods import COMPARED, LIGHT
 from messirl.io import Problem, read_problem
 from messirl.report.fit.base import base_figure
 from messirl.report.fit.page import write_fit_report
@@ -141,13 +142,13 @@ def test_a_fit_that_is_one_of_the_methods_stands_there_once(folder_problem):
     for settings, name, instead in (
         (FitSettings("maxent"), "MaxEnt-IRL", "MaxEnt-IRL"),
         (FitSettings("maxent", reference="unlabelled"), "MaxEnt-IRL with base policy", "base policy"),
-        (FitSettings("maxent", unlabelled_weight=0.03), "MaxEnt-IRL with pooling at 0.03", "light pooling"),
+        (FitSettings("maxent", unlabelled_weight=LIGHT), f"MaxEnt-IRL with pooling at {LIGHT:g}", "light pooling"),
     ):
         names = [score.name for score in fit(folder_problem, SPLIT, settings).scores]
         assert names[0] == name
         assert instead not in names[1:]
-        assert len(names) == 9
-        assert len(set(names)) == 9
+        assert len(names) == len(COMPARED)
+        assert len(set(names)) == len(COMPARED)
 
 
 def test_without_held_out_trajectories_nothing_is_best(folder_problem):

@@ -127,7 +127,7 @@ def test_a_fit_stands_beside_its_baselines_with_held_out_scores(made, run, tmp_p
     said = run("fit", made["grid"], *SPLIT, *HELD_OUT, "--lambda0", 0.2, "--out", tmp_path)
     scores = read_json((tmp_path / "fit.json").read_text(encoding="utf-8"))["scores"]
     names = ["MESSI", "MaxEnt-IRL", "L2", "L2, standardised", "complete graph", "base policy", "base policy with L2"]
-    names += ["light pooling", "pooling", "uniform policy"]
+    names += ["light pooling", "light pooling with L2", "pooling", "uniform policy"]
     assert [row["name"] for row in scores] == names
     assert all(name in said for name in names)
     _, expert, test = parts(made["grid"], "role = expert", "role = test")

@@ -320,7 +320,7 @@ def test_two_experts_are_too_few_to_choose_by_and_are_given_the_default(folder, 
     words = [*SPLIT, "--n-expert", "2", "--n-unlabelled", "6", "--lambdas", "0.1", "--json"]
     found = read_json(run("select", folder, *words, "--out", tmp_path))
     assert found["chosen"]["candidate"] == DEFAULT_CANDIDATE
-    assert found["reason"].startswith("2 held-out expert trajectories are too few to choose by. So nothing can be")
+    assert found["reason"].startswith("2 held-out expert trajectories, or groups, are too few to choose by. So nothing")
     assert found["units"] == 2
     assert found["needed"] is None
 

@@ -74,7 +74,7 @@ def test_every_command_stands_on_one_line_of_the_help(capsys, monkeypatch):
 def test_where_there_are_no_greek_letters_a_word_stands_for_them(place, tmp_path, environment):
     done = command("select", place / "grid", *SMALL, "--out", tmp_path, environment=environment)
     assert done.returncode == 0, done.stderr
-    assert b"+-" in done.stdout
+    assert b"lambda0=" in done.stdout
     assert b"95 % intervals of theta" in command("select", "--help", environment=environment).stdout
 
 

@@ -135,20 +135,20 @@ def test_an_estimation_table_has_digits_that_count_and_straight_columns():
 
 
 def test_small_gains_of_select_have_digits_that_count():
-    row = {"score": -1e-7, "calibrated": -1.25, "gain": 2e-6, "gain_se": 3e-7, "candidate": "MESSI"}
+    row = {"score": -1e-7, "gain": 2e-6, "gain_low": 1e-6, "gain_high": 3e-6, "candidate": "MESSI", "method": "MESSI"}
     summary = {
-        "trajectories": {"expert": 2, "unlabelled": 3}, "splits": 2, "candidates": [row, row], "reason": "so",
-        "chosen": {"index": 1, "candidate": "MESSI"}, "held_out": -1e-7, "next": [], "verdict": "help",
-        "likeness": {"expert": 1e-9, "unlabelled": -1e-9, "alike": 1},
+        "trajectories": {"expert": 2, "unlabelled": 3}, "units": 2, "candidates": [row, row], "reason": "so",
+        "chosen": {"index": 1, "candidate": "MESSI"}, "held_out": -1e-7, "next": [], "verdict": "help", "default": 0,
+        "seconds": 1.0, "needed": None, "use": {"sentence": "they help"},
         "theta": TINY, "intervals": {name: [x - 1e-10, x + 1e-10] for name, x in TINY.items()},
     }  # fmt: skip
     from pathlib import Path
 
     said = select_text(Path("out"), summary, drawn=False)
-    assert "+2.0e-06 ± 3.0e-07  MESSI" in said
-    assert "held-out experts +1.0e-09, unlabelled -1.0e-09" in said
+    assert re.search(r"\+2.0e-06 \[\+1.0e-06, \+3.0e-06\] +MESSI", said)
     assert not re.search(r"[-+]?0\.0+\b", said), said
-    brackets = [(line.index("["), line.index("]")) for line in said.splitlines() if "[" in line]
+    weights = said[said.index("weight") :].splitlines()
+    brackets = [(line.index("["), line.index("]")) for line in weights if "[" in line]
     assert len(brackets) == 3
     assert len(set(brackets)) == 1
 

@@ -14,6 +14,7 @@ from seeds import generator
 from worlds import ROUNDING, never_falls
 
 from messirl import MESSI, MaxEntIRL, feature_counts, soft_policy, state_visitation
+from messirl.estimators.beginning import first_theta
 from messirl.optimise import lbfgs, paper, projected_norm, rescaled
 from messirl.selection import Bench, Candidate
 from messirl.similarity import RBF, CompleteGraph, penalty_matrix
@@ -277,6 +278,7 @@ def test_a_rough_fit_of_few_weights_is_not_held_on_a_ridge_that_all_its_steps_we
     some = (trajectories_of(data) for data in (found.expert, found.others))
     bench = Bench(mdp_of(found.problem), *some, yardstick=CompleteGraph(), theta_max=6.0, tol=1e-3)
     strong = Candidate("Complete", 10.0)
-    objective = bench.plain.penalised(bench.penalty(strong))
-    exact = lbfgs(objective, bench.begin(), bound=6.0, max_iter=500, tol=1e-8, unit=objective.unit)
-    assert objective(bench.fit(strong, bench.begin())).value == pytest.approx(exact.history.objective[-1], abs=1e-4)
+    objective = bench.likelihood(strong).penalised(bench.penalty(strong))
+    begin = first_theta(bench.mdp, objective, 6.0)
+    exact = lbfgs(objective, begin, bound=6.0, max_iter=500, tol=1e-8, unit=objective.unit)
+    assert objective(bench.fit(strong)).value == pytest.approx(exact.history.objective[-1], abs=1e-4)

@@ -333,7 +333,7 @@ def test_on_a_tie_the_default_is_kept_and_what_would_settle_it_is_said():
     found = choose(validation(gains, [NONE, ALONE, WEAK, DEFAULT]))
     assert found.candidate == DEFAULT
     assert found.reason.startswith(
-        f"the fixed default: {WEAK} does best, but not clearly better: +0.0500 nats a step ["
+        f"the fixed default; {WEAK} does best, but not clearly better: +0.0500 nats a step ["
     )
     assert found.rival == 2
     assert found.needed > 8
@@ -345,11 +345,22 @@ def test_where_nothing_does_better_the_default_is_kept():
     assert found.reason == "the fixed default, and nothing does better"
 
 
+def test_where_the_unlabelled_trajectories_hurt_the_choice_does_without_them():
+    gains = [-1.0 + CLOSE, 0.03 + 2 * CLOSE, 0.02 + CLOSE, ZERO]
+    found = choose(validation(gains, [NONE, ALONE, WEAK, DEFAULT]))
+    assert found.candidate == ALONE
+    assert found.reason.startswith("the unlabelled trajectories hurt: without them +0.0300 nats a step [")
+    assert worth(validation(gains, [NONE, ALONE, WEAK, DEFAULT]), found).verdict == "hurt"
+    better = choose(validation([*gains[:2], 0.5 + CLOSE, ZERO], [NONE, ALONE, WEAK, DEFAULT]))
+    assert better.candidate == WEAK
+    assert better.reason.startswith(f"clearly better than the experts alone, {ALONE}")
+
+
 @pytest.mark.parametrize("n", [1, 2])
 def test_too_few_units_choose_nothing(n):
     found = choose(validation([[0.0] * n, [0.0] * n, [5.0] * n, [0.0] * n], [NONE, ALONE, WEAK, DEFAULT]))
     assert found.candidate == DEFAULT
-    assert f"{n} held-out expert trajectories are too few to choose by" in found.reason
+    assert f"{n} held-out expert trajectories, or groups, are too few to choose by" in found.reason
 
 
 def test_a_default_that_rules_out_what_was_seen_is_left():

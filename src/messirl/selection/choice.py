@@ -6,7 +6,8 @@ Few experts cannot tell candidates apart: the best of many scores on a handful o
 loses more than methods differ. So there is a fixed default, the same for all data: light pooling with a light ridge or,
 without unlabelled trajectories, the light ridge alone. It is left only for what is *clearly* better: the 99.9 %
 interval of the gain, paired by held-out unit, lies above zero. Of several such, the one whose interval has the highest
-lower end is taken.
+lower end is taken. To leave the unlabelled trajectories out takes less: where they hurt (below), what the experts alone
+give takes the place of the default.
 
 The verdict on the unlabelled trajectories is what using them gains for held-out experts over the best that the experts
 alone give, chosen in the same way: they *help* where the 95 % interval of the gain lies above zero, *hurt* where it
@@ -79,18 +80,26 @@ def choose(validation: Validation, *, unlabelled: bool = True) -> Choice:
     some = [i for i, c in enumerate(every) if unlabelled or not c.unlabelled]
     default = default_among(every, unlabelled=unlabelled)
     if n < FEWEST:
-        return untested(every, f"{n} held-out expert trajectories are too few to choose by", unlabelled=unlabelled)
-    gains = {i: validation.gain(i, default, CLEAR) for i in some if i != default}
+        few = f"{n} held-out expert trajectories, or groups, are too few to choose by"
+        return untested(every, few, unlabelled=unlabelled)
+    base, why = default, "the fixed default"
+    if unlabelled:
+        alone = choose(validation, unlabelled=False).index
+        harm = validation.gain(alone, default)
+        if harm.clear and harm.mean > 0.0:
+            base, why = alone, f"the unlabelled trajectories hurt: without them {_said(harm)} over the fixed default"
+    gains = {i: validation.gain(i, base, CLEAR) for i in some if i != base}
     clear = {i: gain for i, gain in gains.items() if gain.clear and gain.mean > 0.0}
     best = max(gains, key=lambda i: np.nan_to_num(gains[i].mean, nan=-np.inf))
     if clear:
         index = max(clear, key=lambda i: np.inf if np.isnan(clear[i].low) else clear[i].low)
-        told = f"clearly better than the fixed default, {every[default]}: {_said(clear[index])}"
+        than = "the fixed default" if base == default else "the experts alone"
+        told = f"clearly better than {than}, {every[base]}: {_said(clear[index])}"
         return Choice(index, every[index], told, default, best if best != index else None)
     if not gains[best].mean > 0.0:
-        return Choice(default, every[default], "the fixed default, and nothing does better", default, best)
-    told = f"the fixed default: {every[best]} does best, but not clearly better: {_said(gains[best])}"
-    return Choice(default, every[default], told, default, best, units_needed(gains[best], n))
+        return Choice(base, every[base], f"{why}, and nothing does better", default, best)
+    told = f"{why}; {every[best]} does best, but not clearly better: {_said(gains[best])}"
+    return Choice(base, every[base], told, default, best, units_needed(gains[best], n))
 
 
 def units_needed(gain: Gain, n: int) -> int | None:
