@@ -88,7 +88,7 @@ class MESSICV(MaximumEntropy):
     >>> others = sample(mdp, soft_policy(mdp, mdp.reward([-4.0])), 500, start=np.ones(6), random_state=1)
     >>> model = MESSICV(lambdas=[0.1, 1.0]).fit(mdp, expert[:10], others)
     >>> print(model.candidate_)
-    L2, standardised λ0=0.1
+    L2, standardised λ0=0.01
     >>> model.verdict_, round(model.use_.gain.mean, 2)
     ('hurt', -0.2)
 

@@ -48,12 +48,12 @@ class DiagnoseSettings(ModelSettings):
     >>> split = Split(expert="role = expert", unlabelled="role = other")
     >>> found = diagnose(problem, split, DiagnoseSettings(influential=0)).diagnosis
     >>> found.verdict, int(found.likeness.alike.sum())
-    ('do not matter', 0)
+    ('hurt', 0)
 
     None of them behaves like an expert, and yet they do no harm: used as what is usual, from which experts differ.
 
     >>> print(found.choice.candidate)
-    base policy with L2 λ0=0.01 strength=10
+    L2, standardised λ0=0.01
     """
 
     influential: int = INFLUENTIAL

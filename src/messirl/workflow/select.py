@@ -63,7 +63,7 @@ class SelectSettings:
     >>> problem = Problem(mdp, expert[:10] + others, {"role": np.repeat(["expert", "other"], [10, 500])})
     >>> split = Split(expert="role = expert", unlabelled="role = other")
     >>> print(select(problem, split, SelectSettings(lambdas=(0.1, 1.0))).choice.candidate)
-    L2, standardised λ0=0.1
+    L2, standardised λ0=0.01
     """
 
     cv: int = CV
