@@ -18,7 +18,7 @@ from messirl.cli.common import Parser, filled
 from messirl.cli.select import add
 from messirl.diagnostics import diagnose
 from messirl.io import Problem, read_problem, write_problem
-from messirl.selection import MESSICV, bootstrap, choice, estimator, nested_score, stability
+from messirl.selection import MESSICV, Likeness, bootstrap, choice, estimator, nested_score, stability
 from messirl.similarity import RBF
 from messirl.workflow.split import Split, divide
 
@@ -298,8 +298,9 @@ def test_a_diagnosis_begins_with_what_held_out_experts_gain_and_its_interval(con
 
 
 def test_the_default_is_kept_where_nothing_is_clearly_better_and_how_many_experts_would_settle_it(
-    folder, run, tmp_path
+    folder, run, tmp_path, monkeypatch
 ):
+    monkeypatch.setattr(Likeness, "mean", 0.1)  # the others look like the experts
     said = run("select", folder, *SMALL, "--out", tmp_path)
     found = read_json((tmp_path / "select.json").read_text(encoding="utf-8"))
     best = max(found["candidates"], key=lambda row: row["score"])
@@ -326,10 +327,10 @@ def test_two_experts_are_too_few_to_choose_by_and_are_given_the_default(folder, 
 def as_chosen(method, **knobs):
     """A rule that takes the candidate of a method and its knobs, whatever was held out."""
 
-    def choose(validation, *, unlabelled=True):
+    def choose(validation, like=None, *, unlabelled=True):
         fits = [c.method == method and all(getattr(c, k) == v for k, v in knobs.items()) for c in validation.candidates]
         return replace(
-            choice.choose(validation, unlabelled=unlabelled),
+            choice.choose(validation, like, unlabelled=unlabelled),
             index=(i := fits.index(True)),
             candidate=validation.candidates[i],
         )

@@ -24,6 +24,7 @@ from messirl.selection import (
     Bench,
     Candidate,
     Choice,
+    Likeness,
     Validation,
     bootstrap,
     candidates,
@@ -356,6 +357,21 @@ def test_where_the_unlabelled_trajectories_hurt_the_choice_does_without_them():
     assert better.reason.startswith(f"clearly better than the experts alone, {ALONE}")
 
 
+def test_on_a_tie_trajectories_unlike_the_expert_s_are_left_out():
+    found = validation([ZERO, ZERO, 0.05 + 10 * CLOSE, ZERO], [NONE, ALONE, WEAK, DEFAULT])
+    unlike, alike, unsure = (
+        Likeness(np.array([x, x]), y, NONE, 1.0) for x, y in ((-0.1, 0.2), (0.1, 0.2), (-0.1, -0.2))
+    )
+    told = choose(found, unlike)
+    assert told.candidate == ALONE
+    assert told.reason.startswith(
+        "the unlabelled trajectories do not look like the expert's (-0.100 nats a step over chance): the experts alone"
+    )
+    assert choose(found, alike).candidate == choose(found, unsure).candidate == DEFAULT
+    clear = validation([ZERO, ZERO, 0.5 + CLOSE, ZERO], [NONE, ALONE, WEAK, DEFAULT])
+    assert choose(clear, unlike).candidate == WEAK
+
+
 @pytest.mark.parametrize("n", [1, 2])
 def test_too_few_units_choose_nothing(n):
     found = choose(validation([[0.0] * n, [0.0] * n, [5.0] * n, [0.0] * n], [NONE, ALONE, WEAK, DEFAULT]))
@@ -489,7 +505,7 @@ def test_the_noncausal_model_is_chosen_for_without_base_policies():
 def test_what_is_chosen_without_unlabelled_trajectories_is_what_was_validated(wanted, monkeypatch):
     mdp, expert, _ = grid_world(5)
 
-    def only(found, **_):
+    def only(found, *_, **__):
         return Choice(found.candidates.index(wanted), wanted, "it was asked for", 0)
 
     monkeypatch.setattr("messirl.selection.estimator.choose", only)

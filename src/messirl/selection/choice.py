@@ -6,8 +6,8 @@ Few experts cannot tell candidates apart: the best of many scores on a handful o
 loses more than methods differ. So there is a fixed default, the same for all data: light pooling with a light ridge or,
 without unlabelled trajectories, the light ridge alone. It is left only for what is *clearly* better: the 99.9 %
 interval of the gain, paired by held-out unit, lies above zero. Of several such, the one whose interval has the highest
-lower end is taken. To leave the unlabelled trajectories out takes less: where they hurt (below), what the experts alone
-give takes the place of the default.
+lower end is taken. To leave the unlabelled trajectories out takes less: where they hurt (below), or where the experts
+explain them worse than chance does, what the experts alone give takes the place of the default.
 
 The verdict on the unlabelled trajectories is what using them gains for held-out experts over the best that the experts
 alone give, chosen in the same way: they *help* where the 95 % interval of the gain lies above zero, *hurt* where it
@@ -26,6 +26,7 @@ from messirl._numbers import nats
 from messirl.estimators.methods import LIGHT, LIGHT_RIDGE
 from messirl.evaluation.paired import Gain
 from messirl.selection.candidates import Candidate
+from messirl.selection.likeness import Likeness
 from messirl.selection.validation import Validation
 
 VERDICTS = ("help", "do not matter", "hurt")
@@ -74,8 +75,12 @@ def untested(every: Sequence[Candidate], why: str, *, unlabelled: bool) -> Choic
     return Choice(index, every[index], f"{why}. So nothing can be chosen, and the fixed default is taken", index)
 
 
-def choose(validation: Validation, *, unlabelled: bool = True) -> Choice:
-    """The candidate to learn with; `unlabelled` is whether it may use the unlabelled trajectories."""
+def choose(validation: Validation, like: Likeness | None = None, *, unlabelled: bool = True) -> Choice:
+    """The candidate to learn with.
+
+    like : how much the unlabelled trajectories look like the expert's, where that is known
+    unlabelled : whether it may use the unlabelled trajectories
+    """
     every, n = validation.candidates, validation.steps.size
     some = [i for i, c in enumerate(every) if unlabelled or not c.unlabelled]
     default = default_among(every, unlabelled=unlabelled)
@@ -88,6 +93,9 @@ def choose(validation: Validation, *, unlabelled: bool = True) -> Choice:
         harm = validation.gain(alone, default)
         if harm.clear and harm.mean > 0.0:
             base, why = alone, f"the unlabelled trajectories hurt: without them {_said(harm)} over the fixed default"
+        elif like is not None and like.mean < 0.0 < like.expert:
+            seen = f"{nats(like.mean, 3, signed=True)} nats a step over chance"
+            base, why = alone, f"the unlabelled trajectories do not look like the expert's ({seen}): the experts alone"
     gains = {i: validation.gain(i, base, CLEAR) for i in some if i != base}
     clear = {i: gain for i, gain in gains.items() if gain.clear and gain.mean > 0.0}
     best = max(gains, key=lambda i: np.nan_to_num(gains[i].mean, nan=-np.inf))

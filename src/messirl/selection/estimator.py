@@ -22,6 +22,7 @@ from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.selection.candidates import LAMBDAS, Candidate, candidates
 from messirl.selection.choice import Use, choose, untested, worth
+from messirl.selection.likeness import Likeness, likeness
 from messirl.selection.validation import NothingHeldOut, Validation, cross_validate, splits
 from messirl.similarity import DEFAULT, CompleteGraph, as_similarity
 
@@ -69,6 +70,8 @@ class MESSICV(MaximumEntropy):
         What the unlabelled trajectories gain for held-out experts; None without any, or where none could be held out.
     verdict_ : str or None
         Whether they help, do not matter or hurt, by `use_`.
+    likeness_ : Likeness or None
+        How much they look like the expert's.
 
     References
     ----------
@@ -92,9 +95,9 @@ class MESSICV(MaximumEntropy):
     >>> model.verdict_, round(model.use_.gain.mean, 2)
     ('hurt', -0.2)
 
-    Fewer others do no harm, and nothing is clearly better than the fixed default.
+    Others like the experts do no harm, and nothing is clearly better than the fixed default.
 
-    >>> model = MESSICV(lambdas=[0.1, 1.0]).fit(mdp, expert[:10], others[:20])
+    >>> model = MESSICV(lambdas=[0.1, 1.0]).fit(mdp, expert[:10], expert[10:])
     >>> print(model.candidate_)
     light pooling with L2 λ0=0.01 weight=0.01
     >>> model.verdict_
@@ -132,7 +135,7 @@ class MESSICV(MaximumEntropy):
         similarities = [DEFAULT] if self.similarities is None else list(self.similarities)
         if not similarities:
             raise ValueError("similarities is empty: give at least one, or None")
-        mdp, everyone = self._read(mdp, expert, unlabelled)
+        plain, (mdp, everyone) = mdp, self._read(mdp, expert, unlabelled)
         counts = self._counts(mdp, expert, unlabelled, penalised=True)
         assert counts is not None
         others = unlabelled is not None
@@ -148,6 +151,7 @@ class MESSICV(MaximumEntropy):
         }
         self.validation_: Validation | None = None
         self.use_: Use | None = None
+        self.likeness_: Likeness | None = None
         try:
             pairs = splits(mdp, expert, self.cv, groups, self.random_state)
         except NothingHeldOut as why:
@@ -158,7 +162,10 @@ class MESSICV(MaximumEntropy):
             self.validation_ = found = cross_validate(
                 mdp, every, pairs, unlabelled, together=together, yardstick=yardstick, **options
             )
-            self.choice_ = choose(found, unlabelled=others)
+            if unlabelled is not None and self.entropy == "causal":
+                asked: dict[str, Any] = {"cv": self.cv, "random_state": self.random_state, "theta_max": self._bound}
+                self.likeness_ = likeness(plain, expert, unlabelled, groups=groups, **asked)
+            self.choice_ = choose(found, self.likeness_, unlabelled=others)
             self.use_ = worth(found, self.choice_) if others else None
         self.verdict_ = None if self.use_ is None else self.use_.verdict
         chosen = self.candidate_ = self.choice_.candidate
