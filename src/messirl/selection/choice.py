@@ -29,7 +29,6 @@ from messirl.selection.candidates import Candidate
 from messirl.selection.likeness import Likeness
 from messirl.selection.validation import Validation
 
-VERDICTS = ("help", "do not matter", "hurt")
 CLEAR = 0.999  # confidence with which a candidate must be better than the default: some forty are compared
 FEWEST = 3  # units below which nothing is chosen
 MOST = 100_000  # more units than this are not asked for
