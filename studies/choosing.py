@@ -55,9 +55,10 @@ class Draw:
         every = candidates([self.similarity], lambdas)
         bench = Bench(self.mdp, self.expert, self.unlabelled, yardstick=self.similarity, tol=1e-5)
         pairs = splits(self.mdp, self.expert, random_state=seed)
-        options = {"yardstick": self.similarity, "tol": 1e-3}
+        fits = list(bench.path(every))
+        options = {"yardstick": self.similarity, "tol": 1e-3, "known": fits}
         validation = cross_validate(self.mdp, every, pairs, self.unlabelled, **options)
-        return Fitted(bench, [theta for _, theta in bench.path(every)], validation)
+        return Fitted(bench, [fit.theta for fit in fits], validation)
 
     def score(self, fitted: Fitted, chosen: int | Floats) -> float:
         """That of a candidate, or of the weighted mean of the policies of all."""

@@ -45,7 +45,7 @@ def one(domain: str, seed: int) -> list[dict[str, Any]]:
             row[f"verdict_{name}"] = chosen.fit(mdp, expert, some).verdict_
         bench = Bench(mdp, expert, some, yardstick=scene.similarity, objective="counts")
         both = [Candidate("MaxEnt"), Candidate("MESSI", LAMBDA0[domain], scene.similarity)]
-        before, after = (performance(theta) for _, theta in bench.path(both))
+        before, after = (performance(fit.theta) for fit in bench.path(both))
         row[f"gain_{name}"] = after - before
     return [row]
 

@@ -113,7 +113,7 @@ def fitted(
     table = {}
     for key, some in groups.items():
         bench = Bench(mdps[key], expert, unlabelled, yardstick=STANDARD, tol=tol)
-        table.update({(key, c): (bench, theta) for c, theta in bench.path(some)})
+        table.update({(key, fit.candidate): (bench, fit.theta) for fit in bench.path(some)})
     return table
 
 

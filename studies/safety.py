@@ -37,9 +37,9 @@ def one(domain: str, seed: int) -> list[dict[str, Any]]:
         common = {"domain": domain, "seed": seed, "source": source}
         bench = Bench(mdp, expert, unlabelled, yardstick=scene.similarity, objective="counts")
         every = candidates([scene.similarity], LAMBDAS)
-        for candidate, theta in bench.path([c for c in every if c.method in ("MaxEnt", "MESSI")]):
-            rows.append({**common, "method": candidate.method, "lambda0": candidate.lambda0, "chosen": "",
-                         "performance": performance(theta)})  # fmt: skip
+        for fit in bench.path([c for c in every if c.method in ("MaxEnt", "MESSI")]):
+            rows.append({**common, "method": fit.candidate.method, "lambda0": fit.candidate.lambda0, "chosen": "",
+                         "performance": performance(fit.theta)})  # fmt: skip
         model = MESSICV([scene.similarity], objective="counts", lambdas=LAMBDAS, random_state=seed)
         model.fit(mdp, expert, unlabelled)
         rows.append({**common, "method": "selected", "lambda0": model.candidate_.lambda0,

@@ -505,7 +505,7 @@ def test_ambiguous_actions_are_no_error_unless_a_penalty_asks_for_counts():
 @to_rounding
 @pytest.mark.parametrize("number", FITS[::3], ids=[NAMES[i] for i in FITS[::3]])
 def test_a_fit_to_choices_is_saved_and_read_back(number, tmp_path):
-    model, some = fitted(number, False, own=False), trajectories_of(case(*CASES[number]).others, actions=False)
+    model, some = fitted(number, False, own=False), trajectories_of(case(*CASES[number]).expert, actions=False)
     model.save(tmp_path / "model.npz")
     again = messirl.load(tmp_path / "model.npz")
     assert again.objective == "choices"

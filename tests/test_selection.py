@@ -117,7 +117,8 @@ def test_the_bench_fits_what_the_estimators_fit(kind, objective):
     mdp, expert, unlabelled = problem(kind)
     shared = {"objective": objective, "tol": 1e-8, "max_iter": 2000}
     bench = bench_of(kind, objective=objective)
-    for candidate, theta in bench.path(candidates([SIMILARITY], (0.3, 30.0))):
+    for fit in bench.path(candidates([SIMILARITY], (0.3, 30.0))):
+        candidate, theta = fit.candidate, fit.theta
         if candidate.method == "MaxEnt":  # of which two ways to the same height may end apart
             continue
         model, data = candidate.estimator(
@@ -137,7 +138,8 @@ def test_the_bench_fits_what_the_estimators_fit(kind, objective):
 @pytest.mark.parametrize("kind", ["endless", "episodic"])
 def test_warm_starts_change_nothing(kind):
     bench = bench_of(kind)
-    for candidate, theta in bench.path(candidates([SIMILARITY], (0.3, 3.0, 30.0))):
+    for fit in bench.path(candidates([SIMILARITY], (0.3, 3.0, 30.0))):
+        candidate, theta = fit.candidate, fit.theta
         cold, based = bench.fit(candidate), bench.based(candidate)
         ours, own = (messirl.soft_policy(based, based.reward(t)) for t in (theta, cold))
         assert_allclose(ours, own, atol=1e-5)

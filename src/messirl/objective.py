@@ -11,7 +11,9 @@ features of the choices for f* and a signed source for the start (planning/chose
 γ = 1 and trajectories end, the two are equal; elsewhere L of choices need not be concave. c makes a choice weigh what
 it weighs in the counts: c = Σ w_i M_i / Σ w_i T_i, with T_i the choices of a trajectory and M_i their discounted mass.
 
-MESSI has Q = (λ0/θ_max) M with M of Eq. 5; a ridge has Q = ρ I.
+MESSI has Q = (λ0/θ_max) M with M of Eq. 5; a ridge has Q = ρ I. A normal prior of the weights, θ_j · unit_j ~ N(0, τ²),
+adds unit_j² / (τ² N) to the diagonal of Q, where N · L is the log-likelihood of all trajectories: N is their number, or
+of choices their number over c. The more trajectories there are, the less it weighs.
 """
 
 from __future__ import annotations
@@ -73,7 +75,10 @@ class Objective:
     target : (d,) the expert's mean counts f*, or the features of its choices
     quadratic : (d, d) the matrix Q, or None
     constant : a part of L that θ does not enter
+    size : N; the log-likelihood of all that is made likely is N · L
     """
+
+    size: float = 1.0
 
     def __init__(
         self, mdp: MDP, planner: Planner, target: Floats, quadratic: Floats | None = None, constant: float = 0.0
@@ -112,16 +117,25 @@ class Objective:
         if q is not None and q.shape != (mdp.n_features, mdp.n_features):
             raise ValueError(f"quadratic has shape {q.shape}, not ({mdp.n_features}, {mdp.n_features})")
         planner = _planner(mdp, expert, entropy, weights, tilted=tilted)
+        size = len(expert) if sample_weight is None else float(numbers("sample_weight", sample_weight).sum())
         if objective == "choices":
-            return _choices(mdp, planner, expert, weights, q)
+            found, scale = _choices(mdp, planner, expert, weights, q)
+            found.size = size / (scale or 1.0)
+            return found
         known = checked_feature_counts(mdp, expert) if counts is None else counts
-        return cls(mdp, planner, weights @ known, q)
+        found = cls(mdp, planner, weights @ known, q)
+        found.size = size
+        return found
 
     def penalised(self, quadratic: Floats | None) -> Self:
         """The same likelihood with another penalty."""
         other = copy(self)
         other.quadratic = quadratic
         return other
+
+    def prior(self, spread: float) -> Floats:
+        """Q of a normal prior of the weights, (d, d), whose standard deviation is `spread` in their own units."""
+        return np.diag((self.unit / spread) ** 2 / self.size)
 
     @property
     def unit(self) -> Floats:
@@ -170,12 +184,17 @@ class Objective:
     def hessian(self, theta: npt.ArrayLike) -> Floats:
         """∇²J(θ), (d, d): exact for causal models without goals, else central differences of the exact gradient."""
         t, planner = np.asarray(theta, dtype=np.float64), self.planner
-        if not self._bends or planner.goals is not None or planner.entropy != "causal":
+        if not self.bends_exactly:
             table = differences(lambda at: self(at).gradient, t, self.unit)
             return np.asarray(0.5 * (table + table.T))
         source = planner.start if planner.source is None else planner.source
         bend, _ = curvature(self.mdp, where_met(self.mdp, self.mdp.reward(t), planner.start).table, source)
         return -bend if self.quadratic is None else -bend - self.quadratic
+
+    @property
+    def bends_exactly(self) -> bool:
+        """Whether ∇²J is had without differences."""
+        return self._bends and self.planner.goals is None and self.planner.entropy == "causal"
 
     _bends = True  # whether ∇²L is that of the values alone
 
@@ -217,7 +236,10 @@ def _planner(mdp: MDP, expert: Trajectories, entropy: str, weights: Floats, *, t
     return Planner(mdp, entropy, start, tilted=tilted)
 
 
-def _choices(mdp: MDP, planner: Planner, expert: Trajectories, weights: Floats, quadratic: Floats | None) -> Objective:
+def _choices(
+    mdp: MDP, planner: Planner, expert: Trajectories, weights: Floats, quadratic: Floats | None
+) -> tuple[Objective, float]:
+    """J of choices, and c."""
     made = float(weights @ (expert.lengths - 1))
     if made == 0.0 and mdp.horizon != 1:  # which leaves nothing to choose
         raise ValueError(
@@ -226,9 +248,10 @@ def _choices(mdp: MDP, planner: Planner, expert: Trajectories, weights: Floats, 
     choices, scale = choices_of(mdp, expert), float(weights @ choice_mass(mdp, expert)) / (made or 1.0)
     chosen = Chosen(mdp, choices, choices.totals(scale * weights))
     if not chosen.choices.certain:
-        return SharedChoices(mdp, planner, chosen, quadratic)
+        return SharedChoices(mdp, planner, chosen, quadratic), scale
     planner.source = chosen.source(chosen.totals)
-    return Objective(mdp, planner, chosen.collected(chosen.totals), quadratic, chosen.constant(chosen.totals))
+    constant = chosen.constant(chosen.totals)
+    return Objective(mdp, planner, chosen.collected(chosen.totals), quadratic, constant), scale
 
 
 def bending(unit: Floats, quadratic: Floats | None) -> Floats:

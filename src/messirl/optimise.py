@@ -33,6 +33,7 @@ PROBE = 1e-4  # length, in units, of the differences that give its curvature
 ENOUGH = 1e-2  # share of the squared residual at which its step is accurate enough, to about a tenth
 FEW = 16  # with so few weights Newton's step is computed in full
 RESOLVED = 1e-8  # curvature, relative to the largest, that such differences can tell from zero
+FLAT = 1e-6  # curvature, relative to the largest, that a search counts on where there is hardly any
 RISING = 1e-10  # relative rise of a value that is more than rounding
 
 SETTLED = "no weight would move by more than tol"
@@ -81,11 +82,25 @@ def projected_norm(theta: Floats, gradient: Floats, bound: float) -> float:
 
 
 class Secants:
-    """The curvature seen along the steps taken: pairs of a step s and the fall y of the gradient along it."""
+    """The curvature seen along the steps taken: pairs of a step s and the fall y of the gradient along it.
 
-    def __init__(self, d: int) -> None:
+    curvature : (d, d) what is known of it before the first step, or None
+    """
+
+    def __init__(self, d: int, curvature: Floats | None = None) -> None:
         most = max(20, min(MEMORY, MEMORY_SIZE // max(d, 1)))
         self._steps, self._falls, self.n = np.empty((most, d)), np.empty((most, d)), 0
+        self._curvature = curvature
+        self._whole = None if curvature is None else _inverse(curvature)
+
+    @property
+    def known(self) -> bool:
+        """Whether anything is known of the curvature."""
+        return self.n > 0 or self._curvature is not None
+
+    def forget(self) -> None:
+        """Know nothing any more."""
+        self.n, self._curvature = 0, None
 
     def add(self, step: Floats, fall: Floats) -> None:
         """Remember a step and the fall of the gradient along it, unless the function does not bend along it."""
@@ -115,15 +130,25 @@ class Secants:
         if not good.all():
             steps, falls, curvature, size = steps[good], falls[good], curvature[good], size[good]
         if curvature.size == 0:
-            return q
+            return self._first(q, free, 1.0)
         alpha = np.empty(curvature.size)
         for i in range(curvature.size - 1, -1, -1):
             alpha[i] = steps[i].dot(q) / curvature[i]
             q -= alpha[i] * falls[i]
-        q *= curvature[-1] / size[-1]
+        q = self._first(q, free, curvature[-1] / size[-1])
         for i in range(curvature.size):
             q += (alpha[i] - falls[i].dot(q) / curvature[i]) * steps[i]
         return q
+
+    def _first(self, q: Floats, free: Flags, scale: float) -> Floats:
+        """H₀⁻¹ q, H₀ what was known before the first step, or else the identity over `scale`."""
+        if self._curvature is None or self._whole is None:
+            return scale * q
+        if free.all():
+            return self._whole @ q
+        out = np.zeros_like(q)
+        out[free] = _inverse(self._curvature[np.ix_(free, free)]) @ q[free]
+        return out
 
 
 class _Climb:
@@ -145,11 +170,13 @@ class _Climb:
         callback: Callback | None,
         *,
         rising: bool,
+        curvature: Floats | None = None,
     ) -> None:
         self.function, self.bound, self.tol, self.callback, self.rising = function, bound, tol, callback, rising
         self.unit = np.ones_like(theta) if unit is None else unit
         self.scale = self.unit if scale is None else scale
-        self.secants = Secants(theta.size)
+        known = None if curvature is None else curvature / np.outer(self.scale, self.scale)
+        self.secants = Secants(theta.size, known)
         self.evaluations = self.edged = 0
         self.stride = np.inf  # how far the last step went, as `move` measures it
         self.rows: list[tuple[int, float, float, float, int]] = []  # of the history
@@ -254,12 +281,12 @@ class _Climb:
 
     def up(self, direction: Floats, gradient: Floats, *, near: bool) -> bool:
         """One step of L-BFGS or, if that fails and the optimum is not `near`, along the gradient."""
-        if self.secants.n:
+        if self.secants.known:
             if self.along(direction):
                 return True
             if near:
                 return False
-            self.secants.n = 0
+            self.secants.forget()
         return self.along(gradient, 1.0 / max(1.0, float(np.abs(gradient).sum())))
 
     def newton(self, gradient: Floats, free: Flags) -> Floats:
@@ -316,6 +343,7 @@ def lbfgs(
     scale: Floats | None = None,
     callback: Callback | None = None,
     certain: bool = True,
+    curvature: Floats | None = None,
 ) -> Result:
     """The maximum over the box.
 
@@ -325,9 +353,12 @@ def lbfgs(
         None: `unit`
     certain : whether Newton's method confirms the maximum; if not, and the weights are many, the secants are trusted,
         which suits many rough fits
+    curvature : (d, d) about how the function bends where the search begins, −∇², where that is known
     """
-    certain = certain or theta.size <= FEW  # few secants may all have gone one way, and Newton's method is cheap
-    climb = _Climb(function, np.clip(theta, -bound, bound), bound, tol, unit, scale, callback, rising=True)
+    # Few secants may all have gone one way, and Newton's method is cheap; a curvature that is known leaves no way out.
+    certain = certain or (theta.size <= FEW and curvature is None)
+    begin = np.clip(theta, -bound, bound)
+    climb = _Climb(function, begin, bound, tol, unit, scale, callback, rising=True, curvature=curvature)
     expected: list[float] = []  # the largest move at each step since the value hardly rises
     rounds = 0
     while True:
@@ -337,10 +368,10 @@ def lbfgs(
         if climb.stopped:
             return climb.result(move, ASKED)
         slope, noise = float(np.abs(gradient).sum()), NOISE * (1.0 + abs(climb.point.value))
-        if slope == 0.0 or (climb.secants.n == 0 and slope <= noise):  # moves of a whole unit would change nothing
+        if slope == 0.0 or (not climb.secants.known and slope <= noise):  # moves of a whole unit would change nothing
             return climb.result(np.zeros_like(move), SETTLED, converged=True)
         largest, gain = float(move.max()), float(gradient @ direction)
-        known, near = climb.secants.n > 0, largest <= max(NEAR, tol)
+        known, near = climb.secants.known, largest <= max(NEAR, tol)
         expected = [*expected, largest] if known and gain <= 1e-3 * tol * (1.0 + abs(climb.point.value)) else []
         stale = len(expected) >= 2 * STALE and min(expected[-STALE:]) > 0.5 * min(expected[:-STALE])
         local = certain or climb.stride <= NEAR  # a long step sees a mean curvature, not the one where it ends
@@ -406,6 +437,13 @@ def rescaled(theta: Floats, bound: float) -> Floats:
     """The projection of Alg. 1, step 4."""
     size = float(np.abs(theta).max(initial=0.0))
     return theta * (bound / size) if size > bound else theta
+
+
+def _inverse(curvature: Floats) -> Floats:
+    """The inverse of a curvature, made positive: where it bends upwards, or hardly at all, a step goes up, and far."""
+    values, vectors = np.linalg.eigh(curvature)
+    size = np.abs(values)
+    return np.asarray((vectors / np.maximum(size, FLAT * max(size.max(initial=0.0), 1e-300))) @ vectors.T)
 
 
 def _reach(way: Floats, most: Floats) -> float:

@@ -1,6 +1,6 @@
 """Choosing λ0 and the similarity, and how certain the result of a fit is."""
 
-from messirl.selection.candidates import LAMBDAS, Bench, Candidate, candidates
+from messirl.selection.candidates import LAMBDAS, Bench, Candidate, Fit, candidates
 from messirl.selection.choice import Choice, Use, choose, worth
 from messirl.selection.estimator import MESSICV, NestedScore, nested_score
 from messirl.selection.likeness import Likeness, likeness
@@ -14,6 +14,7 @@ __all__ = [
     "Bootstrap",
     "Candidate",
     "Choice",
+    "Fit",
     "Likeness",
     "NestedScore",
     "NothingHeldOut",

@@ -10,26 +10,25 @@ Every way to use the unlabelled trajectories stands on a path, beside the expert
 
 Penalties have the trace of MESSI's at the same λ0. Work is shared: for one set of experts, objectives with the same
 base policy and weight differ in the penalty alone; along a path of λ0, from strong to weak, each fit begins where the
-last one ended.
+last one ended, and with how the likelihood bends there. Fits to all experts but a few begin at those to all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
-from itertools import groupby
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from messirl._checks import numbers
-from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX, TOL
+from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, PRIOR, REFERENCE_STRENGTH, THETA_MAX, TOL
 from messirl._types import Floats
 from messirl.estimators.beginning import first_theta
 from messirl.estimators.methods import LIGHT_RIDGE, METHODS, baseline, equal_trace
 from messirl.estimators.reference import usual_policy
 from messirl.objective import Objective, made_likely
-from messirl.optimise import lbfgs
+from messirl.optimise import FEW, MEMORY_SIZE, lbfgs
 from messirl.planning import NoFiniteValue, log_likelihood, soft_policy
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.problem.counts import counts_of_sets
@@ -123,6 +122,25 @@ def candidates(
     return out + [Candidate("LightPoolingStd", LIGHT_RIDGE, weight=w) for w in WEIGHTS]
 
 
+@dataclass(frozen=True)
+class Fit:
+    """A candidate fitted to some experts.
+
+    Attributes
+    ----------
+    candidate : Candidate
+        The method and its knobs.
+    theta : array (d,)
+        Its weights.
+    bend : array (d, d) or None
+        How much its likelihood bends there, −∇²L.
+    """
+
+    candidate: Candidate
+    theta: Floats
+    bend: Floats | None
+
+
 @dataclass(eq=False)
 class Bench:
     """Fits candidates to one set of experts: everything that does not depend on λ0 is computed once.
@@ -137,7 +155,7 @@ class Bench:
         Those of unknown quality.
     yardstick : similarity
         The penalties of other methods get the trace that the penalty of this similarity has.
-    theta_max, entropy, objective, max_iter, tol : float, str, str, int, float
+    theta_max, entropy, objective, max_iter, tol, prior : float, str, str, int, float, float
         As for `MESSI`.
 
     Examples
@@ -168,6 +186,7 @@ class Bench:
     objective: str | None = OBJECTIVE
     max_iter: int = MAX_ITER
     tol: float = TOL
+    prior: float | None = PRIOR
 
     def __post_init__(self) -> None:
         self.everyone = self.expert if self.unlabelled is None else self.expert + self.unlabelled
@@ -176,21 +195,45 @@ class Bench:
         self._based: dict[float | None, MDP] = {None: self.mdp}
         self._likelihoods: dict[tuple[float | None, float], Objective] = {}
 
-    def path(self, every: Sequence[Candidate]) -> Iterator[tuple[Candidate, Floats]]:
-        """Each candidate and its θ; a fit begins at the θ before it if the two differ in λ0 alone."""
-        for _, path in groupby(every, key=lambda c: (c.method, c.similarity, c.strength, c.weight)):
-            theta = None
-            for candidate in path:
-                theta = self.fit(candidate, theta)
-                yield candidate, theta
+    def path(self, every: Sequence[Candidate], known: Sequence[Fit | None] | None = None) -> Iterator[Fit]:
+        """The fit of each candidate.
 
-    def fit(self, candidate: Candidate, theta: Floats | None = None) -> Floats:
-        """θ at the optimum of a candidate; the search begins at the `theta` given, or where values are finite."""
-        likelihood = self.likelihood(candidate)
-        begin = first_theta(self.based(candidate), likelihood, self.theta_max) if theta is None else theta
-        objective = likelihood.penalised(self.penalty(candidate))
+        It begins at the fit before it if the two differ in λ0 alone or, where fits to nearly the same experts are
+        `known`, at those.
+        """
+        last: Fit | None = None
+        for i, candidate in enumerate(every):
+            if last is not None and replace(last.candidate, lambda0=candidate.lambda0) != candidate:
+                last = None
+            near = last if known is None else known[i]
+            last = Fit(candidate, self.fit(candidate, near), None)
+            if known is None:
+                last = replace(last, bend=self.bend(candidate, last.theta))
+            yield last
+
+    def fit(self, candidate: Candidate, near: Fit | None = None) -> Floats:
+        """θ at the optimum of a candidate; the search begins at a fit that is `near`, or where values are finite."""
+        likelihood, quadratic = self.likelihood(candidate), self.penalty(candidate)
+        if near is None:
+            begin = first_theta(self.based(candidate), likelihood, self.theta_max)
+            near = Fit(candidate, begin, self.bend(candidate, begin))
+        objective, known = likelihood.penalised(quadratic), near.bend
         options: dict[str, Any] = {"bound": self.theta_max, "max_iter": self.max_iter, "tol": self.tol}
-        return lbfgs(objective, begin, unit=objective.unit, scale=objective.scale, certain=False, **options).theta
+        if known is not None and quadratic is not None:
+            known = known + quadratic
+        options |= {"unit": objective.unit, "scale": objective.scale, "certain": False, "curvature": known}
+        return lbfgs(objective, near.theta, **options).theta
+
+    def bend(self, candidate: Candidate, theta: Floats) -> Floats | None:
+        """How much the likelihood of a candidate bends at θ, −∇²L (d, d); None where that is dear to know."""
+        likelihood, d = self.likelihood(candidate), self.mdp.n_features
+        if d > FEW and not (likelihood.bends_exactly and self.mdp.n_states * d <= MEMORY_SIZE):
+            return None
+        try:
+            found = likelihood.hessian(theta)
+        except NoFiniteValue:
+            return None
+        return -found if np.isfinite(found).all() else None
 
     def based(self, candidate: Candidate) -> MDP:
         """The problem, with the base policy of a candidate."""
@@ -218,7 +261,15 @@ class Bench:
         return self._likelihoods[key]
 
     def penalty(self, candidate: Candidate) -> Floats | None:
-        """The matrix Q of a candidate's penalty, or None; what is not MESSI's has the trace of the yardstick's."""
+        """The matrix Q of a candidate's penalty and prior, or None."""
+        own = self._penalty(candidate)
+        if self.prior is None:
+            return own
+        weak = self.likelihood(candidate).prior(self.prior)
+        return weak if own is None else own + weak
+
+    def _penalty(self, candidate: Candidate) -> Floats | None:
+        """That of its penalty alone; what is not MESSI's has the trace of the yardstick's."""
         method, weight = METHODS[candidate.method], candidate.lambda0 / self.theta_max
         if not method.penalised or weight == 0.0:
             return None

@@ -114,17 +114,17 @@ def _learn(mdp: MDP, expert: Trajectories, pairs: Sequence[Split], options: dict
     """
     every = [Candidate("MaxEnt"), *(Candidate("Ridge", x) for x in sorted(LAMBDAS, reverse=True))]
     table = np.zeros((len(every), len(SCALES)))
+    known = list(Bench(mdp, expert, None, **options).path(every))
     for train, test in pairs:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a warning that the parts of a divided trajectory are short
             bench = Bench(mdp, train, None, **options)
         steps = int((test.lengths - 1).sum()) * len(pairs)
-        for i, (c, theta) in enumerate(bench.path(every)):
-            table[i] += [bench.score(c, scale * theta, test) / steps for scale in SCALES]
+        for i, fit in enumerate(bench.path(every, known)):
+            table[i] += [bench.score(fit.candidate, scale * fit.theta, test) / steps for scale in SCALES]
     best, at = np.unravel_index(np.argmax(table), table.shape)
-    theta = dict(Bench(mdp, expert, None, **options).path(every[: best + 1]))[every[best]]
     chance = np.mean([uniform_score(mdp, test) for _, test in pairs])
-    return _Lesson(SCALES[at] * theta, float(table[best, at] - chance), every[best], SCALES[at])
+    return _Lesson(SCALES[at] * known[best].theta, float(table[best, at] - chance), every[best], SCALES[at])
 
 
 def _explained(mdp: MDP, reward: Floats, some: Trajectories, start: Floats) -> Floats:

@@ -21,7 +21,7 @@ from messirl.execution import run
 from messirl.planning.sampling import random_source
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
-from messirl.selection.candidates import Bench, Candidate
+from messirl.selection.candidates import Bench, Candidate, Fit
 
 Split = tuple[Trajectories, Trajectories]
 ALONE = "one expert trajectory: nothing can be held out, and it cannot be divided either, since {why}"
@@ -127,6 +127,7 @@ def cross_validate(
     pairs: Sequence[Split],
     unlabelled: Trajectories | None,
     *,
+    known: Sequence[Fit] | None = None,
     together: bool = False,
     progress: Any = None,
     executor: Any = None,
@@ -134,6 +135,7 @@ def cross_validate(
 ) -> Validation:
     """Score every candidate on every split.
 
+    known : fits of the candidates to all experts, where those on splits begin
     together : whether what a split holds out is one unit: trajectories of one group are not independent
     progress : called with (done, all) after each fit, or with an executor after each split
     executor : runs the splits (see execution.run); None: this process
@@ -145,7 +147,7 @@ def cross_validate(
     tasks = [(train, [test for _, test in same]) for train, same in groupby(pairs, key=lambda pair: pair[0])]
     told = count(1)
     each = None if executor is not None else lambda: progress and progress(next(told), len(tasks) * len(every))
-    work = _Fits(mdp, tuple(every), unlabelled, options, each)
+    work = _Fits(mdp, tuple(every), unlabelled, options, known, each)
     found = list(run(work, tasks, executor, None if each else progress))
     logs = [one.sum(axis=1, keepdims=True) if together else one for parts in found for one in parts]
     steps = [np.array([made.sum()]) if together else made for made in (test.lengths - 1 for _, test in pairs)]
@@ -162,6 +164,7 @@ class _Fits:
     every: tuple[Candidate, ...]
     unlabelled: Trajectories | None
     options: dict[str, Any]
+    known: Sequence[Fit] | None
     each: Callable[[], object] | None  # called after each fit
 
     def __call__(self, split: tuple[Trajectories, list[Trajectories]]) -> list[Floats]:
@@ -170,9 +173,9 @@ class _Fits:
             warnings.simplefilter("ignore", UserWarning)  # a warning that the parts of a divided trajectory are short
             bench = Bench(self.mdp, train, self.unlabelled, **self.options)
             out = [np.empty((len(self.every), len(test))) for test in tests]
-            for i, (candidate, theta) in enumerate(bench.path(self.every)):
+            for i, fit in enumerate(bench.path(self.every, self.known)):
                 for part, test in zip(out, tests, strict=True):
-                    part[i] = bench.log_probabilities(candidate, theta, test)
+                    part[i] = bench.log_probabilities(fit.candidate, fit.theta, test)
                 if self.each is not None:
                     self.each()
         return out
