@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from messirl import MDP, MESSI, Trajectories
-from messirl._defaults import REFERENCE_STRENGTH
+from messirl._defaults import REFERENCE_STRENGTH, WEAK_PRIOR
 from messirl._types import Floats
 from messirl.domains import mixture
 from messirl.experiments.curves import interval
@@ -53,11 +53,11 @@ class Draw:
     def fitted(self, lambdas: Any = LAMBDAS, seed: int = 0) -> Fitted:
         """Every candidate fitted to all experts, and cross-validated as MESSICV does it."""
         every = candidates([self.similarity], lambdas)
-        bench = Bench(self.mdp, self.expert, self.unlabelled, yardstick=self.similarity, tol=1e-5)
+        bench = Bench(self.mdp, self.expert, self.unlabelled, yardstick=self.similarity, tol=1e-5, prior=WEAK_PRIOR)
         pairs = splits(self.mdp, self.expert, random_state=seed)
         fits = list(bench.path(every))
-        options = {"yardstick": self.similarity, "tol": 1e-3, "known": fits}
-        validation = cross_validate(self.mdp, every, pairs, self.unlabelled, **options)
+        options = {"yardstick": self.similarity, "tol": 1e-3, "prior": WEAK_PRIOR}
+        validation = cross_validate(self.mdp, every, pairs, self.unlabelled, expert=self.expert, **options)
         return Fitted(bench, [fit.theta for fit in fits], validation)
 
     def score(self, fitted: Fitted, chosen: int | Floats) -> float:

@@ -282,3 +282,32 @@ def test_a_rough_fit_of_few_weights_is_not_held_on_a_ridge_that_all_its_steps_we
     begin = first_theta(bench.mdp, objective, 6.0)
     exact = lbfgs(objective, begin, bound=6.0, max_iter=500, tol=1e-8, unit=objective.unit)
     assert_allclose(bench.fit(strong) * objective.unit, exact.theta * objective.unit, atol=5e-3)
+
+
+# ------------------------------------------------------------ a curvature that is known
+
+
+def test_with_the_curvature_known_a_bowl_takes_one_step():
+    random = generator(71)
+    for d in (1, 5, 40):
+        roots = random.normal(size=(d, d))
+        bend, top = roots @ roots.T + 0.1 * np.eye(d), random.normal(size=d)
+        bowl = lambda t, bend=bend, top=top: Point(-0.5 * (t - top) @ bend @ (t - top), -bend @ (t - top))  # noqa: E731
+        result = lbfgs(bowl, np.zeros(d), bound=np.inf, max_iter=50, tol=1e-6, certain=False, curvature=bend)
+        assert result.converged
+        assert len(result.history) <= 3
+        assert_allclose(result.theta, top, atol=1e-6)
+
+
+@pytest.mark.parametrize("certain", [True, False])
+def test_a_wrong_curvature_costs_steps_and_no_more(certain):
+    random = generator(72)
+    for _ in range(20):
+        d = int(random.integers(1, 12))
+        roots, other = random.normal(size=(2, d, d))
+        bend, top = roots @ roots.T + 0.1 * np.eye(d), random.normal(size=d)
+        told = (other + other.T) * random.choice([1e-6, 1.0, 1e6])  # neither right nor positive
+        bowl = lambda t, bend=bend, top=top: Point(-0.5 * (t - top) @ bend @ (t - top), -bend @ (t - top))  # noqa: E731
+        result = lbfgs(bowl, np.zeros(d), bound=0.5, max_iter=2000, tol=1e-6, certain=certain, curvature=told)
+        exact = lbfgs(bowl, np.zeros(d), bound=0.5, max_iter=2000, tol=1e-9)
+        assert_allclose(result.point.value, exact.point.value, atol=1e-6, rtol=1e-6)

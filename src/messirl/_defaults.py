@@ -16,6 +16,7 @@ MAX_ITER = 500
 TOL = 1e-6  # how far a weight may still be from its optimum, relative to its size or its unit
 RIDGE = 0.0
 PRIOR: float | None = None  # standard deviation of a normal prior of the weights, in their own units
+WEAK_PRIOR: float | None = 10.0  # that of every candidate of a selection
 STEPS_PER_ROUND = 1  # η of EM-MaxEnt
 SIGMA = "median"  # width of the RBF similarity; the similarity sees counts in units of their spread
 CV = 5  # folds of the experts

@@ -117,7 +117,8 @@ class Objective:
         if q is not None and q.shape != (mdp.n_features, mdp.n_features):
             raise ValueError(f"quadratic has shape {q.shape}, not ({mdp.n_features}, {mdp.n_features})")
         planner = _planner(mdp, expert, entropy, weights, tilted=tilted)
-        size = len(expert) if sample_weight is None else float(numbers("sample_weight", sample_weight).sum())
+        with np.errstate(over="ignore"):  # weights without limit leave nothing to a prior
+            size = len(expert) if sample_weight is None else float(np.sum(sample_weight))
         if objective == "choices":
             found, scale = _choices(mdp, planner, expert, weights, q)
             found.size = size / (scale or 1.0)

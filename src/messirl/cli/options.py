@@ -52,8 +52,10 @@ def add_model(made: Parser) -> None:
     group.add_argument(
         "--standardise", action="store_true", help="of maxent: the ridge sees θ in units of the counts' spread"
     )
+    prior = "of messi and maxent: standard deviation of a normal prior of the weights, in their own units, or none"
+    add_with_default(group, "--prior", bound, default.PRIOR, prior)
     add_with_default(group, "--eta", count, default.STEPS_PER_ROUND, "of em: steps between two looks")
-    add_with_default(group, "--theta-max", _bound, default.THETA_MAX, "bound on every weight, or none")
+    add_with_default(group, "--theta-max", bound, default.THETA_MAX, "bound on every weight, or none")
     add_objective(group)
     weight = "of an unlabelled trajectory among the experts', where theirs is 1: light pooling"
     add_with_default(group, "--unlabelled-weight", not_negative, default.UNLABELLED_WEIGHT, weight)
@@ -97,5 +99,6 @@ def _width(text: str) -> float | str:
     return text if text == "median" else finite(text, lambda x: x > 0, "median or a number above 0")
 
 
-def _bound(text: str) -> float | None:
+def bound(text: str) -> float | None:
+    """A number above 0, or none."""
     return None if text == "none" else finite(text, lambda x: x > 0, "none or a number above 0")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import math
 
-from messirl._defaults import CV, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX
+from messirl._defaults import CV, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX, WEAK_PRIOR
 from messirl._numbers import nats, significant
 from messirl.cli.common import Parser, add_with_default, count, filled, not_negative, path, positive, problem_in
-from messirl.cli.options import add_data, add_objective
+from messirl.cli.options import add_data, add_objective, bound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ def add(made: Parser) -> None:
     group.add_argument("--nested", action="store_true", help="also an honest score of the whole procedure (slow)")
     group.add_argument("--bootstrap", type=count, metavar="N", help="95 %% intervals of θ from N resamples")
     add_with_default(group, "--theta-max", positive, THETA_MAX, "bound on every weight")
+    prior = "standard deviation of a normal prior of the weights, in their own units, or none"
+    add_with_default(group, "--prior", bound, WEAK_PRIOR, prior)
     add_objective(group)
     group.add_argument("--features", metavar="A,B,…", help="only these features (default: all)")
     made.add_argument("--out", type=path, default="out/select", help="folder of the results (out/select)")
@@ -90,14 +92,15 @@ def _next(arguments: argparse.Namespace, summary: dict[str, Any]) -> list[str]:
 def _knobs(chosen: dict[str, Any]) -> str:
     """The options of `messirl fit` that fit what was chosen."""
     own = chosen["parameters"]
+    prior = [] if own["prior"] is None else [f"--prior {own['prior']:g}"]
     if chosen["method"] in ("MESSI", "Complete"):
         words = ["--similarity complete"] if chosen["method"] == "Complete" else []
-        return " ".join([*words, f"--lambda0 {own['lambda0']:.6g}"])
+        return " ".join([*words, f"--lambda0 {own['lambda0']:.6g}", *prior])
     words = ["--method maxent"] + ([f"--ridge {own['ridge']:.6g} --standardise"] if own["ridge"] else [])
     words += [f"--unlabelled-weight {chosen['weight']:g}"] if chosen["weight"] else []
     if chosen["strength"] is not None:
         words.append(f"--reference unlabelled --reference-strength {chosen['strength']:g}")
-    return " ".join(words)
+    return " ".join([*words, *prior])
 
 
 def text_of(out: Path, summary: dict[str, Any], *, drawn: bool) -> str:

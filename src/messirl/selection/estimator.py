@@ -13,7 +13,8 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold
 
-from messirl._defaults import CV, SOLVER, STEP_SIZE
+from messirl._checks import number
+from messirl._defaults import CV, SOLVER, STEP_SIZE, WEAK_PRIOR
 from messirl._types import Floats, Ints
 from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.estimators.messi import MESSI
@@ -45,6 +46,9 @@ class MESSICV(MaximumEntropy):
         Folds; up to 2·cv expert trajectories, or groups of them, are held out one by one.
     theta_max : float
         Bound on every weight.
+    prior : float, optional
+        Standard deviation of a normal prior of every weight of every candidate, in units of one over the spread of its
+        feature. None: no prior.
     validation_tol : float
         `tol` of the fits on splits, which need not be as exact as the last one.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
@@ -107,6 +111,7 @@ class MESSICV(MaximumEntropy):
     similarities: Sequence[Any] | None = field(default=None, kw_only=False)
     lambdas: Sequence[float] = LAMBDAS
     cv: int = CV
+    prior: float | None = WEAK_PRIOR
     validation_tol: float = 1e-3
     progress: Any = None
 
@@ -132,6 +137,8 @@ class MESSICV(MaximumEntropy):
         executor : runs the splits (see execution.run); None: this process
         """
         self._check_arguments()
+        if self.prior is not None:
+            number("prior", self.prior, above=0.0)
         similarities = [DEFAULT] if self.similarities is None else list(self.similarities)
         if not similarities:
             raise ValueError("similarities is empty: give at least one, or None")
@@ -148,6 +155,7 @@ class MESSICV(MaximumEntropy):
             "entropy": self.entropy,
             "objective": self.likelihood_,
             "max_iter": self.max_iter,
+            "prior": self.prior,
         }
         self.validation_: Validation | None = None
         self.use_: Use | None = None
@@ -160,7 +168,7 @@ class MESSICV(MaximumEntropy):
             options = {"tol": self.validation_tol, "progress": self.progress, "executor": executor, **shared}
             together = groups is not None
             self.validation_ = found = cross_validate(
-                mdp, every, pairs, unlabelled, together=together, yardstick=yardstick, **options
+                mdp, every, pairs, unlabelled, expert=expert, together=together, yardstick=yardstick, **options
             )
             if unlabelled is not None and self.entropy == "causal":
                 asked: dict[str, Any] = {"cv": self.cv, "random_state": self.random_state, "theta_max": self._bound}

@@ -127,7 +127,7 @@ def cross_validate(
     pairs: Sequence[Split],
     unlabelled: Trajectories | None,
     *,
-    known: Sequence[Fit] | None = None,
+    expert: Trajectories | None = None,
     together: bool = False,
     progress: Any = None,
     executor: Any = None,
@@ -135,7 +135,7 @@ def cross_validate(
 ) -> Validation:
     """Score every candidate on every split.
 
-    known : fits of the candidates to all experts, where those on splits begin
+    expert : all of them, if they are to be fitted first: fits on splits begin where those to all end, and are quicker
     together : whether what a split holds out is one unit: trajectories of one group are not independent
     progress : called with (done, all) after each fit, or with an executor after each split
     executor : runs the splits (see execution.run); None: this process
@@ -145,8 +145,11 @@ def cross_validate(
         raise ValueError("a held-out trajectory makes no step: there is nothing to score; drop such trajectories")
     # Leaving out either of two equal trajectories leaves the same rest, which is fitted once.
     tasks = [(train, [test for _, test in same]) for train, same in groupby(pairs, key=lambda pair: pair[0])]
-    told = count(1)
-    each = None if executor is not None else lambda: progress and progress(next(told), len(tasks) * len(every))
+    told, fits = count(1), (len(tasks) + (expert is not None)) * len(every)
+    each = None if executor is not None else lambda: progress and progress(next(told), fits)
+    known = (
+        None if expert is None else [_told(fit, each) for fit in Bench(mdp, expert, unlabelled, **options).path(every)]
+    )
     work = _Fits(mdp, tuple(every), unlabelled, options, known, each)
     found = list(run(work, tasks, executor, None if each else progress))
     logs = [one.sum(axis=1, keepdims=True) if together else one for parts in found for one in parts]
@@ -179,6 +182,12 @@ class _Fits:
                 if self.each is not None:
                     self.each()
         return out
+
+
+def _told(fit: Fit, each: Callable[[], object] | None) -> Fit:
+    if each is not None:
+        each()
+    return fit
 
 
 def _seed(random_state: Any) -> int | None:

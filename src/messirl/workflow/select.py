@@ -7,7 +7,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
-from messirl._defaults import CV, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX
+from messirl._defaults import CV, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX, WEAK_PRIOR
 from messirl.estimators import MESSI
 from messirl.problem.mdp import MDP
 from messirl.problem.problem import Problem
@@ -24,7 +24,7 @@ class SelectSettings:
 
     Parameters
     ----------
-    cv, theta_max : int, float
+    cv, theta_max, prior : int, float, float
         As for `MESSICV`.
     groups : str, optional
         Hold out whole groups of experts, named by this column of the problem's `meta`.
@@ -72,6 +72,7 @@ class SelectSettings:
     nested: bool = False
     bootstrap: int | None = None
     theta_max: float = THETA_MAX
+    prior: float | None = WEAK_PRIOR
     features: str | None = None
     objective: str | None = OBJECTIVE
     reference: str | None = None
@@ -81,7 +82,9 @@ class SelectSettings:
     @property
     def shared(self) -> dict[str, Any]:
         """What every estimator made here is given."""
-        return {name: getattr(self, name) for name in ("theta_max", "objective", "reference", "reference_strength")}
+        return {
+            name: getattr(self, name) for name in ("theta_max", "prior", "objective", "reference", "reference_strength")
+        }
 
 
 def select(
