@@ -30,7 +30,7 @@ from messirl.domains import mixture
 from messirl.experiments.curves import interval
 from messirl.planning import log_likelihood, sample, state_visitation
 from messirl.planning.models import where_met
-from messirl.selection import LAMBDAS, Bench, Candidate, candidates, cross_validate, splits
+from messirl.selection import LAMBDAS, Bench, Candidate, Fit, candidates, cross_validate, likeness, splits
 from studies import bus, mice, safety
 from studies.common import Rows, draws, options, write
 from studies.ways import WAYS, Fitted, leave_one_out
@@ -58,7 +58,8 @@ class Draw:
         fits = list(bench.path(every))
         options = {"yardstick": self.similarity, "tol": 1e-3, "prior": WEAK_PRIOR}
         validation = cross_validate(self.mdp, every, pairs, self.unlabelled, expert=self.expert, **options)
-        return Fitted(bench, [fit.theta for fit in fits], validation)
+        like = likeness(self.mdp, self.expert, self.unlabelled, random_state=seed)
+        return Fitted(bench, [fit.theta for fit in fits], validation, like)
 
     def score(self, fitted: Fitted, chosen: int | Floats) -> float:
         """That of a candidate, or of the weighted mean of the policies of all."""
@@ -158,7 +159,7 @@ def agreement(folder: str, seed: int) -> Rows:
     mdp, expert, unlabelled, steps = draw.mdp, draw.expert, draw.unlabelled, draw.expert.lengths - 1
     _, fit = timed(lambda: MESSI().fit(mdp, expert, unlabelled))
     rest = [np.delete(np.arange(len(expert)), i) for i in range(len(expert))]
-    parts = [Bench(mdp, expert[some], unlabelled, yardstick=STANDARD) for some in rest]
+    parts = [Bench(mdp, expert[some], unlabelled, yardstick=STANDARD, prior=WEAK_PRIOR) for some in rest]
     rows = []
     for kind in (
         {"method": "RidgeStd"},
@@ -169,7 +170,7 @@ def agreement(folder: str, seed: int) -> Rows:
         found, took = timed(partial(along, draw, path))
         for candidate, theta, near in found:
             exact = np.array([
-                part.log_probabilities(candidate, part.fit(candidate, theta), expert[[i]])[0]
+                part.log_probabilities(candidate, part.fit(candidate, Fit(candidate, theta, None)), expert[[i]])[0]
                 for i, part in enumerate(parts)
             ])  # fmt: skip
             scores = {"exact": exact.sum() / steps.sum(), "approximate": near.sum() / steps.sum()}
@@ -180,8 +181,8 @@ def agreement(folder: str, seed: int) -> Rows:
 
 def along(draw: Draw, path: list[Candidate]) -> list[tuple[Candidate, Floats, Floats]]:
     """Every candidate of a path, its θ, and the approximate leave-one-out of the experts."""
-    bench = Bench(draw.mdp, draw.expert, draw.unlabelled, yardstick=draw.similarity)
-    return [(candidate, theta, leave_one_out(bench, candidate, theta)) for candidate, theta in bench.path(path)]
+    bench = Bench(draw.mdp, draw.expert, draw.unlabelled, yardstick=draw.similarity, prior=WEAK_PRIOR)
+    return [(fit.candidate, fit.theta, leave_one_out(bench, fit.candidate, fit.theta)) for fit in bench.path(path)]
 
 
 def timed(work: Callable[[], Any], times: int = 3) -> tuple[Any, float]:

@@ -3,6 +3,7 @@
 Every way is a function from `Fitted` to the place of a candidate or, of "average", to the weights of all, (C,).
 
     rule                         what the package does (selection/choice.py)
+    clearly better               the fixed default, left only for what is better at 99.9 %
     best held out                the best cross-validated score
     one standard error           the least likely of the experts, of those within one standard error of the best
     approximate leave-one-out    the best score of leave-one-out, each θ₋ᵢ by one Newton step from the fit to all
@@ -25,7 +26,7 @@ from messirl._types import Floats
 from messirl.planning import NoFiniteValue
 from messirl.planning.scores import choice_scores
 from messirl.problem.choices import choice_mass, choices_of
-from messirl.selection import Bench, Candidate, Validation, choose
+from messirl.selection import Bench, Candidate, Likeness, Validation, choose
 
 FLAT = 1e-10  # of the largest eigenvalue: curvature below it is none
 
@@ -36,11 +37,13 @@ class Fitted:
 
     bench, thetas : the candidates' fits to all experts
     validation : their held-out log-probabilities
+    like : how much the unlabelled trajectories look like the expert's
     """
 
     bench: Bench
     thetas: list[Floats]
     validation: Validation
+    like: Likeness | None = None
 
     @property
     def candidates(self) -> list[Candidate]:
@@ -55,6 +58,13 @@ class Fitted:
 
 def best_held_out(fitted: Fitted) -> int:
     return int(np.argmax(fitted.validation.scores))
+
+
+def clearly_better(fitted: Fitted) -> int:
+    found, default = fitted.validation, choose(fitted.validation).default
+    gains = {i: found.gain(i, default, 0.999) for i in range(len(fitted.candidates)) if i != default}
+    clear = {i: gain.low for i, gain in gains.items() if gain.clear and gain.mean > 0.0}
+    return max(clear, key=lambda i: clear[i]) if clear else default
 
 
 def one_standard_error(fitted: Fitted) -> int:
@@ -85,7 +95,8 @@ def average(fitted: Fitted) -> Floats:
 
 
 WAYS: dict[str, Callable[[Fitted], int | Floats]] = {
-    "rule": lambda fitted: choose(fitted.validation).index,
+    "rule": lambda fitted: choose(fitted.validation, fitted.like).index,
+    "clearly better": clearly_better,
     "best held out": best_held_out,
     "one standard error": one_standard_error,
     "approximate leave-one-out": approximate,

@@ -43,7 +43,7 @@ class MESSICV(MaximumEntropy):
     lambdas : sequence of float
         The λ0 to choose from; zero is always among them.
     cv : int
-        Folds; up to 2·cv expert trajectories, or groups of them, are held out one by one.
+        Folds; up to 4·cv expert trajectories, or groups of them, are held out one by one.
     theta_max : float
         Bound on every weight.
     prior : float, optional

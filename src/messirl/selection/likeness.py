@@ -1,6 +1,6 @@
 """How much unlabelled trajectories look like the expert's, judged by a fit to the experts alone.
 
-A reward is learnt from the experts only, by MaxEnt or a ridge, chosen and scaled by their own held-out trajectories.
+A reward is learnt from the experts only, with a weak prior and a ridge chosen by their own held-out trajectories.
 The likeness of a trajectory is its log-probability per step under the resulting policy minus that under the uniform
 policy: above zero it goes where the expert would, below zero it is better explained by chance.
 """
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from messirl._defaults import CV, MAX_ITER, THETA_MAX
+from messirl._defaults import CV, MAX_ITER, THETA_MAX, WEAK_PRIOR
 from messirl._types import Flags, Floats
 from messirl.estimators.uniform import uniform_policy, uniform_score
 from messirl.planning import NoFiniteValue, log_likelihood
@@ -28,7 +28,6 @@ from messirl.selection.validation import Split, splits
 from messirl.similarity import CompleteGraph
 
 LESSONS = 64  # sets of experts whose fits an MDP keeps
-SCALES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0)  # multiples of θ
 
 
 @dataclass(frozen=True)
@@ -43,14 +42,11 @@ class Likeness:
         The mean over held-out expert trajectories.
     candidate : Candidate
         What was fitted to the experts alone.
-    scale : float
-        The multiple of its θ that predicts held-out experts best.
     """
 
     unlabelled: Floats
     expert: float
     candidate: Candidate
-    scale: float
 
     @property
     def mean(self) -> float:
@@ -80,7 +76,8 @@ def likeness(
     The model is the causal one. If an endless problem has one expert trajectory, its later part is held out.
     """
     pairs = splits(mdp, expert, cv, groups, random_state)
-    options: dict[str, Any] = {"yardstick": CompleteGraph(), "theta_max": theta_max, "max_iter": max_iter, "tol": tol}
+    options: dict[str, Any] = {"theta_max": theta_max, "max_iter": max_iter, "tol": tol}
+    options |= {"yardstick": CompleteGraph(), "prior": WEAK_PRIOR}
     lessons: dict[str, _Lesson] = mdp.memo("what experts alone teach", dict)
     base = None if mdp.reference is None else hashlib.sha256(mdp.reference.tobytes()).hexdigest()
     key = f"{_key(pairs)} {theta_max} {max_iter} {tol} {base}"
@@ -93,7 +90,7 @@ def likeness(
     steps = np.maximum(unlabelled.lengths - 1, 1)
     own = _explained(mdp, mdp.reward(lesson.theta), unlabelled, start)
     ratio = (own - log_likelihood(mdp, uniform_policy(mdp, unlabelled.goals), unlabelled)) / steps
-    return Likeness(ratio, lesson.gain, lesson.candidate, lesson.scale)
+    return Likeness(ratio, lesson.gain, lesson.candidate)
 
 
 @dataclass(frozen=True)
@@ -103,28 +100,22 @@ class _Lesson:
     theta: Floats
     gain: float
     candidate: Candidate
-    scale: float
 
 
 def _learn(mdp: MDP, expert: Trajectories, pairs: Sequence[Split], options: dict[str, Any]) -> _Lesson:
-    """The ridge, and the multiple of its θ, that predict held-out experts best.
-
-    With few trajectories the optimum is far too confident: θ runs to its bound, and held-out log-likelihood mostly
-    punishes its size, where what matters is which moves it prefers.
-    """
+    """The ridge that predicts held-out experts best."""
     every = [Candidate("MaxEnt"), *(Candidate("Ridge", x) for x in sorted(LAMBDAS, reverse=True))]
-    table = np.zeros((len(every), len(SCALES)))
+    scores = np.zeros(len(every))
     known = list(Bench(mdp, expert, None, **options).path(every))
     for train, test in pairs:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a warning that the parts of a divided trajectory are short
             bench = Bench(mdp, train, None, **options)
         steps = int((test.lengths - 1).sum()) * len(pairs)
-        for i, fit in enumerate(bench.path(every, known)):
-            table[i] += [bench.score(fit.candidate, scale * fit.theta, test) / steps for scale in SCALES]
-    best, at = np.unravel_index(np.argmax(table), table.shape)
+        scores += [bench.score(fit.candidate, fit.theta, test) / steps for fit in bench.path(every, known)]
+    best = int(np.argmax(scores))
     chance = np.mean([uniform_score(mdp, test) for _, test in pairs])
-    return _Lesson(SCALES[at] * known[best].theta, float(table[best, at] - chance), every[best], SCALES[at])
+    return _Lesson(known[best].theta, float(scores[best] - chance), every[best])
 
 
 def _explained(mdp: MDP, reward: Floats, some: Trajectories, start: Floats) -> Floats:

@@ -24,6 +24,7 @@ from messirl.problem.trajectories import Trajectories
 from messirl.selection.candidates import Bench, Candidate, Fit
 
 Split = tuple[Trajectories, Trajectories]
+ONE_BY_ONE = 4  # times cv units at most are held out one by one
 ALONE = "one expert trajectory: nothing can be held out, and it cannot be divided either, since {why}"
 
 
@@ -34,7 +35,7 @@ class NothingHeldOut(ValueError):
 def splits(
     mdp: MDP, expert: Trajectories, cv: int = CV, groups: npt.ArrayLike | None = None, random_state: Any = None
 ) -> list[Split]:
-    """Pairs (train, held out): one by one up to 2·cv trajectories, else in cv folds; so too groups, where given.
+    """Pairs (train, held out): one by one up to 4·cv trajectories, else in cv folds; so too groups, where given.
 
     A single trajectory of an endless problem is divided in time: what comes later is held out.
     """
@@ -50,11 +51,11 @@ def splits(
         many = np.unique(labels).size
         if many < 2:
             raise ValueError("groups names one group only: nothing can be held out; give no groups, or more data")
-        pairs = GroupKFold(many if many <= 2 * cv else cv).split(np.zeros(n), groups=labels)
+        pairs = GroupKFold(many if many <= ONE_BY_ONE * cv else cv).split(np.zeros(n), groups=labels)
         return [(expert[train], expert[test]) for train, test in pairs]
     if n == 1:
         return _later_parts(mdp, expert)
-    folds = KFold(n) if n <= 2 * cv else KFold(cv, shuffle=True, random_state=_seed(random_state))
+    folds = KFold(n) if n <= ONE_BY_ONE * cv else KFold(cv, shuffle=True, random_state=_seed(random_state))
     return [(expert[train], expert[test]) for train, test in folds.split(np.zeros(n))]
 
 
