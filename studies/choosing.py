@@ -53,11 +53,12 @@ class Draw:
     def fitted(self, lambdas: Any = LAMBDAS, seed: int = 0) -> Fitted:
         """Every candidate fitted to all experts, and cross-validated as MESSICV does it."""
         every = candidates([self.similarity], lambdas)
-        bench = Bench(self.mdp, self.expert, self.unlabelled, yardstick=self.similarity, tol=1e-5, prior=WEAK_PRIOR)
+        shared = {"yardstick": self.similarity, "theta_prior": WEAK_PRIOR}
+        bench = Bench(self.mdp, self.expert, self.unlabelled, tol=1e-5, **shared)
         pairs = splits(self.mdp, self.expert, random_state=seed)
         fits = list(bench.path(every))
-        options = {"yardstick": self.similarity, "tol": 1e-3, "prior": WEAK_PRIOR}
-        validation = cross_validate(self.mdp, every, pairs, self.unlabelled, expert=self.expert, **options)
+        options = {**shared, "tol": 1e-3, "expert": self.expert}
+        validation = cross_validate(self.mdp, every, pairs, self.unlabelled, **options)
         like = likeness(self.mdp, self.expert, self.unlabelled, random_state=seed)
         return Fitted(bench, [fit.theta for fit in fits], validation, like)
 
@@ -159,7 +160,7 @@ def agreement(folder: str, seed: int) -> Rows:
     mdp, expert, unlabelled, steps = draw.mdp, draw.expert, draw.unlabelled, draw.expert.lengths - 1
     _, fit = timed(lambda: MESSI().fit(mdp, expert, unlabelled))
     rest = [np.delete(np.arange(len(expert)), i) for i in range(len(expert))]
-    parts = [Bench(mdp, expert[some], unlabelled, yardstick=STANDARD, prior=WEAK_PRIOR) for some in rest]
+    parts = [Bench(mdp, expert[some], unlabelled, yardstick=STANDARD, theta_prior=WEAK_PRIOR) for some in rest]
     rows = []
     for kind in (
         {"method": "RidgeStd"},
@@ -181,7 +182,7 @@ def agreement(folder: str, seed: int) -> Rows:
 
 def along(draw: Draw, path: list[Candidate]) -> list[tuple[Candidate, Floats, Floats]]:
     """Every candidate of a path, its θ, and the approximate leave-one-out of the experts."""
-    bench = Bench(draw.mdp, draw.expert, draw.unlabelled, yardstick=draw.similarity, prior=WEAK_PRIOR)
+    bench = Bench(draw.mdp, draw.expert, draw.unlabelled, yardstick=draw.similarity, theta_prior=WEAK_PRIOR)
     return [(fit.candidate, fit.theta, leave_one_out(bench, fit.candidate, fit.theta)) for fit in bench.path(path)]
 
 

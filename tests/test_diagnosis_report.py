@@ -12,6 +12,7 @@ from pages import Page
 from seeds import generator
 
 from messirl.diagnostics import Diagnosis, Direction
+from messirl.evaluation.paired import Gain
 from messirl.report.fit import diagnosis_figures as figures, selection_figures
 from messirl.report.fit.diagnosis import MEANING, write_diagnosis_report
 from messirl.report.kit.images import render
@@ -38,7 +39,7 @@ def record(u=30, *, likeness=None, expert=0.3, influence=True, verdict="help", i
         ["the experts are so and so", "the others are not"],
         rng.random(u),
         share / share.sum(),
-        Likeness(values, expert, Candidate("MaxEnt"), 1.0),
+        Likeness(values, expert, Candidate("MaxEnt"), Gain(0.1, 0.05, 0.15)),
         moved if influence else None,
         [Direction(x, np.eye(4)[i]) for i, x in enumerate(shrinkages)],
         1.9,

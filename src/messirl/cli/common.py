@@ -106,7 +106,7 @@ def _plain(value: Any) -> Any:
 
 def add_with_default(group: Any, name: str, kind: Any, default: Any, text: str, metavar: str | None = None) -> None:
     """Add an option whose help gives its default in brackets."""
-    shown = default if isinstance(default, str) else f"{default:g}"
+    shown = default if isinstance(default, str) else "none" if default is None else f"{default:g}"
     group.add_argument(name, type=kind, default=default, metavar=metavar, help=f"{text} ({shown})")
 
 

@@ -53,7 +53,7 @@ def add_model(made: Parser) -> None:
         "--standardise", action="store_true", help="of maxent: the ridge sees θ in units of the counts' spread"
     )
     prior = "of messi and maxent: standard deviation of a normal prior of the weights, in their own units, or none"
-    add_with_default(group, "--prior", bound, default.PRIOR, prior)
+    add_with_default(group, "--theta-prior", bound, default.THETA_PRIOR, prior)
     add_with_default(group, "--eta", count, default.STEPS_PER_ROUND, "of em: steps between two looks")
     add_with_default(group, "--theta-max", bound, default.THETA_MAX, "bound on every weight, or none")
     add_objective(group)

@@ -42,7 +42,7 @@ def add(made: Parser) -> None:
     group.add_argument("--bootstrap", type=count, metavar="N", help="95 %% intervals of θ from N resamples")
     add_with_default(group, "--theta-max", positive, THETA_MAX, "bound on every weight")
     prior = "standard deviation of a normal prior of the weights, in their own units, or none"
-    add_with_default(group, "--prior", bound, WEAK_PRIOR, prior)
+    add_with_default(group, "--theta-prior", bound, WEAK_PRIOR, prior)
     add_objective(group)
     group.add_argument("--features", metavar="A,B,…", help="only these features (default: all)")
     made.add_argument("--out", type=path, default="out/select", help="folder of the results (out/select)")
@@ -92,7 +92,7 @@ def _next(arguments: argparse.Namespace, summary: dict[str, Any]) -> list[str]:
 def _knobs(chosen: dict[str, Any]) -> str:
     """The options of `messirl fit` that fit what was chosen."""
     own = chosen["parameters"]
-    prior = [] if own["prior"] is None else [f"--prior {own['prior']:g}"]
+    prior = [] if own["theta_prior"] is None else [f"--theta-prior {own['theta_prior']:g}"]
     if chosen["method"] in ("MESSI", "Complete"):
         words = ["--similarity complete"] if chosen["method"] == "Complete" else []
         return " ".join([*words, f"--lambda0 {own['lambda0']:.6g}", *prior])

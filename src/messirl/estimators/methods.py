@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from messirl import estimators
-from messirl._defaults import PRIOR, RIDGE
+from messirl._defaults import RIDGE, THETA_PRIOR
 from messirl._words import listed
 
 TYPE_CHECKING = False
@@ -116,7 +116,8 @@ def method_of(model: Any) -> Method:
 
 def entry_of(model: Any) -> Method | None:
     """The method in `COMPARED` that an estimator is, by its class and parameters; None if it is none of them."""
-    usual = {"reference": None, "unlabelled_weight": 0.0, "ridge": RIDGE, "standardise": False, "prior": PRIOR}
+    usual = {"reference": None, "unlabelled_weight": 0.0, "theta_prior": THETA_PRIOR}
+    usual |= {"ridge": RIDGE, "standardise": False}
     own = model.get_params(deep=False)
     if own["reference"] is not None and not isinstance(own["reference"], str):  # a policy of the user's own
         return None
@@ -135,8 +136,8 @@ def described(model: Any) -> tuple[str, str]:
         words.append("base policy")
     if getattr(model, "ridge", RIDGE) != RIDGE:
         words.append(f"ridge {model.ridge:g}")
-    if getattr(model, "prior", None) is not None:
-        words.append(f"prior {model.prior:g}")
+    if getattr(model, "theta_prior", None) is not None:
+        words.append(f"prior {model.theta_prior:g}")
     if weight > 0:
         words.append(f"pooling at {weight:g}")
     if weight > 0 or isinstance(model.reference, str):

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from messirl._checks import number
-from messirl._defaults import PRIOR, UNLABELLED_WEIGHT
+from messirl._defaults import THETA_PRIOR, UNLABELLED_WEIGHT
 from messirl._types import Floats
 from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.estimators.summit import upward
@@ -29,22 +29,22 @@ class PooledEstimator(MaximumEntropy):
     unlabelled_weight : float
         How much an unlabelled trajectory counts among those that are made likely, where an expert's counts 1. 0: not
         at all; 1: as an expert's. Above 0, where only one of the two sets has actions, both are taken without.
-    prior : float, optional
+    theta_prior : float, optional
         Standard deviation of a normal prior of every weight, in units of one over the spread of its feature. About 10
         says nothing of weights that trajectories tell of, and keeps from the bound those that none does. None: no
         prior.
     """
 
     unlabelled_weight: float = UNLABELLED_WEIGHT
-    prior: float | None = PRIOR
+    theta_prior: float | None = THETA_PRIOR
 
     def _check_arguments(self) -> None:
         super()._check_arguments()
         number("unlabelled_weight", self.unlabelled_weight, least=0.0)
-        if self.prior is not None:
-            number("prior", self.prior, above=0.0)
+        if self.theta_prior is not None:
+            number("theta_prior", self.theta_prior, above=0.0)
             if self.solver == "paper":
-                raise ValueError("prior with solver='paper': Alg. 1 has none; it goes with solver='lbfgs' only")
+                raise ValueError("theta_prior with solver='paper': Alg. 1 has none; it goes with solver='lbfgs' only")
 
     def _search(
         self,
@@ -65,8 +65,8 @@ class PooledEstimator(MaximumEntropy):
             some, weight = everyone, np.concatenate([own, np.full(len(everyone) - n_expert, light)])
         known = None if counts is None else counts[: len(some)]
         objective = self._objective(mdp, some, known, quadratic, weight, n_expert)
-        if self.prior is not None:
-            weak = objective.prior(float(self.prior))
+        if self.theta_prior is not None:
+            weak = objective.prior(float(self.theta_prior))
             objective = objective.penalised(weak if quadratic is None else quadratic + weak)
         theta = self._theta_start(mdp, objective)
         result = self._optimise(objective, theta, self.max_iter, self.callback)

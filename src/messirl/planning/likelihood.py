@@ -86,16 +86,19 @@ def _log_policy(mdp: MDP, reward: Floats, values: Floats, goal: int | None) -> F
 
 
 def _sum_of_steps(mdp: MDP, log_policy: Floats, trajectories: Trajectories) -> Floats:
+    trip = np.repeat(np.arange(len(trajectories)), trajectories.lengths - 1)
+    return np.bincount(trip, step_logs(mdp, log_policy, trajectories), len(trajectories)).astype(np.float64)
+
+
+def step_logs(mdp: MDP, log_policy: Floats, trajectories: Trajectories) -> Floats:
+    """The log-probability of every step of every trajectory, one after the other."""
     left = np.flatnonzero(trajectories.leaves)
     states, entered = trajectories.states[left], trajectories.states[left + 1]
     where = mdp.at(trajectories.step[left], states)
     if trajectories.actions is not None:
-        steps = log_policy[(*where, trajectories.actions)]
-    else:
-        with np.errstate(divide="ignore"):
-            steps = logsumexp(log_policy[where] + np.log(chances(mdp, states, entered)), axis=1)
-    trip = np.repeat(np.arange(len(trajectories)), trajectories.lengths - 1)
-    return np.bincount(trip, steps, len(trajectories)).astype(np.float64)
+        return np.asarray(log_policy[(*where, trajectories.actions)])
+    with np.errstate(divide="ignore"):
+        return np.asarray(logsumexp(log_policy[where] + np.log(chances(mdp, states, entered)), axis=1))
 
 
 def move_probability(mdp: MDP, rows: Floats, states: Ints, entered: Ints) -> Floats:

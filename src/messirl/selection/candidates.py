@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from messirl._checks import numbers
-from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, PRIOR, REFERENCE_STRENGTH, THETA_MAX, TOL
+from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX, THETA_PRIOR, TOL
 from messirl._types import Floats
 from messirl.estimators.beginning import first_theta
 from messirl.estimators.methods import LIGHT_RIDGE, METHODS, baseline, equal_trace
@@ -155,7 +155,7 @@ class Bench:
         Those of unknown quality.
     yardstick : similarity
         The penalties of other methods get the trace that the penalty of this similarity has.
-    theta_max, entropy, objective, max_iter, tol, prior : float, str, str, int, float, float
+    theta_max, entropy, objective, max_iter, tol, theta_prior : float, str, str, int, float, float
         As for `MESSI`.
 
     Examples
@@ -186,7 +186,7 @@ class Bench:
     objective: str | None = OBJECTIVE
     max_iter: int = MAX_ITER
     tol: float = TOL
-    prior: float | None = PRIOR
+    theta_prior: float | None = THETA_PRIOR
 
     def __post_init__(self) -> None:
         self.everyone = self.expert if self.unlabelled is None else self.expert + self.unlabelled
@@ -263,9 +263,9 @@ class Bench:
     def penalty(self, candidate: Candidate) -> Floats | None:
         """The matrix Q of a candidate's penalty and prior, or None."""
         own = self._penalty(candidate)
-        if self.prior is None:
+        if self.theta_prior is None:
             return own
-        weak = self.likelihood(candidate).prior(self.prior)
+        weak = self.likelihood(candidate).prior(self.theta_prior)
         return weak if own is None else own + weak
 
     def _penalty(self, candidate: Candidate) -> Floats | None:

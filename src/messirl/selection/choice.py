@@ -12,8 +12,9 @@ believed as far as it is certain: with standard error e on n units, a gain g cou
 about its posterior mean if gains were normal around zero with a standard deviation τ, 3 % of the default's own score.
 The candidate whose gain counts most is chosen.
 
-Where hardly any of the unlabelled trajectories looks like the expert's, the experts alone are taken, in the same way,
-unless using the others is *clearly* better: the 99.9 % interval of the gain lies above zero.
+Where nothing shows that the unlabelled trajectories lean towards what the experts do (selection/likeness.py), the
+experts alone are taken, in the same way, unless using the others is *clearly* better: the 99.9 % interval of the gain
+lies above zero.
 
 The verdict on the unlabelled trajectories is what using them gains for held-out experts over the best that the experts
 alone give, chosen in the same way: they *help* where the 95 % interval of the gain lies above zero, *hurt* where it
@@ -37,7 +38,6 @@ from messirl.selection.validation import Validation
 
 BELIEF = 0.03  # how much gains differ from zero, as a share of the score they are gained on
 CLEAR = 0.999  # confidence with which strangers must be better than the experts alone: some thirty ways are compared
-STRANGERS = 0.15  # share of the unlabelled trajectories that look like the expert's, below which they are strangers
 FEWEST = 4  # units below which nothing is chosen
 MOST = 100_000  # more units than this are not asked for
 
@@ -89,12 +89,11 @@ def choose(validation: Validation, like: Likeness | None = None, *, unlabelled: 
     unlabelled : whether it may use the unlabelled trajectories
     """
     every, n = validation.candidates, validation.steps.size
-    strange = unlabelled and like is not None and like.expert > 0.0 and bool(like.alike.mean() < STRANGERS)
     if n < FEWEST:
         few = f"{n} held-out expert trajectories, or groups, are too few to choose by"
-        return untested(every, few, unlabelled=unlabelled and not strange)
-    if strange and like is not None:
-        return _without(validation, f"{like.alike.mean():.0%} of the unlabelled trajectories look like the expert's")
+        return untested(every, few, unlabelled=unlabelled)
+    if unlabelled and like is not None and like.strangers:
+        return _without(validation, "nothing shows that the unlabelled trajectories lean towards what the experts do")
     default = default_among(every, unlabelled=unlabelled)
     some = [i for i, c in enumerate(every) if unlabelled or not c.unlabelled]
     gains, tau = [validation.gain(i, default) for i in some], BELIEF * abs(float(validation.scores[default]))
@@ -120,7 +119,7 @@ def _without(validation: Validation, why: str) -> Choice:
         index = max(clear, key=lambda i: np.inf if np.isnan(clear[i].low) else clear[i].low)
         told = f"{why}, but using them is clearly better than the experts alone, {every[alone.index]}"
         return Choice(index, every[index], f"{told}: {_said(clear[index])}", default)
-    return Choice(alone.index, alone.candidate, f"only {why}: the experts alone", default)
+    return Choice(alone.index, alone.candidate, f"{why}: the experts alone", default)
 
 
 def believed(gain: Gain, tau: float, n: int) -> float:

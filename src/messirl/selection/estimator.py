@@ -46,7 +46,7 @@ class MESSICV(MaximumEntropy):
         Folds; up to 4·cv expert trajectories, or groups of them, are held out one by one.
     theta_max : float
         Bound on every weight.
-    prior : float, optional
+    theta_prior : float, optional
         Standard deviation of a normal prior of every weight of every candidate, in units of one over the spread of its
         feature. None: no prior.
     validation_tol : float
@@ -111,7 +111,7 @@ class MESSICV(MaximumEntropy):
     similarities: Sequence[Any] | None = field(default=None, kw_only=False)
     lambdas: Sequence[float] = LAMBDAS
     cv: int = CV
-    prior: float | None = WEAK_PRIOR
+    theta_prior: float | None = WEAK_PRIOR
     validation_tol: float = 1e-3
     progress: Any = None
 
@@ -137,8 +137,8 @@ class MESSICV(MaximumEntropy):
         executor : runs the splits (see execution.run); None: this process
         """
         self._check_arguments()
-        if self.prior is not None:
-            number("prior", self.prior, above=0.0)
+        if self.theta_prior is not None:
+            number("theta_prior", self.theta_prior, above=0.0)
         similarities = [DEFAULT] if self.similarities is None else list(self.similarities)
         if not similarities:
             raise ValueError("similarities is empty: give at least one, or None")
@@ -155,7 +155,7 @@ class MESSICV(MaximumEntropy):
             "entropy": self.entropy,
             "objective": self.likelihood_,
             "max_iter": self.max_iter,
-            "prior": self.prior,
+            "theta_prior": self.theta_prior,
         }
         self.validation_: Validation | None = None
         self.use_: Use | None = None

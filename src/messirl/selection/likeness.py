@@ -1,8 +1,12 @@
 """How much unlabelled trajectories look like the expert's, judged by a fit to the experts alone.
 
 A reward is learnt from the experts only, with a weak prior and a ridge chosen by their own held-out trajectories.
-The likeness of a trajectory is its log-probability per step under the resulting policy minus that under the uniform
-policy: above zero it goes where the expert would, below zero it is better explained by chance.
+The likeness of a trajectory is its log-probability per step under the resulting policy π minus that under the uniform
+policy u: above zero it goes where the expert would, below zero it is better explained by chance.
+
+Likeness asks for more than a leaning: whoever does half the time what the expert does, and else wanders, has little of
+it. Whether trajectories *lean* towards the expert at all is how much likelier their steps are under π than under u, the
+mean of π/u − 1: zero for a random walk, however sharp π is.
 """
 
 from __future__ import annotations
@@ -19,14 +23,17 @@ import numpy.typing as npt
 from messirl._defaults import CV, MAX_ITER, THETA_MAX, WEAK_PRIOR
 from messirl._types import Flags, Floats
 from messirl.estimators.uniform import uniform_policy, uniform_score
-from messirl.planning import NoFiniteValue, log_likelihood
-from messirl.planning.likelihood import reward_log_likelihood
+from messirl.evaluation.paired import Gain, paired_gain
+from messirl.planning import NoFiniteValue
+from messirl.planning.likelihood import log_policies, step_logs
+from messirl.problem.faults import check_trajectories
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.selection.candidates import LAMBDAS, Bench, Candidate
 from messirl.selection.validation import Split, splits
 from messirl.similarity import CompleteGraph
 
+LEANING = 0.99  # confidence with which trajectories must lean towards the expert
 LESSONS = 64  # sets of experts whose fits an MDP keeps
 
 
@@ -42,11 +49,14 @@ class Likeness:
         The mean over held-out expert trajectories.
     candidate : Candidate
         What was fitted to the experts alone.
+    lean : Gain
+        How much the unlabelled trajectories lean towards the expert, with its 99 % interval.
     """
 
     unlabelled: Floats
     expert: float
     candidate: Candidate
+    lean: Gain
 
     @property
     def mean(self) -> float:
@@ -57,6 +67,11 @@ class Likeness:
     def alike(self) -> Flags:
         """Which unlabelled trajectories the experts explain better than chance does."""
         return np.asarray(self.unlabelled > 0.0)
+
+    @property
+    def strangers(self) -> bool:
+        """Whether nothing shows that they lean towards the expert, where the expert has a direction at all."""
+        return self.expert > 0.0 and not (self.lean.clear and self.lean.mean > 0.0)
 
 
 def likeness(
@@ -75,9 +90,10 @@ def likeness(
 
     The model is the causal one. If an endless problem has one expert trajectory, its later part is held out.
     """
+    check_trajectories(mdp, unlabelled, "unlabelled")
     pairs = splits(mdp, expert, cv, groups, random_state)
     options: dict[str, Any] = {"theta_max": theta_max, "max_iter": max_iter, "tol": tol}
-    options |= {"yardstick": CompleteGraph(), "prior": WEAK_PRIOR}
+    options |= {"yardstick": CompleteGraph(), "theta_prior": WEAK_PRIOR}
     lessons: dict[str, _Lesson] = mdp.memo("what experts alone teach", dict)
     base = None if mdp.reference is None else hashlib.sha256(mdp.reference.tobytes()).hexdigest()
     key = f"{_key(pairs)} {theta_max} {max_iter} {tol} {base}"
@@ -87,10 +103,10 @@ def likeness(
         lessons[key] = _learn(mdp, expert, pairs, options)
     lesson = lessons[key]
     start = np.bincount(np.concatenate([expert.first, unlabelled.first]), minlength=mdp.n_states).astype(np.float64)
-    steps = np.maximum(unlabelled.lengths - 1, 1)
-    own = _explained(mdp, mdp.reward(lesson.theta), unlabelled, start)
-    ratio = (own - log_likelihood(mdp, uniform_policy(mdp, unlabelled.goals), unlabelled)) / steps
-    return Likeness(ratio, lesson.gain, lesson.candidate)
+    ratio, times = _explained(mdp, mdp.reward(lesson.theta), unlabelled, start)
+    steps = unlabelled.lengths - 1
+    lean = paired_gain(times, steps.astype(np.float64), steps, LEANING)
+    return Likeness(ratio / np.maximum(steps, 1), lesson.gain, lesson.candidate, lean)
 
 
 @dataclass(frozen=True)
@@ -118,21 +134,26 @@ def _learn(mdp: MDP, expert: Trajectories, pairs: Sequence[Split], options: dict
     return _Lesson(known[best].theta, float(scores[best] - chance), every[best])
 
 
-def _explained(mdp: MDP, reward: Floats, some: Trajectories, start: Floats) -> Floats:
-    """Log-probabilities, (n,); −inf of trajectories that begin where the experts' reward has no finite value."""
+def _explained(mdp: MDP, reward: Floats, some: Trajectories, start: Floats) -> tuple[Floats, Floats]:
+    """Σ log π/u and Σ π/u of every trajectory, (n,) each; −inf and 0 where the experts' reward has no finite value."""
+    logs, times = np.full(len(some), -np.inf), np.zeros(len(some))
+    with np.errstate(divide="ignore"):
+        chance = np.log(np.broadcast_to(uniform_policy(mdp, None), mdp.policy_shape))
     try:
-        return reward_log_likelihood(mdp, reward, some, start)
+        for which, log_policy in log_policies(mdp, reward, some, start):
+            part = some[which]
+            trip = np.repeat(np.arange(len(part)), part.lengths - 1)
+            gap = step_logs(mdp, log_policy, part) - step_logs(mdp, chance, part)
+            logs[which] = np.bincount(trip, gap, len(part))
+            times[which] = np.bincount(trip, np.exp(gap), len(part))
     except NoFiniteValue:
         alike = np.stack([some.first, some.first if some.goals is None else some.goals], axis=1)
         kinds, kind = np.unique(alike, axis=0, return_inverse=True)
-        if len(kinds) == 1:
-            return np.full(len(some), -np.inf)
-        out = np.empty(len(some))
-        for k in range(len(kinds)):
+        for k in range(len(kinds)) if len(kinds) > 1 else ():
             which = np.flatnonzero(kind.ravel() == k)
             here = np.bincount(some.first[which], minlength=mdp.n_states).astype(np.float64)
-            out[which] = _explained(mdp, reward, some[which], here)
-        return out
+            logs[which], times[which] = _explained(mdp, reward, some[which], here)
+    return logs, times
 
 
 def _key(pairs: Sequence[Split]) -> str:

@@ -33,7 +33,7 @@ class ModelSettings:
         Whether similarities see counts in units of their spread.
     ridge, standardise : float, bool
         As for `MaxEntIRL`.
-    prior : float, optional
+    theta_prior : float, optional
         Standard deviation of a normal prior of the weights. None: no prior.
     eta : int
         With "em", the steps between two times that the trajectories are weighted anew.
@@ -69,7 +69,7 @@ class ModelSettings:
     standardise_counts: bool = True
     ridge: float = default.RIDGE
     standardise: bool = False
-    prior: float | None = default.PRIOR
+    theta_prior: float | None = default.THETA_PRIOR
     eta: int = default.STEPS_PER_ROUND
     theta_max: float | None = default.THETA_MAX
     entropy: str = default.ENTROPY
@@ -127,10 +127,10 @@ def _refuse_what_acts_on_nothing(settings: ModelSettings, chosen: dict[str, str 
                 f"{name} is of --{kind} {needed}, and would change nothing with --{kind} {chosen[kind]}: leave it "
                 f"out, or say --{kind} {needed}"
             )
-    if settings.prior is not None and chosen["method"] == "em":
-        raise ValueError("--prior is not of --method em: leave it out")
-    if settings.prior is not None and chosen["solver"] == "paper":
-        raise ValueError("--prior does not go with --solver paper, whose steps are those of Alg. 1: leave it out")
+    if settings.theta_prior is not None and chosen["method"] == "em":
+        raise ValueError("--theta-prior is not of --method em: leave it out")
+    if settings.theta_prior is not None and chosen["solver"] == "paper":
+        raise ValueError("--theta-prior does not go with --solver paper, whose steps are those of Alg. 1: leave it out")
     if settings.unlabelled_weight != ModelSettings.unlabelled_weight and chosen["method"] == "em":
         raise ValueError("--unlabelled-weight is not of --method em, which weighs trajectories itself: leave it out")
     if not settings.standardise_counts and chosen["similarity"] == "complete":

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Z95 = 1.96  # standard errors on either side of an estimate, for 95 %
 LISTED = 5  # trajectories of each ranking in a summary
-KNOBS = ("lambda0", "ridge", "standardise", "prior", "unlabelled_weight", "reference_strength")  # of a choice
+KNOBS = ("lambda0", "ridge", "standardise", "theta_prior", "unlabelled_weight", "reference_strength")  # of a choice
 
 
 @dataclass(frozen=True)

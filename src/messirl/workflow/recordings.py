@@ -177,7 +177,7 @@ def _method(settings: RecordingSettings, unlabelled: bool) -> str:
     ):
         if wrong:
             raise ValueError(f"{what} does not go with --dynamics fitted: leave it out")
-    for name in ("ridge", "prior", "features", "reference", "reference_strength", "unlabelled_weight"):
+    for name in ("ridge", "theta_prior", "features", "reference", "reference_strength", "unlabelled_weight"):
         if getattr(settings, name) != getattr(ModelSettings, name):
             raise ValueError(f"--{name.replace('_', '-')} does not go with --dynamics fitted: leave it out")
     return method

@@ -24,7 +24,7 @@ class SelectSettings:
 
     Parameters
     ----------
-    cv, theta_max, prior : int, float, float
+    cv, theta_max, theta_prior : int, float, float
         As for `MESSICV`.
     groups : str, optional
         Hold out whole groups of experts, named by this column of the problem's `meta`.
@@ -72,7 +72,7 @@ class SelectSettings:
     nested: bool = False
     bootstrap: int | None = None
     theta_max: float = THETA_MAX
-    prior: float | None = WEAK_PRIOR
+    theta_prior: float | None = WEAK_PRIOR
     features: str | None = None
     objective: str | None = OBJECTIVE
     reference: str | None = None
@@ -82,9 +82,8 @@ class SelectSettings:
     @property
     def shared(self) -> dict[str, Any]:
         """What every estimator made here is given."""
-        return {
-            name: getattr(self, name) for name in ("theta_max", "prior", "objective", "reference", "reference_strength")
-        }
+        names = ("theta_max", "theta_prior", "objective", "reference", "reference_strength")
+        return {name: getattr(self, name) for name in names}
 
 
 def select(
