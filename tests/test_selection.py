@@ -303,6 +303,19 @@ def test_splits_that_leave_the_same_trajectories_are_fitted_once_and_scored_each
     assert_array_equal(found.logs, np.concatenate(one_by_one, axis=1))
 
 
+@pytest.mark.parametrize("kind", ["endless", "episodic", "goals", "finite"])
+def test_fits_on_splits_that_begin_at_those_to_all_end_where_the_others_do(kind):
+    mdp, expert, unlabelled = problem(kind)
+    every, pairs = candidates([SIMILARITY], (0.3, 3.0)), splits(mdp, expert, cv=2, random_state=0)
+    options = {"yardstick": SIMILARITY, "tol": 1e-7, "max_iter": 2000, "theta_prior": 3.0}
+    told = []
+    cold = cross_validate(mdp, every, pairs, unlabelled, **options)
+    near = cross_validate(mdp, every, pairs, unlabelled, expert=expert, progress=lambda *x: told.append(x), **options)
+    assert_allclose(near.scores, cold.scores, atol=2e-4)
+    assert told[-1] == (len(told), len(told))
+    assert len(told) == (len(pairs) + 1) * len(every)
+
+
 def test_rows_hold_gains_over_any_candidate_with_their_intervals():
     gains = [[0.0, 0.0, 0.0], [0.1, 0.2, 0.6]]
     found = validation(gains, [Candidate("MaxEnt"), Candidate("MESSI", 0.1, SIMILARITY)])
@@ -406,6 +419,43 @@ def test_as_many_units_as_needed_make_the_rival_the_choice():
     times = int(np.ceil(few.needed / 8))
     many = [np.tile(row, times) for row in gains]
     assert choose(validation(many, every)).candidate == WEAK
+
+
+# ------------------------------------------------------------ leaning
+
+
+def corridor():
+    """Ten places in a row; experts go right."""
+    right, left = np.minimum(np.arange(10) + 1, 9), np.maximum(np.arange(10) - 1, 0)
+    moves = np.stack([np.eye(10)[left], np.eye(10)[right]], axis=1)
+    mdp = messirl.MDP(moves, np.linspace(0, 1, 10)[:, None], discount=0.9)
+    policy = messirl.soft_policy(mdp, mdp.reward([3.0]))
+    return mdp, messirl.sample(mdp, policy, 8, 12, start=np.ones(10), random_state=0)
+
+
+def test_whoever_takes_every_move_equally_often_does_not_lean():
+    mdp, expert = corridor()
+    steps = [([s, t], [a]) for s in range(10) for a, t in enumerate((max(s - 1, 0), min(s + 1, 9)))]
+    every = Trajectories.from_lists([s for s, _ in steps], actions=[a for _, a in steps])
+    found = likeness(mdp, expert, every)
+    assert found.lean.mean == pytest.approx(0.0, abs=1e-12)
+    assert found.strangers
+    assert found.mean < 0
+
+
+def test_whoever_does_half_of_what_the_expert_does_leans_though_the_likeness_may_be_low():
+    mdp, expert = corridor()
+    policy = 0.5 * messirl.soft_policy(mdp, mdp.reward([3.0])) + 0.25
+    wrong_way = messirl.soft_policy(mdp, mdp.reward([-3.0]))
+    others, contrary = (
+        messirl.sample(mdp, some, 40, 12, start=np.ones(10), random_state=1) for some in (policy, wrong_way)
+    )
+    assert not likeness(mdp, expert, others).strangers
+    against = likeness(mdp, expert, contrary)
+    assert against.strangers
+    assert against.lean.high < 0
+    without = Trajectories(others.states, others.offsets)  # the moves say what was done
+    assert likeness(mdp, Trajectories(expert.states, expert.offsets), without).lean.mean > 0.1
 
 
 # ------------------------------------------------------------ what the unlabelled trajectories are worth
