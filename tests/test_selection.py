@@ -433,6 +433,7 @@ def corridor():
     return mdp, messirl.sample(mdp, policy, 8, 12, start=np.ones(10), random_state=0)
 
 
+@pytest.mark.filterwarnings("ignore:trajectory .* ends after:UserWarning")
 def test_whoever_takes_every_move_equally_often_does_not_lean():
     mdp, expert = corridor()
     steps = [([s, t], [a]) for s in range(10) for a, t in enumerate((max(s - 1, 0), min(s + 1, 9)))]
@@ -443,6 +444,7 @@ def test_whoever_takes_every_move_equally_often_does_not_lean():
     assert found.mean < 0
 
 
+@pytest.mark.filterwarnings("ignore:trajectory .* ends after:UserWarning")
 def test_whoever_does_half_of_what_the_expert_does_leans_though_the_likeness_may_be_low():
     mdp, expert = corridor()
     policy = 0.5 * messirl.soft_policy(mdp, mdp.reward([3.0])) + 0.25
