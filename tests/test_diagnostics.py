@@ -178,7 +178,10 @@ def test_the_diagnosis_recommends_what_selection_chooses_and_says_what_it_gains(
     assert found.evidence[1] == f"recommended: {chosen.candidate_}: {chosen.reason_}"
     assert f"held-out expert trajectories are {found.likeness.expert:+.3f} nats a step" in found.evidence[2]
     good = int((found.likeness.unlabelled > 0).sum())
-    assert found.evidence[3].endswith(f"{good} of 20 are above zero")
+    assert found.evidence[3].startswith("the unlabelled ones ")
+    assert (
+        f"; {good} of 20 are above zero; their steps are {1 + found.likeness.lean.mean:.2f} times" in found.evidence[3]
+    )
 
 
 # ------------------------------------------------------------ all of it

@@ -46,7 +46,7 @@ RECORDS = {  # what functions return: every field
     "messirl.io": ("Estimable",),
     "messirl.dynamics": ("EstimatedMDP", "Evidence", "Spread"),
     "messirl.evaluation": ("EstimationTable", "LikelihoodRatio"),
-    "messirl.selection": ("Bootstrap", "Choice", "Likeness", "NestedScore", "Use", "Validation"),
+    "messirl.selection": ("Bootstrap", "Choice", "Fit", "Likeness", "NestedScore", "Use", "Validation"),
     "messirl.diagnostics": ("Diagnosis", "Direction"),
     "messirl.workflow.change": ("Change",),
     "messirl.workflow.record": (

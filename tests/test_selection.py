@@ -381,6 +381,11 @@ def test_strangers_are_left_out_unless_using_them_is_clearly_better():
         "nothing shows that the unlabelled trajectories lean towards what the experts do: the experts alone"
     )
     assert choose(found, some).candidate == choose(found, unsure).candidate == WEAK
+    better = validation([ZERO, 0.03 + 10 * CLOSE, 0.02 + 10 * CLOSE, ZERO], [NONE, ALONE, WEAK, DEFAULT])
+    assert choose(better, some).candidate == WEAK, "they lean, and it is not clear that they do harm"
+    assert choose(better, unsure).candidate == ALONE
+    harm = validation([ZERO, 0.03 + CLOSE, 0.02 + CLOSE, ZERO], [NONE, ALONE, WEAK, DEFAULT])
+    assert choose(harm, some).candidate == ALONE
     clear = validation([ZERO, ZERO, 0.5 + CLOSE, ZERO], [NONE, ALONE, WEAK, DEFAULT])
     assert choose(clear, few).candidate == WEAK
     assert "but using them is clearly better than the experts alone" in choose(clear, few).reason
@@ -440,7 +445,7 @@ def test_whoever_takes_every_move_equally_often_does_not_lean():
     every = Trajectories.from_lists([s for s, _ in steps], actions=[a for _, a in steps])
     found = likeness(mdp, expert, every)
     assert found.lean.mean == pytest.approx(0.0, abs=1e-12)
-    assert found.strangers
+    assert found.leaning is False
     assert found.mean < 0
 
 
@@ -452,9 +457,9 @@ def test_whoever_does_half_of_what_the_expert_does_leans_though_the_likeness_may
     others, contrary = (
         messirl.sample(mdp, some, 40, 12, start=np.ones(10), random_state=1) for some in (policy, wrong_way)
     )
-    assert not likeness(mdp, expert, others).strangers
+    assert likeness(mdp, expert, others).leaning
     against = likeness(mdp, expert, contrary)
-    assert against.strangers
+    assert against.leaning is False
     assert against.lean.high < 0
     without = Trajectories(others.states, others.offsets)  # the moves say what was done
     assert likeness(mdp, Trajectories(expert.states, expert.offsets), without).lean.mean > 0.1

@@ -12,9 +12,11 @@ believed as far as it is certain: with standard error e on n units, a gain g cou
 about its posterior mean if gains were normal around zero with a standard deviation τ, 3 % of the default's own score.
 The candidate whose gain counts most is chosen.
 
-Where nothing shows that the unlabelled trajectories lean towards what the experts do (selection/likeness.py), the
-experts alone are taken, in the same way, unless using the others is *clearly* better: the 99.9 % interval of the gain
-lies above zero.
+Whether the unlabelled trajectories are used at all is decided by whether they lean towards what the experts do
+(selection/likeness.py), unless held-out experts clearly say otherwise. Where they lean, the experts alone are no
+candidates unless the 95 % interval of their gain over the default lies above zero. Where nothing shows that they lean,
+the experts alone are taken, in the same way, unless the 99.9 % interval of what using the others gains over that does:
+some thirty ways are compared.
 
 The verdict on the unlabelled trajectories is what using them gains for held-out experts over the best that the experts
 alone give, chosen in the same way: they *help* where the 95 % interval of the gain lies above zero, *hurt* where it
@@ -37,7 +39,7 @@ from messirl.selection.likeness import Likeness
 from messirl.selection.validation import Validation
 
 BELIEF = 0.03  # how much gains differ from zero, as a share of the score they are gained on
-CLEAR = 0.999  # confidence with which strangers must be better than the experts alone: some thirty ways are compared
+CLEAR = 0.999  # confidence with which using strangers must be better than the experts alone
 FEWEST = 4  # units below which nothing is chosen
 MOST = 100_000  # more units than this are not asked for
 
@@ -92,11 +94,14 @@ def choose(validation: Validation, like: Likeness | None = None, *, unlabelled: 
     if n < FEWEST:
         few = f"{n} held-out expert trajectories, or groups, are too few to choose by"
         return untested(every, few, unlabelled=unlabelled)
-    if unlabelled and like is not None and like.strangers:
+    leaning = like.leaning if unlabelled and like is not None else None
+    if leaning is False:
         return _without(validation, "nothing shows that the unlabelled trajectories lean towards what the experts do")
     default = default_among(every, unlabelled=unlabelled)
-    some = [i for i, c in enumerate(every) if unlabelled or not c.unlabelled]
-    gains, tau = [validation.gain(i, default) for i in some], BELIEF * abs(float(validation.scores[default]))
+    found = {i: validation.gain(i, default) for i, c in enumerate(every) if unlabelled or not c.unlabelled}
+    if leaning:  # to do without the others, it must be clear that they do harm
+        found = {i: gain for i, gain in found.items() if every[i].unlabelled or (gain.clear and gain.mean > 0.0)}
+    some, gains, tau = list(found), list(found.values()), BELIEF * abs(float(validation.scores[default]))
     counted = [believed(gain, tau, n) for gain in gains]
     place, best = int(np.argmax(counted)), int(np.argmax([_or_worst(gain.mean) for gain in gains]))
     if not counted[place] > NOTHING:

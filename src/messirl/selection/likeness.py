@@ -69,9 +69,9 @@ class Likeness:
         return np.asarray(self.unlabelled > 0.0)
 
     @property
-    def strangers(self) -> bool:
-        """Whether nothing shows that they lean towards the expert, where the expert has a direction at all."""
-        return self.expert > 0.0 and not (self.lean.clear and self.lean.mean > 0.0)
+    def leaning(self) -> bool | None:
+        """Whether they clearly lean towards the expert; None where the expert has no direction to lean towards."""
+        return None if self.expert <= 0.0 else bool(self.lean.clear and self.lean.mean > 0.0)
 
 
 def likeness(
