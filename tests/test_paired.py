@@ -11,7 +11,7 @@ from seeds import generator
 from messirl import MESSI, MaxEntIRL
 from messirl.evaluation.comparison import compare
 from messirl.evaluation.paired import NOTHING, Gain, paired_gain
-from messirl.workflow.verdict import Verdict, interval_text, judged
+from messirl.workflow.verdict import Verdict, judged
 
 STEPS = np.array([3, 5, 2, 8, 4, 6, 3, 7])
 
@@ -69,7 +69,7 @@ def test_one_trajectory_has_no_interval_and_what_is_ruled_out_is_clearly_worse()
     assert lone.mean == 0.25
     assert np.isnan([lone.low, lone.high]).all()
     assert not lone.clear
-    assert interval_text(lone) == "+0.2500"
+    assert str(lone) == "+0.2500 nats a step"
     ruled_out = paired_gain(np.array([-2.0, -1.0]), np.array([-3.0, -np.inf]), np.array([4, 2]))
     assert ruled_out.mean == np.inf
     assert ruled_out.clear
@@ -99,7 +99,7 @@ def test_the_best_is_named_with_its_interval_over_the_experts_alone():
     assert (verdict.best, verdict.alone, verdict.alike) == ("method 1", "method 0", [])
     assert verdict.gain == gains[1]
     assert verdict.sentence == (
-        f"method 1 predicts the 8 held-out trajectories best, {interval_text(gains[1])} nats a step over method 0 on "
+        f"method 1 predicts the 8 held-out trajectories best, {gains[1]} over method 0 on "
         "the experts alone; every other method is clearly behind."
     )
     assert gains[0].mean == 0.0
@@ -145,7 +145,7 @@ def test_a_verdict_is_plain_data():
         "alike": ["c, d", "e"],
         "methods": 5,
         "trajectories": 7,
-        "sentence": "a predicts the 7 held-out trajectories best, +0.1000 [+0.0500, +0.1500] nats a step over b on the "
+        "sentence": "a predicts the 7 held-out trajectories best, +0.1000 nats a step [+0.0500, +0.1500] over b on the "
         'experts alone; no clear difference from "c, d" and e.',
     }
 

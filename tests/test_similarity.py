@@ -326,7 +326,6 @@ def test_blocks_are_cut_from_the_matrix_with_the_widths_of_the_whole_set(similar
     whole, block = dense(measure(trajectories, counts)), measure.on(trajectories, counts)
     for rows, columns in ((slice(2, 5), slice(None)), (slice(3), slice(3, None)), ([4, 0, 0], [1, 8])):
         assert_allclose(dense(block(rows, columns)), whole[rows][:, columns], rtol=1e-12, atol=1e-12)
-    assert_allclose(dense(measure.among([5, 2], trajectories, counts).matrix), whole[[5, 2]][:, [5, 2]], rtol=1e-12)
 
 
 @each

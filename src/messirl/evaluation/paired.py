@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student
 
+from messirl._numbers import nats
 from messirl._types import Floats, Ints
 
 CONFIDENCE = 0.95
@@ -39,6 +40,12 @@ class Gain:
     low: float
     high: float
     error: float = np.nan
+
+    def __str__(self) -> str:
+        mean = f"{nats(self.mean, signed=True)} nats a step"
+        if not np.isfinite([self.low, self.high]).all():
+            return mean
+        return f"{mean} [{nats(self.low, signed=True)}, {nats(self.high, signed=True)}]"
 
     @property
     def clear(self) -> bool:

@@ -31,7 +31,6 @@ from typing import Any
 
 import numpy as np
 
-from messirl._numbers import nats
 from messirl.estimators.methods import LIGHT, LIGHT_RIDGE
 from messirl.evaluation.paired import NOTHING, Gain
 from messirl.selection.candidates import Candidate
@@ -106,11 +105,11 @@ def choose(validation: Validation, like: Likeness | None = None, *, unlabelled: 
     place, best = int(np.argmax(counted)), int(np.argmax([_or_worst(gain.mean) for gain in gains]))
     if not counted[place] > NOTHING:
         return Choice(default, every[default], "the fixed default, and nothing does better", default)
-    index, told = some[place], f"better than the fixed default, {every[default]}: {_said(gains[place])}"
+    index, told = some[place], f"better than the fixed default, {every[default]}: {gains[place]}"
     if best == place:
         return Choice(index, every[index], told, default)
     rival = some[best]
-    told += f"; {every[rival]} does best, but less certainly: {_said(gains[best])}"
+    told += f"; {every[rival]} does best, but less certainly: {gains[best]}"
     return Choice(index, every[index], told, default, rival, units_needed(gains, best, tau, n))
 
 
@@ -123,7 +122,7 @@ def _without(validation: Validation, why: str) -> Choice:
     if clear:
         index = max(clear, key=lambda i: np.inf if np.isnan(clear[i].low) else clear[i].low)
         told = f"{why}, but using them is clearly better than the experts alone, {every[alone.index]}"
-        return Choice(index, every[index], f"{told}: {_said(clear[index])}", default)
+        return Choice(index, every[index], f"{told}: {clear[index]}", default)
     return Choice(alone.index, alone.candidate, f"{why}: the experts alone", default)
 
 
@@ -175,7 +174,7 @@ class Use:
         words = {"help": "helps", "do not matter": "makes no clear difference", "hurt": "hurts"}[self.verdict]
         return (
             f"using the unlabelled trajectories ({self.using}) {words}: held-out experts are predicted "
-            f"{_said(self.gain)} against the experts alone ({self.alone})"
+            f"{self.gain} against the experts alone ({self.alone})"
         )
 
     def summary(self) -> dict[str, Any]:
@@ -195,10 +194,3 @@ def worth(validation: Validation, choice: Choice) -> Use:
     verdict = "do not matter" if not gain.clear else "help" if gain.mean > 0.0 else "hurt"
     every = validation.candidates
     return Use(verdict, gain, every[using], every[alone])
-
-
-def _said(gain: Gain) -> str:
-    mean = f"{nats(gain.mean, signed=True)} nats a step"
-    if not np.isfinite([gain.low, gain.high]).all():
-        return mean
-    return f"{mean} [{nats(gain.low, signed=True)}, {nats(gain.high, signed=True)}]"

@@ -66,11 +66,6 @@ class Similarity:
         """The similarity for some of the trajectories, which may repeat; only a given matrix has to be cut for that."""
         return self
 
-    def among(self, rows: npt.ArrayLike, trajectories: Any, counts: Floats) -> Precomputed:
-        """The similarities among some of the set, with widths found from the whole set."""
-        which = np.asarray(rows)
-        return Precomputed(self.on(trajectories, counts)(which, which))
-
     def __call__(self, trajectories: Any, counts: npt.ArrayLike) -> Any:
         """The whole matrix, (n, n)."""
         return self.on(trajectories, np.asarray(counts, dtype=np.float64))(ALL, ALL)

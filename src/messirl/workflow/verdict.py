@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from messirl._numbers import nats
 from messirl._types import Floats, Ints
 from messirl._words import listed
 from messirl.evaluation.paired import Gain, paired_gain
@@ -49,7 +48,7 @@ class Verdict:
             return f"{self.best} predicts the one held-out trajectory best, from which no interval can be had."
         said = f"{self.best} predicts the {self.trajectories:,} held-out trajectories best"
         if self.gain is not None:
-            said += f", {interval_text(self.gain)} nats a step over {self.alone} on the experts alone"
+            said += f", {self.gain} over {self.alone} on the experts alone"
         if not self.alike:
             return f"{said}; every other method is clearly behind."
         if len(self.alike) > NAMED:
@@ -74,14 +73,6 @@ def judged(names: Sequence[str], logs: Sequence[Floats], steps: Ints, alone: int
     alike = [name for i, (name, by) in enumerate(zip(names, behind, strict=True)) if i != best and not by.clear]
     gain = None if best == alone else gains[best]
     return Verdict(names[best], names[alone], gain, alike, len(names), int((steps > 0).sum())), gains
-
-
-def interval_text(gain: Gain) -> str:
-    """`+0.0123 [+0.0041, +0.0205]`; the difference alone where there is no interval."""
-    mean = nats(gain.mean, signed=True)
-    if not np.isfinite([gain.low, gain.high]).all():
-        return mean
-    return f"{mean} [{nats(gain.low, signed=True)}, {nats(gain.high, signed=True)}]"
 
 
 def _quoted(name: str) -> str:
