@@ -18,7 +18,7 @@ from messirl.cli.common import Parser, filled
 from messirl.cli.select import add
 from messirl.diagnostics import diagnose
 from messirl.io import Problem, read_problem, write_problem
-from messirl.selection import MESSICV, bootstrap, choice, estimator, nested_score, stability
+from messirl.selection import MESSICV, Likeness, bootstrap, choice, estimator, nested_score, stability
 from messirl.similarity import RBF
 from messirl.workflow.split import Split, divide
 
@@ -277,7 +277,7 @@ def test_what_hurts_is_left_out_and_the_verdict_is_said_with_its_interval(contra
     assert not found["chosen"]["is_default"]
     assert chosen["method"] == "RidgeStd", "the experts alone"
     assert chosen["gain_low"] > 0
-    assert "because: nothing shows that the unlabelled trajectories lean towards what the experts do: the ex" in said
+    assert "because: the unlabelled trajectories hurt: without them +" in said
     use = found["use"]
     assert found["verdict"] == "hurt"
     assert use["low"] < use["gain"] < use["high"] < 0
@@ -297,13 +297,19 @@ def test_a_diagnosis_begins_with_what_held_out_experts_gain_and_its_interval(con
     assert found["verdict"] == ("help" if use["low"] > 0 else "hurt" if use["high"] < 0 else "do not matter")
 
 
-def test_how_many_experts_would_settle_the_choice_is_said(folder, run, tmp_path, monkeypatch):
-    own = choice.choose
-    monkeypatch.setattr(estimator, "choose", lambda *given, **more: replace(own(*given, **more), rival=0, needed=1234))
+def test_the_default_is_kept_where_nothing_is_clearly_better_and_how_many_experts_would_settle_it(
+    folder, run, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(Likeness, "leaning", True)
     said = run("select", folder, *SMALL, "--out", tmp_path)
     found = read_json((tmp_path / "select.json").read_text(encoding="utf-8"))
-    assert found["needed"] == 1234
-    assert "about 1,234 held-out experts would settle it, if the difference is as it seems" in said
+    best = max(found["candidates"], key=lambda row: row["score"])
+    assert found["chosen"]["is_default"]
+    assert found["chosen"]["candidate"] == DEFAULT_CANDIDATE
+    assert best["gain"] > 0, "something does better, by chance"
+    assert f"because: the fixed default; {best['candidate']} does best, but not clearly better: +" in said
+    assert found["needed"] > found["units"]
+    assert f"about {found['needed']:,} held-out experts would settle it, if the difference is as it seems" in said
     assert found["use"]["low"] < 0 < found["use"]["high"]
     assert "the unlabelled trajectories do not matter: " in said
     assert "makes no clear difference: held-out experts are predicted" in said

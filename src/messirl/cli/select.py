@@ -25,8 +25,9 @@ REPEATED = {  # in the next commands too, where they are not what is taken anywa
 
 DESCRIPTION = (
     "Choose how to use the unlabelled trajectories, and how strongly, or not at all: MESSI, the complete graph, a base "
-    "policy, light pooling and the experts alone, each judged on expert trajectories it has not seen. A gain over a "
-    "fixed default is believed as far as it is certain. Writes the chosen model, its numbers (select.json), a figure."
+    "policy, light pooling and the experts alone, each judged on expert trajectories it has not seen. What is clearly "
+    "better than a fixed default is chosen, else the default. Writes the chosen model, its numbers (select.json) and a "
+    "figure."
 )
 
 

@@ -32,14 +32,11 @@ class Gain:
     low, high : float
         The ends of its interval, of 95 % unless asked otherwise; NaN where a single trajectory, or an infinite score,
         allows none.
-    error : float
-        Its standard error; NaN where there is no interval.
     """
 
     mean: float
     low: float
     high: float
-    error: float = np.nan
 
     def __str__(self) -> str:
         mean = f"{nats(self.mean, signed=True)} nats a step"
@@ -63,6 +60,5 @@ def paired_gain(one: Floats, other: Floats, steps: Ints, confidence: float = CON
     if n < 2 or not np.isfinite(mean):
         return Gain(mean, np.nan, np.nan)
     rest = gaps - mean * steps
-    error = float(np.sqrt(n / (n - 1) * (rest @ rest))) / total
-    half = float(student.ppf(0.5 + confidence / 2, n - 1)) * error
-    return Gain(mean, mean - half, mean + half, error)
+    half = float(student.ppf(0.5 + confidence / 2, n - 1) * np.sqrt(n / (n - 1) * (rest @ rest))) / total
+    return Gain(mean, mean - half, mean + half)

@@ -4,19 +4,12 @@ It is made here, in one place, for `MESSICV`, `messirl select`, `diagnose` and `
 
 Few experts cannot tell candidates apart: the best of many scores on a handful of trajectories is luck, and choosing it
 loses more than methods differ. So there is a fixed default, the same for all data: light pooling with a light ridge or,
-without unlabelled trajectories, the light ridge alone. What another candidate gains over it on held-out units is
-believed as far as it is certain: with standard error e on n units, a gain g counts
+without unlabelled trajectories, the light ridge alone. It is left only for what is *clearly* better: the 99.9 %
+interval of the gain, paired by held-out unit, lies above zero. Of several such, the one whose interval has the highest
+lower end is taken.
 
-    g · τ² / (τ² + e² (n − 1)/(n − 3)),
-
-about its posterior mean if gains were normal around zero with a standard deviation τ, 3 % of the default's own score.
-The candidate whose gain counts most is chosen.
-
-Whether the unlabelled trajectories are used at all is decided by whether they lean towards what the experts do
-(selection/likeness.py), unless held-out experts clearly say otherwise. Where they lean, the experts alone are no
-candidates unless the 95 % interval of their gain over the default lies above zero. Where nothing shows that they lean,
-the experts alone are taken, in the same way, unless the 99.9 % interval of what using the others gains over that does:
-some thirty ways are compared.
+To leave the unlabelled trajectories out takes less: where they hurt (below), or where nothing shows that they lean
+towards what the experts do (selection/likeness.py), what the experts alone give takes the place of the default.
 
 The verdict on the unlabelled trajectories is what using them gains for held-out experts over the best that the experts
 alone give, chosen in the same way: they *help* where the 95 % interval of the gain lies above zero, *hurt* where it
@@ -26,20 +19,19 @@ lies below, and else *do not matter*.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from messirl.estimators.methods import LIGHT, LIGHT_RIDGE
-from messirl.evaluation.paired import NOTHING, Gain
+from messirl.evaluation.paired import Gain
 from messirl.selection.candidates import Candidate
 from messirl.selection.likeness import Likeness
 from messirl.selection.validation import Validation
 
-BELIEF = 0.03  # how much gains differ from zero, as a share of the score they are gained on
-CLEAR = 0.999  # confidence with which using strangers must be better than the experts alone
-FEWEST = 4  # units below which nothing is chosen
+CLEAR = 0.999  # confidence with which a candidate must be better than the default: some forty are compared
+FEWEST = 3  # units below which nothing is chosen
 MOST = 100_000  # more units than this are not asked for
 
 
@@ -58,9 +50,9 @@ class Choice:
     default : int
         The place of the fixed default among the candidates.
     rival : int or None
-        The candidate that did best, if that is not the choice: its gain is too uncertain.
+        The candidate that did best after it, or before it without being clearly better.
     needed : int or None
-        How many held-out units would make it the choice, if it is as much better as it seems.
+        How many held-out units would make the rival clearly better, if it is as much better as it seems.
     """
 
     index: int
@@ -90,63 +82,42 @@ def choose(validation: Validation, like: Likeness | None = None, *, unlabelled: 
     unlabelled : whether it may use the unlabelled trajectories
     """
     every, n = validation.candidates, validation.steps.size
+    some = [i for i, c in enumerate(every) if unlabelled or not c.unlabelled]
+    default = default_among(every, unlabelled=unlabelled)
     if n < FEWEST:
         few = f"{n} held-out expert trajectories, or groups, are too few to choose by"
         return untested(every, few, unlabelled=unlabelled)
-    leaning = like.leaning if unlabelled and like is not None else None
-    if leaning is False:
-        return _without(validation, "nothing shows that the unlabelled trajectories lean towards what the experts do")
-    default = default_among(every, unlabelled=unlabelled)
-    found = {i: validation.gain(i, default) for i, c in enumerate(every) if unlabelled or not c.unlabelled}
-    if leaning:  # to do without the others, it must be clear that they do harm
-        found = {i: gain for i, gain in found.items() if every[i].unlabelled or (gain.clear and gain.mean > 0.0)}
-    some, gains, tau = list(found), list(found.values()), BELIEF * abs(float(validation.scores[default]))
-    counted = [believed(gain, tau, n) for gain in gains]
-    place, best = int(np.argmax(counted)), int(np.argmax([_or_worst(gain.mean) for gain in gains]))
-    if not counted[place] > NOTHING:
-        return Choice(default, every[default], "the fixed default, and nothing does better", default)
-    index, told = some[place], f"better than the fixed default, {every[default]}: {gains[place]}"
-    if best == place:
-        return Choice(index, every[index], told, default)
-    rival = some[best]
-    told += f"; {every[rival]} does best, but less certainly: {gains[best]}"
-    return Choice(index, every[index], told, default, rival, units_needed(gains, best, tau, n))
-
-
-def _without(validation: Validation, why: str) -> Choice:
-    """The experts alone, unless using the others is clearly better."""
-    every, alone = validation.candidates, choose(validation, unlabelled=False)
-    default = default_among(every, unlabelled=True)
-    gains = {i: validation.gain(i, alone.index, CLEAR) for i, c in enumerate(every) if c.unlabelled}
+    base, why = default, "the fixed default"
+    if unlabelled:
+        alone = choose(validation, unlabelled=False).index
+        harm = validation.gain(alone, default)
+        if harm.clear and harm.mean > 0.0:
+            base, why = alone, f"the unlabelled trajectories hurt: without them {harm} over the fixed default"
+        elif like is not None and like.leaning is False:
+            base, why = (
+                alone,
+                "the unlabelled trajectories do not lean towards the experts, who are taken alone",
+            )
+    gains = {i: validation.gain(i, base, CLEAR) for i in some if i != base}
     clear = {i: gain for i, gain in gains.items() if gain.clear and gain.mean > 0.0}
+    best = max(gains, key=lambda i: np.nan_to_num(gains[i].mean, nan=-np.inf))
     if clear:
         index = max(clear, key=lambda i: np.inf if np.isnan(clear[i].low) else clear[i].low)
-        told = f"{why}, but using them is clearly better than the experts alone, {every[alone.index]}"
-        return Choice(index, every[index], f"{told}: {clear[index]}", default)
-    return Choice(alone.index, alone.candidate, f"{why}: the experts alone", default)
+        than = "the fixed default" if base == default else "the experts alone"
+        told = f"clearly better than {than}, {every[base]}: {clear[index]}"
+        return Choice(index, every[index], told, default, best if best != index else None)
+    if not gains[best].mean > 0.0:
+        return Choice(base, every[base], f"{why}, and nothing does better", default, best)
+    told = f"{why}; {every[best]} does best, but not clearly better: {gains[best]}"
+    return Choice(base, every[base], told, default, best, units_needed(gains[best], n))
 
 
-def believed(gain: Gain, tau: float, n: int) -> float:
-    """What a gain on n units counts: the less, the less certain it is. τ is how much gains differ from zero."""
-    if not np.isfinite([gain.mean, tau]).all():
-        return _or_worst(gain.mean)
-    doubt = gain.error**2 * (n - 1) / (n - 3)  # the variance of Student's t, for the error is not known either
-    return gain.mean * tau**2 / (tau**2 + doubt) if tau > 0.0 else 0.0
-
-
-def units_needed(gains: Sequence[Gain], rival: int, tau: float, n: int) -> int | None:
-    """How many units, instead of n, would make the rival's gain count most, if all gains stay as they are."""
-    for more in np.unique(np.geomspace(n + 1, MOST, 400).astype(int)):
-        surer = [replace(gain, error=gain.error * np.sqrt(n / more)) for gain in gains]
-        counted = [believed(gain, tau, int(more)) for gain in surer]
-        if counted[rival] >= max(counted):
-            return int(more)
-    return None
-
-
-def _or_worst(gain: float) -> float:
-    """A gain, or the worst one where both rule out what was seen."""
-    return -np.inf if np.isnan(gain) else gain
+def units_needed(gain: Gain, n: int) -> int | None:
+    """How many units, instead of n, would leave zero out of an interval, if the difference stays as it is."""
+    if not (np.isfinite(gain.low) and gain.mean > 0.0):
+        return None
+    needed = int(np.ceil(n * ((gain.mean - gain.low) / gain.mean) ** 2))
+    return needed if n < needed <= MOST else None
 
 
 @dataclass(frozen=True)

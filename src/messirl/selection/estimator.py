@@ -32,8 +32,8 @@ from messirl.similarity import DEFAULT, CompleteGraph, as_similarity
 class MESSICV(MaximumEntropy):
     """The way to use unlabelled trajectories chosen by held-out expert trajectories: MESSI, another, or none.
 
-    Candidates are MESSI at several λ0, the complete graph, a base policy, light pooling and the experts alone. What one
-    gains over a fixed default is believed as far as it is certain (selection/choice.py). Once fitted it is what it
+    Candidates are MESSI at several λ0, the complete graph, a base policy, light pooling and the experts alone. There is
+    a fixed default, which is left only for what is clearly better (selection/choice.py). Once fitted it is what it
     chose: `theta_`, `policy_`, `score` and all else are those of `best_estimator_`.
 
     Parameters
@@ -99,11 +99,11 @@ class MESSICV(MaximumEntropy):
     >>> model.verdict_, round(model.use_.gain.mean, 2)
     ('hurt', -0.2)
 
-    Others like the experts are taken for experts, though with so many of them it hardly matters.
+    Others like the experts do no harm, and nothing is clearly better than the fixed default.
 
     >>> model = MESSICV(lambdas=[0.1, 1.0]).fit(mdp, expert[:10], expert[10:])
     >>> print(model.candidate_)
-    light pooling with L2 λ0=0.01 weight=1
+    light pooling with L2 λ0=0.01 weight=0.01
     >>> model.verdict_
     'do not matter'
     """
