@@ -1,4 +1,4 @@
 """Studies beyond the paper: what selection, diagnosis and learnt dynamics are worth. Each writes a table and a figure.
 
-python -m studies.safety gridworld --jobs 2 --out results
+python -m studies.choosing gridworld --jobs 2 --out results
 """

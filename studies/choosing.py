@@ -26,15 +26,17 @@ import numpy as np
 from messirl import MDP, MESSI, Trajectories
 from messirl._defaults import REFERENCE_STRENGTH, WEAK_PRIOR
 from messirl._types import Floats
-from messirl.domains import mixture
+from messirl.domains import gridworld, highway, mixture
 from messirl.experiments.curves import interval
 from messirl.planning import log_likelihood, sample, state_visitation
 from messirl.planning.models import where_met
 from messirl.selection import LAMBDAS, Bench, Candidate, Fit, candidates, cross_validate, likeness, splits
-from studies import bus, mice, safety
+from studies import bus, mice
 from studies.common import Rows, draws, options, write
 from studies.ways import WAYS, Fitted, leave_one_out
 
+DOMAINS = {"gridworld": gridworld, "highway": highway}
+U = 20  # unlabelled trajectories in a domain
 STANDARD = mice.STANDARD
 PATH = (10.0, *mice.PATH)  # ten λ0
 
@@ -105,12 +107,12 @@ def of_drivers(folder: str, l: int, seed: int) -> Draw:
 
 
 def of_domain(name: str, folder: str, source: str, seed: int) -> Draw:
-    scene = safety.DOMAINS[name](experts=5).scene(seed)
+    scene = DOMAINS[name](experts=5).scene(seed)
     mdp, length = scene.mdp, int(scene.expert.lengths[0])
     if source == "walk":
-        unlabelled = sample(mdp, mdp.allowed / mdp.allowed.sum(axis=1, keepdims=True), safety.U, length, seed)
+        unlabelled = sample(mdp, mdp.allowed / mdp.allowed.sum(axis=1, keepdims=True), U, length, seed)
     else:
-        unlabelled = mixture(scene, source, safety.U, 0.5)
+        unlabelled = mixture(scene, source, U, 0.5)
 
     def performance(policy: Floats) -> float:
         return scene.performance(state_visitation(mdp, policy))

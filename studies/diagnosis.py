@@ -1,6 +1,7 @@
 """Does the diagnosis tell good trajectories from bad ones? Five experts, unlabelled ones from P_u* and from θ2.
 
-Both kinds in one set: the AUC of likeness and of similarity. Sets of one kind: the verdict, and what MESSI gains.
+Both kinds in one set: the AUC of likeness and of similarity. Sets of one kind: whether they lean towards the experts,
+and what MESSI gains.
 """
 
 from __future__ import annotations
@@ -10,12 +11,11 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from messirl.estimators.standing import quietly
 from messirl.planning import soft_policy, state_visitation
 from messirl.problem.counts import feature_counts
-from messirl.selection import MESSICV, Bench, Candidate, likeness
+from messirl.selection import Bench, Candidate, likeness
+from studies.choosing import DOMAINS, U
 from studies.common import column, draws, options, shown, write
-from studies.safety import DOMAINS, U
 
 LAMBDA0 = {"gridworld": 0.03, "highway": 1.0}  # where MESSI gains most on the pilot seeds
 
@@ -40,9 +40,7 @@ def one(domain: str, seed: int) -> list[dict[str, Any]]:
         return scene.performance(state_visitation(mdp, soft_policy(mdp, mdp.reward(theta))))
 
     for name, some in (("good", good), ("bad", bad)):
-        chosen = MESSICV([scene.similarity], objective="counts", random_state=seed)
-        with quietly():
-            row[f"verdict_{name}"] = chosen.fit(mdp, expert, some).verdict_
+        row[f"lean_{name}"], row[f"leaning_{name}"] = found[name].lean.mean, int(bool(found[name].leaning))
         bench = Bench(mdp, expert, some, yardstick=scene.similarity, objective="counts")
         both = [Candidate("MaxEnt"), Candidate("MESSI", LAMBDA0[domain], scene.similarity)]
         before, after = (performance(fit.theta) for fit in bench.path(both))
@@ -57,12 +55,10 @@ def main() -> None:
     write(rows, arguments.out / "diagnosis.csv")
     for domain in DOMAINS:
         print(domain)
-        for name in ("auc_likeness", "auc_similarity", "gain_good", "gain_bad"):
+        for name in ("auc_likeness", "auc_similarity", "lean_good", "lean_bad", "gain_good", "gain_bad"):
             print(f"  {name}: {shown(column(rows, name, domain=domain))}")
-        for name, right in (("good", "help"), ("bad", "hurt")):
-            said = column(rows, f"verdict_{name}", domain=domain)
-            counts = ", ".join(f"{word} {np.sum(said == word)}" for word in ("help", "do not matter", "hurt"))
-            print(f"  verdict on {name} sets: {counts}; right in {np.mean(said == right):.0%}")
+        for name in ("good", "bad"):
+            print(f"  {name} sets that lean: {np.mean(column(rows, f'leaning_{name}', domain=domain)):.0%}")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from studies.common import Rows, column, save_figure
 
 BLUE, ORANGE, GREY, GREEN = "#0072B2", "#D55E00", "#555555", "#009E73"
 NAMES = {"mu1": "μ1 (half near-expert)", "mu3": "μ3 (none near-expert)", "walk": "random walk"}
+PROBLEMS = {"mice": "Labyrinth", "bus": "Buses", "gridworld": "Grid-world", "highway": "Highway", "borlange": "Roads"}
 
 
 def read(path: Path) -> Rows:
@@ -49,33 +50,33 @@ def mice(rows: Rows) -> Any:
     return figure
 
 
-def safety(tables: dict[str, Rows]) -> Any:
-    """Gain over MaxEnt of MESSI at every λ0 and of what was selected, for good and bad unlabelled sets."""
+def choosing(rows: Rows) -> Any:
+    """Mean regret of every way to choose, with its 95 % interval, one panel for each kind of problem."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, len(tables), figsize=(7.2, 2.8), layout="constrained", squeeze=False)
-    for ax, (domain, rows) in zip(axes[0], tables.items(), strict=True):
-        base = column(rows, "performance", source="mu1", method="MaxEnt")
-        lambdas = sorted({row["lambda0"] for row in rows if row["method"] == "MESSI"})
-        for k, (source, colour) in enumerate(zip(NAMES, (BLUE, ORANGE, GREY), strict=True)):
-            ours = [column(rows, "performance", source=source, method="MESSI", lambda0=x) for x in lambdas]
-            found = [interval(one - base) for one in ours]
-            mean, low, high = ([getattr(f, name) for f in found] for name in ("mean", "low", "high"))
-            ax.plot(lambdas, mean, color=colour, marker="o", linewidth=1.2, label=f"MESSI, {NAMES[source]}")
-            ax.fill_between(lambdas, low, high, color=colour, alpha=0.12, linewidth=0)
-            chosen = interval(column(rows, "performance", source=source, method="selected") - base)
-            error = np.array([[chosen.mean - chosen.low], [chosen.high - chosen.mean]])
-            at = lambdas[-1] * (3.0 + 2.2 * k)
-            ax.errorbar(at, chosen.mean, yerr=error, fmt="s", color=colour, capsize=2, markersize=5)
-        ax.axhline(0.0, color="black", linewidth=0.8, linestyle="--")
-        ax.set_xscale("log")
-        ticks = [0.01, 0.1, 1.0]
-        ax.set_xticks([*ticks, lambdas[-1] * 5.2], [*(f"{x:g}" for x in ticks), "selected"])
-        ax.set_xticks([], minor=True)
-        ax.set_title({"gridworld": "Grid-world"}.get(domain, domain.capitalize()))
-        ax.set_xlabel("λ0")
-    axes[0][0].set_ylabel("gain over MaxEnt-IRL")
-    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    problems = [name for name in PROBLEMS if any(row["problem"] == name for row in rows)]
+    ways = list(dict.fromkeys(row["way"] for row in rows))
+    figure, axes = plt.subplots(1, len(problems), figsize=(7.2, 3.4), sharey=True, layout="constrained", squeeze=False)
+    for ax, problem in zip(axes[0], problems, strict=True):
+        some = [row for row in rows if row["problem"] == problem]
+        cases = list(dict.fromkeys((row["experts"], row["source"]) for row in some))
+        for k, case in enumerate(cases):
+            found = {row["way"]: row for row in some if (row["experts"], row["source"]) == case}
+            shift = 0.22 * (k - (len(cases) - 1) / 2)
+            at = [len(ways) - 1 - ways.index(way) - shift for way in found]
+            mean, low, high = (np.array([row[name] for row in found.values()]) for name in ("regret", "low", "high"))
+            label = NAMES.get(case[1], f"{case[0]:.0f} experts")
+            colour = (BLUE, ORANGE, GREY)[k]
+            ax.errorbar(mean, at, xerr=[mean - low, high - mean], fmt="o", color=colour, markersize=3, capsize=1.5,
+                        linewidth=0.9, label=label)  # fmt: skip
+        most = np.sort([row["high"] for row in some])[int(0.85 * len(some))]  # the worst ways leave the picture
+        ax.set_xlim(0.0, 1.1 * most)
+        ax.set_title(PROBLEMS[problem])
+        ax.set_yticks(range(len(ways)), list(reversed(ways)))
+        ax.axhspan(len(ways) - 1.5, len(ways) - 0.5, color="#EEEEEE", zorder=0)
+        ax.tick_params(axis="x", labelsize=6)
+        ax.legend(fontsize=5.5, loc="lower right")
+    figure.supxlabel("regret: nats per step (labyrinth, buses), performance (grid-world, highway)", fontsize=7.5)
     return figure
 
 
@@ -84,10 +85,8 @@ def main() -> None:
     drawings: dict[str, Any] = {}
     if (folder / "mice.csv").exists():
         drawings["mice"] = lambda: mice(read(folder / "mice.csv"))
-    tables = {d: folder / f"safety-{d}.csv" for d in ("gridworld", "highway")}
-    tables = {d: path for d, path in tables.items() if path.exists()}
-    if tables:
-        drawings["safety"] = lambda: safety({d: read(path) for d, path in tables.items()})
+    if (folder / "choosing.csv").exists():
+        drawings["choosing"] = lambda: choosing(read(folder / "choosing.csv"))
     for name, make in drawings.items():
         print(save_figure(name, make, folder))
 
