@@ -39,7 +39,7 @@ def record(u=30, *, likeness=None, expert=0.3, influence=True, verdict="help", i
         ["the experts are so and so", "the others are not"],
         rng.random(u),
         share / share.sum(),
-        Likeness(values, expert, Candidate("MaxEnt"), Gain(0.1, 0.05, 0.15)),
+        Likeness(values, expert, 1.0, Gain(0.1, 0.05, 0.15)),
         moved if influence else None,
         [Direction(x, np.eye(4)[i]) for i, x in enumerate(shrinkages)],
         1.9,

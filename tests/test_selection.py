@@ -375,22 +375,29 @@ def test_where_the_unlabelled_trajectories_hurt_the_choice_does_without_them():
 def test_on_a_tie_trajectories_that_do_not_lean_towards_the_experts_are_left_out():
     found = validation([ZERO, ZERO, 0.05 + 10 * CLOSE, ZERO], [NONE, ALONE, WEAK, DEFAULT])
     strange, leaning, unsure = (
-        Likeness(np.zeros(20), expert, NONE, messirl.evaluation.paired.Gain(lean, lean - 0.1, lean + 0.1))
+        Likeness(np.zeros(20), expert, 1.0, messirl.evaluation.paired.Gain(lean, lean - 0.1, lean + 0.1))
         for lean, expert in ((0.05, 0.2), (0.15, 0.2), (0.05, -0.2))
     )
     told = choose(found, strange)
     assert told.candidate == ALONE
-    assert told.reason.startswith("the unlabelled trajectories do not lean towards the experts, who are taken alone; ")
+    assert told.reason.startswith(
+        "nothing shows that the unlabelled trajectories lean towards the experts, who are taken alone; "
+    )
     assert choose(found, leaning).candidate == choose(found, unsure).candidate == DEFAULT
     clear = validation([ZERO, ZERO, 0.5 + CLOSE, ZERO], [NONE, ALONE, WEAK, DEFAULT])
     assert choose(clear, strange).candidate == WEAK
 
 
-@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("n", [1, 2, 3])
 def test_too_few_units_choose_nothing(n):
     found = choose(validation([[0.0] * n, [0.0] * n, [5.0] * n, [0.0] * n], [NONE, ALONE, WEAK, DEFAULT]))
     assert found.candidate == DEFAULT
-    assert f"{n} held-out expert trajectories, or groups, are too few to choose by" in found.reason
+    assert f"{n} held-out expert trajectories, groups or parts are too few to choose by" in found.reason
+    strange = Likeness(np.zeros(20), 0.2, 1.0, messirl.evaluation.paired.Gain(-0.5, -0.6, -0.4))
+    without = choose(validation([[0.0] * n] * 4, [NONE, ALONE, WEAK, DEFAULT]), strange)
+    assert without.candidate == ALONE
+    assert without.default == 3
+    assert "and nothing shows that the unlabelled trajectories lean towards the experts. So" in without.reason
 
 
 def test_a_default_that_rules_out_what_was_seen_is_left():
@@ -414,10 +421,18 @@ def test_as_many_units_as_needed_make_a_difference_clear():
     gains = [ZERO, ZERO, 0.3 + noise, ZERO]
     few = choose(validation(gains, [NONE, ALONE, WEAK, DEFAULT]))
     assert few.candidate == DEFAULT
-    times = int(np.ceil(few.needed / 8))
-    many = [np.tile(row, times) for row in gains]
-    assert choose(validation(many, [NONE, ALONE, WEAK, DEFAULT])).candidate == WEAK
+    for units, clear in ((int(0.8 * few.needed), False), (int(1.3 * few.needed), True)):
+        many = [np.resize(row, units // 8 * 8) for row in gains]
+        assert (choose(validation(many, [NONE, ALONE, WEAK, DEFAULT])).candidate == WEAK) == clear
     assert units_needed(messirl.evaluation.paired.Gain(-0.1, -0.2, 0.0), 8) is None
+
+
+def test_unlabelled_trajectories_without_a_step_lean_nowhere():
+    mdp, expert, _ = problem("episodic")
+    still = Trajectories.from_lists([[int(s)] for s in np.flatnonzero(mdp.terminal)[:1]] * 3)
+    found = likeness(mdp, Trajectories(expert.states, expert.offsets), still)
+    assert found.lean.mean == 0.0
+    assert not found.leaning
 
 
 # ------------------------------------------------------------ leaning

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy.linalg import eigh
 from sklearn.base import clone
 
-from messirl._defaults import CV, INFLUENTIAL
+from messirl._defaults import CV, INFLUENTIAL, WEAK_PRIOR
 from messirl._types import Floats, Ints
 from messirl.estimators.messi import MESSI
 from messirl.estimators.standing import quietly
@@ -141,11 +141,11 @@ def diagnose(
     everyone = expert + unlabelled
     counts = counts_of_sets(mdp, expert, unlabelled)
     block, l = model.measure.on(everyone, counts), len(expert)
-    alike = likeness(mdp, expert, unlabelled, cv=cv, groups=groups, random_state=random_state)
     chosen = MESSICV(
         None if model.measure.fixed else [model.measure],
         cv=cv,
         theta_max=model._bound,
+        theta_prior=WEAK_PRIOR if model.theta_prior is None else model.theta_prior,
         entropy=model.entropy,
         objective=model.likelihood_,
         reference=model.reference,
@@ -154,6 +154,10 @@ def diagnose(
     )
     with quietly():
         chosen.fit(mdp, expert, unlabelled, groups, executor=executor)
+    alike = chosen.likeness_
+    if alike is None:  # of a model that is not causal, or where nothing can be held out
+        asked: dict[str, Any] = {"cv": cv, "random_state": random_state, "theta_max": model._bound}
+        alike = likeness(mdp, expert, unlabelled, groups=groups, **asked)
     share = penalty_shares(block, counts, model.theta_)[l:]
     directions, freedom, identified = penalty_directions(model, expert)
     influence = None
@@ -183,7 +187,7 @@ def evidence_of(chosen: MESSICV, alike: Likeness) -> list[str]:
         chosen.use_.sentence,
         f"recommended: {chosen.candidate_}: {chosen.reason_}",
         f"how they behave is another matter: held-out expert trajectories are {alike.expert:+.3f} nats a step better "
-        "explained by the others than by chance",
+        "explained by the other experts than by chance",
         f"the unlabelled ones {alike.mean:+.3f} on average; {int(alike.alike.sum())} of {alike.unlabelled.size} are "
         f"above zero; their steps are {1.0 + alike.lean.mean:.2f} times as likely for an expert as by chance",
     ]

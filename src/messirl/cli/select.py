@@ -83,7 +83,10 @@ def _next(arguments: argparse.Namespace, summary: dict[str, Any]) -> list[str]:
     data = " ".join([folder, *words])
     out = [f"messirl fit {data} {_knobs(summary['chosen'])}"]
     if summary["use"] is not None:  # else there is nobody to judge the others by
-        out.append(f"messirl diagnose {data}")
+        own = {"cv": CV, "groups": None, "theta_prior": WEAK_PRIOR}  # of a diagnosis too
+        more = {name: getattr(arguments, name) for name, usual in own.items() if getattr(arguments, name) != usual}
+        judged = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in more.items()]
+        out.append(" ".join(["messirl diagnose", data, *judged]))
     if arguments.test is not None:
         out.append(f"messirl evaluate {saved} {folder} --test {shlex.quote(arguments.test)}")
     return out

@@ -56,7 +56,7 @@ def paired_gain(one: Floats, other: Floats, steps: Ints, confidence: float = CON
     with np.errstate(invalid="ignore"):  # both may rule out what was seen
         gaps, steps = np.asarray(one - other)[some], steps[some]
     n, total = steps.size, float(steps.sum())
-    mean = float(gaps.sum()) / total
+    mean = float(gaps.sum()) / max(total, 1.0)
     if n < 2 or not np.isfinite(mean):
         return Gain(mean, np.nan, np.nan)
     rest = gaps - mean * steps

@@ -19,10 +19,11 @@ lies below, and else *do not matter*.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.stats import t as student
 
 from messirl.estimators.methods import LIGHT, LIGHT_RIDGE
 from messirl.evaluation.paired import Gain
@@ -31,7 +32,8 @@ from messirl.selection.likeness import Likeness
 from messirl.selection.validation import Validation
 
 CLEAR = 0.999  # confidence with which a candidate must be better than the default: some forty are compared
-FEWEST = 3  # units below which nothing is chosen
+STRANGERS = "nothing shows that the unlabelled trajectories lean towards the experts"
+FEWEST = 4  # units below which nothing is chosen; a single trajectory that is divided makes three
 MOST = 100_000  # more units than this are not asked for
 
 
@@ -85,7 +87,9 @@ def choose(validation: Validation, like: Likeness | None = None, *, unlabelled: 
     some = [i for i, c in enumerate(every) if unlabelled or not c.unlabelled]
     default = default_among(every, unlabelled=unlabelled)
     if n < FEWEST:
-        few = f"{n} held-out expert trajectories, or groups, are too few to choose by"
+        few = f"{n} held-out expert trajectories, groups or parts are too few to choose by"
+        if unlabelled and like is not None and like.leaning is False:
+            return replace(untested(every, f"{few}, and {STRANGERS}", unlabelled=False), default=default)
         return untested(every, few, unlabelled=unlabelled)
     base, why = default, "the fixed default"
     if unlabelled:
@@ -94,30 +98,29 @@ def choose(validation: Validation, like: Likeness | None = None, *, unlabelled: 
         if harm.clear and harm.mean > 0.0:
             base, why = alone, f"the unlabelled trajectories hurt: without them {harm} over the fixed default"
         elif like is not None and like.leaning is False:
-            base, why = (
-                alone,
-                "the unlabelled trajectories do not lean towards the experts, who are taken alone",
-            )
+            base, why = alone, f"{STRANGERS}, who are taken alone"
     gains = {i: validation.gain(i, base, CLEAR) for i in some if i != base}
     clear = {i: gain for i, gain in gains.items() if gain.clear and gain.mean > 0.0}
     best = max(gains, key=lambda i: np.nan_to_num(gains[i].mean, nan=-np.inf))
     if clear:
         index = max(clear, key=lambda i: np.inf if np.isnan(clear[i].low) else clear[i].low)
         than = "the fixed default" if base == default else "the experts alone"
-        told = f"clearly better than {than}, {every[base]}: {clear[index]}"
+        told = f"clearly better than {than}, {every[base]}: {clear[index]} at {CLEAR:.1%}"
         return Choice(index, every[index], told, default, best if best != index else None)
     if not gains[best].mean > 0.0:
         return Choice(base, every[base], f"{why}, and nothing does better", default, best)
-    told = f"{why}; {every[best]} does best, but not clearly better: {gains[best]}"
+    told = f"{why}; {every[best]} does best, but not clearly better: {gains[best]} at {CLEAR:.1%}"
     return Choice(base, every[base], told, default, best, units_needed(gains[best], n))
 
 
 def units_needed(gain: Gain, n: int) -> int | None:
-    """How many units, instead of n, would leave zero out of an interval, if the difference stays as it is."""
+    """How many units, instead of n, would leave zero out of a clear interval, if the difference stays as it is."""
     if not (np.isfinite(gain.low) and gain.mean > 0.0):
         return None
-    needed = int(np.ceil(n * ((gain.mean - gain.low) / gain.mean) ** 2))
-    return needed if n < needed <= MOST else None
+    units = np.unique(np.geomspace(n + 1, MOST, 2000).astype(int))
+    reach = student.ppf(0.5 + CLEAR / 2, units - 1) / student.ppf(0.5 + CLEAR / 2, n - 1) * np.sqrt(n / units)
+    enough = reach * (gain.mean - gain.low) < gain.mean
+    return int(units[np.argmax(enough)]) if enough.any() else None
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ class MESSICV(MaximumEntropy):
     lambdas: Sequence[float] = LAMBDAS
     cv: int = CV
     theta_prior: float | None = WEAK_PRIOR
-    validation_tol: float = 1e-3
+    validation_tol: float = 1e-4
     progress: Any = None
 
     solver: str = field(default=SOLVER, init=False)  # not a parameter, like the next four
@@ -137,6 +137,7 @@ class MESSICV(MaximumEntropy):
         executor : runs the splits (see execution.run); None: this process
         """
         self._check_arguments()
+        number("validation_tol", self.validation_tol, above=0.0)
         if self.theta_prior is not None:
             number("theta_prior", self.theta_prior, above=0.0)
         similarities = [DEFAULT] if self.similarities is None else list(self.similarities)
@@ -146,7 +147,7 @@ class MESSICV(MaximumEntropy):
         counts = self._counts(mdp, expert, unlabelled, penalised=True)
         assert counts is not None
         others = unlabelled is not None
-        similarities = _defined(similarities, everyone, counts)
+        similarities = _defined(similarities, everyone, counts, heard=others)
         based = self.entropy == "causal" and mdp.reference is None
         every = candidates(similarities, self.lambdas, unlabelled=others, based=based)
         yardstick = similarities[0] if similarities else CompleteGraph()
@@ -193,14 +194,15 @@ class MESSICV(MaximumEntropy):
         self.best_estimator_.save(path)
 
 
-def _defined(similarities: Sequence[Any], everyone: Trajectories, counts: Floats) -> list[Any]:
-    """The similarities that exist for these trajectories; of the others a warning says why they are left out."""
+def _defined(similarities: Sequence[Any], everyone: Trajectories, counts: Floats, *, heard: bool) -> list[Any]:
+    """The similarities that exist for these trajectories; of the others, where `heard`, a warning says why not."""
     kept = []
     for similarity in similarities:
         try:
             as_similarity(similarity).on(everyone, counts)
         except ValueError as error:
-            warnings.warn(f"{similarity} is left out: {error}", UserWarning, stacklevel=3)
+            if heard:
+                warnings.warn(f"{similarity} is left out: {error}", UserWarning, stacklevel=3)
         else:
             kept.append(similarity)
     return kept

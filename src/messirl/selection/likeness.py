@@ -1,6 +1,6 @@
 """How much unlabelled trajectories look like the expert's, judged by a fit to the experts alone.
 
-A reward is learnt from the experts only, with a weak prior and a ridge chosen by their own held-out trajectories.
+A reward is learnt from the experts only, with a normal prior chosen by their own held-out trajectories.
 The likeness of a trajectory is its log-probability per step under the resulting policy π minus that under the uniform
 policy u: above zero it goes where the expert would, below zero it is better explained by chance.
 
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from messirl._defaults import CV, MAX_ITER, THETA_MAX, WEAK_PRIOR
+from messirl._defaults import CV, MAX_ITER, THETA_MAX
 from messirl._types import Flags, Floats
 from messirl.estimators.uniform import uniform_policy, uniform_score
 from messirl.evaluation.paired import Gain, paired_gain
@@ -29,11 +29,13 @@ from messirl.planning.likelihood import log_policies, step_logs
 from messirl.problem.faults import check_trajectories
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
-from messirl.selection.candidates import LAMBDAS, Bench, Candidate
+from messirl.selection.candidates import Bench, Candidate, Fit
 from messirl.selection.validation import Split, splits
 from messirl.similarity import CompleteGraph
 
-LEANING = 0.99  # confidence with which trajectories must lean towards the expert
+LEANING = 0.9  # confidence of the interval of leaning, which must lie above zero
+PRIORS = (0.1, 0.3, 1.0, 3.0, 10.0)  # standard deviations of the weights, in their own units
+ALONE = Candidate("MaxEnt")
 LESSONS = 64  # sets of experts whose fits an MDP keeps
 
 
@@ -47,15 +49,15 @@ class Likeness:
         Of each unlabelled trajectory.
     expert : float
         The mean over held-out expert trajectories.
-    candidate : Candidate
-        What was fitted to the experts alone.
+    prior : float
+        `theta_prior` of the fit to the experts alone.
     lean : Gain
-        How much the unlabelled trajectories lean towards the expert, with its 99 % interval.
+        How much the unlabelled trajectories lean towards the expert, with its 90 % interval.
     """
 
     unlabelled: Floats
     expert: float
-    candidate: Candidate
+    prior: float
     lean: Gain
 
     @property
@@ -93,7 +95,7 @@ def likeness(
     check_trajectories(mdp, unlabelled, "unlabelled")
     pairs = splits(mdp, expert, cv, groups, random_state)
     options: dict[str, Any] = {"theta_max": theta_max, "max_iter": max_iter, "tol": tol}
-    options |= {"yardstick": CompleteGraph(), "theta_prior": WEAK_PRIOR}
+    options |= {"yardstick": CompleteGraph()}
     lessons: dict[str, _Lesson] = mdp.memo("what experts alone teach", dict)
     base = None if mdp.reference is None else hashlib.sha256(mdp.reference.tobytes()).hexdigest()
     key = f"{_key(pairs)} {theta_max} {max_iter} {tol} {base}"
@@ -106,7 +108,7 @@ def likeness(
     ratio, times = _explained(mdp, mdp.reward(lesson.theta), unlabelled, start)
     steps = unlabelled.lengths - 1
     lean = paired_gain(times, steps.astype(np.float64), steps, LEANING)
-    return Likeness(ratio / np.maximum(steps, 1), lesson.gain, lesson.candidate, lean)
+    return Likeness(ratio / np.maximum(steps, 1), lesson.gain, lesson.prior, lean)
 
 
 @dataclass(frozen=True)
@@ -115,23 +117,31 @@ class _Lesson:
 
     theta: Floats
     gain: float
-    candidate: Candidate
+    prior: float
 
 
 def _learn(mdp: MDP, expert: Trajectories, pairs: Sequence[Split], options: dict[str, Any]) -> _Lesson:
-    """The ridge that predicts held-out experts best."""
-    every = [Candidate("MaxEnt"), *(Candidate("Ridge", x) for x in sorted(LAMBDAS, reverse=True))]
-    scores = np.zeros(len(every))
-    known = list(Bench(mdp, expert, None, **options).path(every))
+    """The prior, and θ with it, that predict held-out experts best."""
+    known, scores, benches = (
+        None,
+        np.zeros(len(PRIORS)),
+        [Bench(mdp, expert, None, **options, theta_prior=x) for x in PRIORS],
+    )
+    fits = []
+    for bench in benches:  # from narrow to wide, each from where the last one ended
+        theta = bench.fit(ALONE, known)
+        known = Fit(ALONE, theta, bench.bend(ALONE, theta))
+        fits.append(known)
     for train, test in pairs:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a warning that the parts of a divided trajectory are short
-            bench = Bench(mdp, train, None, **options)
         steps = int((test.lengths - 1).sum()) * len(pairs)
-        scores += [bench.score(fit.candidate, fit.theta, test) / steps for fit in bench.path(every, known)]
+        for i, fit in enumerate(fits):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # the parts of a divided trajectory are short
+                part = Bench(mdp, train, None, **options, theta_prior=PRIORS[i])
+            scores[i] += part.score(ALONE, part.fit(ALONE, fit), test) / steps
     best = int(np.argmax(scores))
     chance = np.mean([uniform_score(mdp, test) for _, test in pairs])
-    return _Lesson(known[best].theta, float(scores[best] - chance), every[best])
+    return _Lesson(fits[best].theta, float(scores[best] - chance), PRIORS[best])
 
 
 def _explained(mdp: MDP, reward: Floats, some: Trajectories, start: Floats) -> tuple[Floats, Floats]:

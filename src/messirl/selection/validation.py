@@ -35,7 +35,9 @@ class NothingHeldOut(ValueError):
 def splits(
     mdp: MDP, expert: Trajectories, cv: int = CV, groups: npt.ArrayLike | None = None, random_state: Any = None
 ) -> list[Split]:
-    """Pairs (train, held out): one by one up to 4·cv trajectories, else in cv folds; so too groups, where given.
+    """Pairs (train, held out): one by one up to 4·cv trajectories, else in cv folds.
+
+    Groups, where given, are held out whole, in 4·cv folds at most, each of them a unit.
 
     A single trajectory of an endless problem is divided in time: what comes later is held out.
     """
@@ -51,7 +53,7 @@ def splits(
         many = np.unique(labels).size
         if many < 2:
             raise ValueError("groups names one group only: nothing can be held out; give no groups, or more data")
-        pairs = GroupKFold(many if many <= ONE_BY_ONE * cv else cv).split(np.zeros(n), groups=labels)
+        pairs = GroupKFold(min(many, ONE_BY_ONE * cv)).split(np.zeros(n), groups=labels)
         return [(expert[train], expert[test]) for train, test in pairs]
     if n == 1:
         return _later_parts(mdp, expert)

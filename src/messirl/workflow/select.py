@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from messirl._defaults import CV, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX, WEAK_PRIOR
@@ -107,7 +107,8 @@ def select(
         model.set_params(progress=count).fit(mdp, parts.expert, parts.unlabelled, groups)
     seconds = time.monotonic() - began
     model.set_params(progress=None)
-    notes = watcher.noted(remarks(heard))
+    held = list(replace(model.best_estimator_.standing_, penalty=()).remarks(mdp, model.theta_))  # by the box
+    notes = watcher.noted([*remarks(heard), *held])
     watcher.keep(model)
     nested = intervals = rows = None
     if model.validation_ is None and parts.unlabelled is not None:
