@@ -65,6 +65,7 @@ RAISED = {  # errors and warnings: what they mean, and what they carry
     "messirl.problem": ("InputError",),
     "messirl.planning": ("NoFiniteValue",),
     "messirl.estimators": ("IdentifiabilityWarning",),
+    "messirl.similarity": ("ApproximationWarning",),
     "messirl.selection": ("NothingHeldOut",),
 }
 # Packages that list what they offer in `__init__.py`, and modules all of whose classes are on offer.

@@ -6,6 +6,7 @@ from messirl.similarity.kernels import (
     CompleteGraph as CompleteGraph,
     Exponential as Exponential,
 )
+from messirl.similarity.landmarks import ApproximationWarning as ApproximationWarning
 from messirl.similarity.measure import (
     Precomputed as Precomputed,
     Similarity as Similarity,

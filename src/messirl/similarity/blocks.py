@@ -11,6 +11,8 @@ import numpy.typing as npt
 from messirl._types import Floats
 
 BLOCK = 2_000_000  # similarities held at once
+PIECE = 400_000  # numbers of a piece of a table, which should stay in the processor's cache
+EXACT = 30_000  # trajectories up to which a kernel's penalty is exact
 ALL = slice(None)
 Block = Callable[[Any, Any], Any]  # rows, columns (slices or numbers of trajectories) → that part of the matrix
 
@@ -20,6 +22,18 @@ def strips(n: int) -> Iterator[slice]:
     height = max(1, BLOCK // n)
     for lo in range(0, n, height):
         yield slice(lo, min(lo + height, n))
+
+
+def pieces(n: int, width: int) -> Iterator[slice]:
+    """Slices that together cover n rows of a table with `width` columns, for work that goes through it once."""
+    height = max(1, PIECE // max(1, width))
+    for lo in range(0, n, height):
+        yield slice(lo, min(lo + height, n))
+
+
+def many(n: int) -> bool:
+    """Whether there are too many trajectories to compute the similarity of every pair."""
+    return n > EXACT
 
 
 def checked_counts(counts: npt.ArrayLike) -> Floats:
