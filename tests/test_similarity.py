@@ -362,7 +362,7 @@ def test_a_similarity_on_sequences_is_fitted_with_as_others_are(mdp):
 def many(monkeypatch) -> None:
     """As if 200 trajectories were too many for all pairs."""
     monkeypatch.setattr("messirl.similarity.blocks.EXACT", 200)
-    monkeypatch.setattr("messirl.similarity.landmarks.RANKS", (32, 64, 128, 256))
+    monkeypatch.setattr("messirl.similarity.landmarks.RANKS", (64, 128, 256))
     monkeypatch.setattr("messirl.similarity.kernels.ALL_PAIRS", 200)
     monkeypatch.setattr("messirl.similarity.blocks.PIECE", 10_000)
 
@@ -413,9 +413,10 @@ def test_the_penalty_of_many_is_as_near_the_exact_one_as_it_says(make, width):
     counts = make()
     block = kernel(width, counts).on(None, counts)
     matrix, error = estimated_penalty(block, counts, 1e-3)
-    assert relative(matrix, penalty_from(block, counts), counts) < 3.0 * error + 1e-8
+    factor = 10.0 if width == "very narrow" else 4.0  # a few pairs decide there, which a sample may miss
+    assert relative(matrix, penalty_from(block, counts), counts) < factor * error + 1e-8
     assert error < {"wide": 1e-3, "median": 1e-3, "exponential": 1e-3, "narrow": 1e-2, "very narrow": 0.5}[width]
-    assert_allclose(matrix, matrix.T, rtol=1e-12)
+    assert_array_equal(matrix, matrix.T)
     unit = np.where(deviations(counts) > 0, deviations(counts), 1.0)
     assert np.linalg.eigvalsh(matrix / np.outer(unit, unit)).min() > -1e-12 * len(counts)
 
@@ -491,9 +492,10 @@ def test_the_penalty_of_many_is_blind_to_a_shift_and_to_units_and_nearly_to_orde
     assert relative(measure.penalty(None, counts + 100.0), matrix, counts) < 1e-7
     units = np.array([1.0, 10.0, 0.1, 100.0, 1e-3, 1e4])[: counts.shape[1]]
     assert relative(measure.penalty(None, counts * units) / np.outer(units, units), matrix, counts) < 1e-7
-    # Another order draws other landmarks, and other pairs for the median.
+    # Another order draws other landmarks.
+    measure = RBF(5.0, standardise=True)
     shuffled = measure.penalty(None, generator(23).permutation(counts))
-    assert relative(shuffled, matrix, counts) < 0.02
+    assert relative(shuffled, measure.penalty(None, counts), counts) < 5e-3
 
 
 @sets
@@ -524,7 +526,7 @@ def test_a_fit_to_many_trajectories_is_that_with_the_exact_penalty(mdp, monkeypa
     options = {"lambda0": 0.01, "theta_max": 5.0, "max_iter": 500, "tol": 1e-8}
     exact = MESSI(RBF(3.0, standardise=True), **options).fit(mdp, expert, others)
     monkeypatch.setattr("messirl.similarity.blocks.EXACT", 200)
-    monkeypatch.setattr("messirl.similarity.landmarks.RANKS", (32, 64, 128, 256))
+    monkeypatch.setattr("messirl.similarity.landmarks.RANKS", (64, 128, 256))
     near = MESSI(RBF(3.0, standardise=True), **options).fit(mdp, expert, others)
     assert (near.penalty_matrix_ != exact.penalty_matrix_).any()
     assert_allclose(near.theta_, exact.theta_, rtol=3e-3, atol=3e-3 * np.abs(exact.theta_).max())
