@@ -18,6 +18,7 @@ from messirl.similarity import (
     ApproximationWarning,
     CompleteGraph,
     Exponential,
+    NearestNeighbours,
     Precomputed,
     Similarity,
     as_similarity,
@@ -325,6 +326,7 @@ EVERY = [
     RBF("median", standardise=True),
     Exponential(3.0),
     CompleteGraph(),
+    NearestNeighbours(3),
     Precomputed(random_similarity(9, seed=4)),
     Precomputed(sparse.csr_array(random_similarity(9, seed=4))),
     lambda trajectories, counts: random_similarity(9, seed=4),
@@ -536,3 +538,39 @@ def test_all_equal_counts_have_no_penalty_however_many(monkeypatch):
     monkeypatch.setattr("messirl.similarity.blocks.EXACT", 200)
     monkeypatch.setattr("messirl.similarity.landmarks.RANKS", (32,))
     assert_array_equal(RBF(1.0).penalty(None, np.full((300, 2), 0.1)), np.zeros((2, 2)))
+
+
+# ------------------------------------------------------------ nearest neighbours
+
+
+@pytest.mark.parametrize("k", [1, 4])
+def test_neighbours_are_the_nearest_in_units_of_the_spread(k):
+    counts = spread_out(60)
+    squared = squared_distances(counts / counts.std(axis=0))
+    np.fill_diagonal(squared, np.inf)
+    near = squared <= np.sort(squared, axis=1)[:, [k - 1]]
+    weights = NearestNeighbours(k)(None, counts)
+    assert sparse.issparse(weights)
+    assert_array_equal(dense(weights), (near | near.T).astype(float))
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_few_trajectories_are_all_neighbours(n):
+    counts = spread_out(n)
+    assert_array_equal(dense(NearestNeighbours(10)(None, counts)), 1.0 - np.eye(n))
+    everyone = oracle.pair_matrix(counts, np.ones((n, n)))
+    assert_allclose(NearestNeighbours(10).penalty(None, counts), everyone, rtol=1e-9, atol=1e-9)
+
+
+def test_the_penalty_of_neighbours_does_not_depend_on_shift_units_or_order():
+    counts, measure = spread_out(300), NearestNeighbours(5)
+    matrix, units = measure.penalty(None, counts), np.array([1.0, 10.0, 0.1, 100.0, 1e-3, 1e4])
+    assert_allclose(measure.penalty(None, counts + 100.0), matrix, rtol=1e-9, atol=1e-9 * np.abs(matrix).max())
+    assert relative(measure.penalty(None, counts * units) / np.outer(units, units), matrix, counts) < 1e-9
+    assert relative(measure.penalty(None, generator(23).permutation(counts)), matrix, counts) < 1e-9
+
+
+@pytest.mark.parametrize("bad", [0, -1, 2.5, True, "many"])
+def test_a_number_of_neighbours_that_is_none_is_an_error(mdp, bad):
+    with pytest.raises(ValueError, match=r"k=.*whole number of neighbours"):
+        fit_with(mdp, NearestNeighbours(bad))

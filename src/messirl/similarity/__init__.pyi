@@ -12,6 +12,7 @@ from messirl.similarity.measure import (
     Similarity as Similarity,
     as_similarity as as_similarity,
 )
+from messirl.similarity.neighbours import NearestNeighbours as NearestNeighbours
 from messirl.similarity.penalty import (
     pairwise_penalty as pairwise_penalty,
     penalty_matrix as penalty_matrix,

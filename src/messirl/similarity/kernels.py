@@ -4,6 +4,7 @@
     Exponential(scale)   exp(−‖f_ζ − f_ζ'‖ / scale)
     CompleteGraph()      1
     Precomputed(W)       W[ζ, ζ'], experts first, then the unlabelled ones (measure.py)
+    NearestNeighbours(k) 1 if one is among the k nearest of the other, else 0 (neighbours.py)
 
 Any callable (trajectories, counts) → (n, n) matrix can take their place.
 """
@@ -161,8 +162,11 @@ class CompleteGraph(Similarity):
 
     def penalty(self, trajectories: Any, counts: Floats) -> Floats:
         """Matrix M of Eq. 5: twice the scatter of the counts about their mean, without a loop over pairs."""
-        around = counts - counts.mean(axis=0)
-        return np.asarray(2.0 * around.T @ around)
+        mean, total = counts.mean(axis=0), np.zeros((counts.shape[1],) * 2)
+        for rows in pieces(*counts.shape):
+            around = counts[rows] - mean
+            total += around.T @ around
+        return 2.0 * total
 
 
 def squared_distances(a: Floats, b: Floats) -> Floats:
