@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import oracle
 import pytest
@@ -345,10 +347,15 @@ def test_blocks_are_cut_from_the_matrix_with_the_widths_of_the_whole_set(similar
 
 
 @each
-def test_the_penalty_is_that_of_the_matrix_however_small_the_blocks(similarity, trajectories, counts, monkeypatch):
+@pytest.mark.parametrize("exact", [2, 30_000])
+def test_the_penalty_is_that_of_the_matrix_however_small_the_blocks(
+    similarity, trajectories, counts, exact, monkeypatch
+):
     measure = as_similarity(similarity)
+    measure = replace(measure, tol=0.0) if isinstance(measure, RBF | Exponential) else measure
     truth = oracle.pair_matrix(counts, dense(measure(trajectories, counts)))
     monkeypatch.setattr("messirl.similarity.blocks.BLOCK", 20)
+    monkeypatch.setattr("messirl.similarity.blocks.EXACT", exact)
     assert_allclose(measure.penalty(trajectories, counts), truth, rtol=1e-9, atol=1e-12)
 
 
