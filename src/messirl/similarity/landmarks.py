@@ -8,7 +8,7 @@ missing is estimated from as many other trajectories S, whose rows of W are comp
     M ≈ M̃ + mean over i in S of (G_i − G̃_i) / (n p_i),   p_i the chance that i is drawn
 
 This has no bias, and its spread over S tells its standard error. On random sets of 5,000 it erred as much as M̃ for a
-wide kernel and a fifth to a tenth of that for a narrow one; exact rows alone, as many in all, err by 2 to 17 % whatever
+wide kernel and a third to a tenth of that for a narrow one; exact rows alone, as many in all, err by 2 to 17 % whatever
 the kernel. S is drawn with p_i half even and half as ‖f_i‖², so that the few trajectories far from all others are not
 missed: the true error was then at most 1.7 times the estimated one, with even chances 3.2 times. Landmarks that are far
 from each other (as in k-means++) were better for wide kernels, which need no help, and worse for narrow ones, so they
