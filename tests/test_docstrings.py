@@ -25,7 +25,7 @@ METHODS = {  # what a user chooses among: parameters, a reference, and an exampl
     "messirl.problem": ("MDP", "Trajectories"),
     "messirl.estimators": ("MESSI", "EMMaxEnt", "MaxEntIRL"),
     "messirl.selection": ("MESSICV",),
-    "messirl.similarity": ("CompleteGraph", "Exponential", "Precomputed", "RBF", "Similarity"),
+    "messirl.similarity": ("CompleteGraph", "Exponential", "NearestNeighbours", "Precomputed", "RBF", "Similarity"),
     "messirl.dynamics": ("FittedMESSI",),
 }
 MADE = {  # what a user makes, and no paper describes: parameters and an example
@@ -65,6 +65,7 @@ RAISED = {  # errors and warnings: what they mean, and what they carry
     "messirl.problem": ("InputError",),
     "messirl.planning": ("NoFiniteValue",),
     "messirl.estimators": ("IdentifiabilityWarning",),
+    "messirl.similarity": ("ApproximationWarning",),
     "messirl.selection": ("NothingHeldOut",),
 }
 # Packages that list what they offer in `__init__.py`, and modules all of whose classes are on offer.

@@ -24,7 +24,7 @@ from worlds import ROUNDING
 import messirl
 from messirl import MESSI, EMMaxEnt, MaxEntIRL
 from messirl.estimators import persistence
-from messirl.similarity import RBF, CompleteGraph, Exponential, Precomputed
+from messirl.similarity import RBF, CompleteGraph, Exponential, NearestNeighbours, Precomputed
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 every = pytest.mark.parametrize("kind", KINDS)
@@ -141,6 +141,8 @@ def test_a_problem_without_start_and_with_taken_away_actions_comes_back(tmp_path
         Exponential(3.0),
         Exponential(2, standardise=True),
         CompleteGraph(),
+        NearestNeighbours(3),
+        RBF(2.0, tol=0.01),
     ],
     ids=repr,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import oracle
 import pytest
@@ -13,7 +15,21 @@ from seeds import generator
 from worlds import to_rounding
 
 from messirl import MDP, MESSI, Trajectories, feature_counts
-from messirl.similarity import RBF, CompleteGraph, Exponential, Precomputed, Similarity, as_similarity, penalty_matrix
+from messirl.similarity import (
+    RBF,
+    ApproximationWarning,
+    CompleteGraph,
+    Exponential,
+    NearestNeighbours,
+    Precomputed,
+    Similarity,
+    as_similarity,
+    penalty_matrix,
+)
+from messirl.similarity.blocks import penalty_from
+from messirl.similarity.kernels import bandwidth
+from messirl.similarity.landmarks import estimated_penalty
+from messirl.similarity.points import deviations, points_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::messirl.IdentifiabilityWarning"),
@@ -312,6 +328,7 @@ EVERY = [
     RBF("median", standardise=True),
     Exponential(3.0),
     CompleteGraph(),
+    NearestNeighbours(3),
     Precomputed(random_similarity(9, seed=4)),
     Precomputed(sparse.csr_array(random_similarity(9, seed=4))),
     lambda trajectories, counts: random_similarity(9, seed=4),
@@ -329,13 +346,237 @@ def test_blocks_are_cut_from_the_matrix_with_the_widths_of_the_whole_set(similar
 
 
 @each
-def test_the_penalty_is_that_of_the_matrix_however_small_the_blocks(similarity, trajectories, counts, monkeypatch):
+@pytest.mark.parametrize("exact", [2, 30_000])
+def test_the_penalty_is_that_of_the_matrix_however_small_the_blocks(
+    similarity, trajectories, counts, exact, monkeypatch
+):
     measure = as_similarity(similarity)
+    measure = replace(measure, tol=0.0) if isinstance(measure, RBF | Exponential) else measure
     truth = oracle.pair_matrix(counts, dense(measure(trajectories, counts)))
     monkeypatch.setattr("messirl.similarity.blocks.BLOCK", 20)
+    monkeypatch.setattr("messirl.similarity.blocks.EXACT", exact)
     assert_allclose(measure.penalty(trajectories, counts), truth, rtol=1e-9, atol=1e-12)
 
 
 def test_a_similarity_on_sequences_is_fitted_with_as_others_are(mdp):
     matrix = SharedSteps()(make_trajectories(3, seed=1) + make_trajectories(6, seed=2), np.zeros((9, 3)))
     assert_allclose(fit_with(mdp, SharedSteps()).theta_, fit_with(mdp, Precomputed(matrix)).theta_, rtol=1e-9)
+
+
+# ------------------------------------------------------------ many trajectories
+
+
+@pytest.fixture
+def many(monkeypatch) -> None:
+    """As if 200 trajectories were too many for all pairs."""
+    monkeypatch.setattr("messirl.similarity.blocks.EXACT", 200)
+    monkeypatch.setattr("messirl.similarity.landmarks.RANKS", (64, 128, 256))
+    monkeypatch.setattr("messirl.similarity.kernels.ALL_PAIRS", 200)
+    monkeypatch.setattr("messirl.similarity.blocks.PIECE", 10_000)
+
+
+def spread_out(n: int = 1000) -> np.ndarray:
+    return generator(20).normal(size=(n, 6)) * [1.0, 1.0, 3.0, 0.1, 1.0, 100.0]
+
+
+def in_clusters(n: int = 1000) -> np.ndarray:
+    rng = generator(21)
+    return 3.0 * rng.normal(size=(9, 5))[rng.integers(9, size=n)] + rng.normal(size=(n, 5))
+
+
+def numbers_of_visits(n: int = 1000) -> np.ndarray:
+    """Whole numbers, skewed, many trajectories alike; one feature that never varies, one that follows from others."""
+    rng = generator(22)
+    visits = rng.poisson(rng.gamma(1.0, 2.0, size=(n, 1)) * rng.random(4)).astype(float)
+    return np.column_stack([visits, np.full(n, 7.0), visits.sum(axis=1)])
+
+
+SETS = [spread_out, in_clusters, numbers_of_visits]
+sets = pytest.mark.parametrize("make", SETS)
+KERNELS = {  # by how wide they are, in units of the median distance
+    "wide": lambda median: RBF(10.0 * median, standardise=True),
+    "median": lambda median: RBF("median", standardise=True),
+    "narrow": lambda median: RBF(0.1 * median, standardise=True),
+    "very narrow": lambda median: RBF(0.005 * median, standardise=True),
+    "exponential": lambda median: Exponential(float(np.sqrt(median)), standardise=True),
+}
+kernels = pytest.mark.parametrize("width", KERNELS)
+
+
+def kernel(width: str, counts: np.ndarray) -> RBF | Exponential:
+    return KERNELS[width](bandwidth(points_of(counts, standardise=True)))
+
+
+def relative(matrix: np.ndarray, truth: np.ndarray, counts: np.ndarray) -> float:
+    """The error of a matrix with features in units of their spread, relative to the truth."""
+    unit = np.outer(deviations(counts), deviations(counts))
+    varies = unit > 0
+    return float(np.linalg.norm((matrix - truth)[varies] / unit[varies]) / np.linalg.norm(truth[varies] / unit[varies]))
+
+
+@kernels
+@sets
+@pytest.mark.usefixtures("many")
+def test_the_penalty_of_many_is_as_near_the_exact_one_as_it_says(make, width):
+    counts = make()
+    block = kernel(width, counts).on(None, counts)
+    matrix, error = estimated_penalty(block, counts, 1e-3)
+    factor = 10.0 if width == "very narrow" else 4.0  # a few pairs decide there, which a sample may miss
+    assert relative(matrix, penalty_from(block, counts), counts) < factor * error + 1e-8
+    assert error < {"wide": 1e-3, "median": 1e-3, "exponential": 1e-3, "narrow": 1e-2, "very narrow": 0.5}[width]
+    assert_array_equal(matrix, matrix.T)
+    unit = np.where(deviations(counts) > 0, deviations(counts), 1.0)
+    assert np.linalg.eigvalsh(matrix / np.outer(unit, unit)).min() > -1e-12 * len(counts)
+
+
+@pytest.mark.parametrize("width", ["median", "narrow", "exponential"])
+@pytest.mark.usefixtures("many")
+def test_the_estimated_error_is_the_true_one_over_many_draws_of_landmarks(width, monkeypatch):
+    monkeypatch.setattr("messirl.similarity.landmarks.RANKS", (64,))
+    counts = in_clusters()
+    block = kernel(width, counts).on(None, counts)
+    exact, ratios = penalty_from(block, counts), []
+    for seed in range(12):
+        monkeypatch.setattr("messirl.similarity.landmarks.SEED", seed)
+        matrix, error = estimated_penalty(block, counts, 1e-9)
+        ratios.append(relative(matrix, exact, counts) / error)
+    assert 0.6 < np.sqrt(np.mean(np.square(ratios))) < 1.7
+    assert np.mean([1 / 3 < ratio < 3 for ratio in ratios]) > 0.8
+
+
+@pytest.mark.usefixtures("many")
+def test_the_correction_by_exact_rows_has_no_bias(monkeypatch):
+    """Landmarks too few for the kernel: the mean over draws is nearer the truth than one draw is."""
+    monkeypatch.setattr("messirl.similarity.landmarks.RANKS", (32,))
+    monkeypatch.setattr("messirl.similarity.landmarks.without_negative", lambda matrix: matrix)
+    counts = in_clusters()
+    block = kernel("narrow", counts).on(None, counts)
+    draws, errors = [], []
+    for seed in range(40):
+        monkeypatch.setattr("messirl.similarity.landmarks.SEED", seed)
+        matrix, error = estimated_penalty(block, counts, 1e-9)
+        draws.append(matrix)
+        errors.append(error)
+    assert relative(np.mean(draws, axis=0), penalty_from(block, counts), counts) < 2.0 * np.mean(errors) / np.sqrt(40)
+
+
+@pytest.mark.parametrize("make", [RBF, Exponential])
+@pytest.mark.usefixtures("many")
+def test_a_kernel_too_narrow_for_landmarks_warns_and_says_what_to_do(make):
+    counts = spread_out()
+    with pytest.warns(
+        ApproximationWarning, match=r"1000 trajectories .* error of about .* tol=0\.001.*wider.*tol=0 for"
+    ):
+        make(0.05, standardise=True).penalty(None, counts)
+    exact = make(0.05, standardise=True, tol=0.0)
+    assert_allclose(exact.penalty(None, counts), penalty_from(exact.on(None, counts), counts), rtol=1e-12)
+
+
+@pytest.mark.parametrize("bad", [-1e-3, np.nan, "small"])
+def test_a_tol_that_is_no_number_from_zero_on_is_an_error(counts, bad):
+    with pytest.raises((ValueError, TypeError), match="tol"):
+        RBF(1.0, tol=bad).penalty(None, counts)
+
+
+def test_tol_is_not_shown_and_takes_part_in_equality():
+    assert str(RBF(5.0, tol=0.0)) == str(RBF(5.0)) == "RBF(sigma=5.0, standardise=False)"
+    assert RBF(5.0, tol=0.0) != RBF(5.0)
+    assert Exponential(2.0, tol=0.1) != Exponential(2.0)
+
+
+@kernels
+@pytest.mark.filterwarnings("ignore::messirl.similarity.ApproximationWarning")
+@pytest.mark.usefixtures("many")
+def test_the_penalty_of_many_is_the_same_every_time(width):
+    counts = in_clusters()
+    assert_array_equal(*(kernel(width, counts).penalty(None, counts) for _ in range(2)))
+
+
+@sets
+@pytest.mark.usefixtures("many")
+def test_the_penalty_of_many_is_blind_to_a_shift_and_to_units_and_nearly_to_order(make):
+    counts, measure = make(), RBF("median", standardise=True)
+    matrix = measure.penalty(None, counts)
+    assert relative(measure.penalty(None, counts + 100.0), matrix, counts) < 1e-7
+    units = np.array([1.0, 10.0, 0.1, 100.0, 1e-3, 1e4])[: counts.shape[1]]
+    assert relative(measure.penalty(None, counts * units) / np.outer(units, units), matrix, counts) < 1e-7
+    # Another order draws other landmarks.
+    measure = RBF(5.0, standardise=True)
+    shuffled = measure.penalty(None, generator(23).permutation(counts))
+    assert relative(shuffled, measure.penalty(None, counts), counts) < 5e-3
+
+
+@sets
+@pytest.mark.usefixtures("many")
+def test_the_median_of_some_pairs_is_near_that_of_all(make):
+    counts = make()
+    some = bandwidth(points_of(counts, standardise=True))
+    scaled = points_of(counts, standardise=True)[:]
+    squared = ((scaled[:, None] - scaled[None]) ** 2).sum(axis=2)
+    low, high = np.quantile(squared[np.triu_indices(len(counts), 1)], [0.495, 0.505])
+    assert low * (1 - 1e-12) <= some <= high * (1 + 1e-12)
+
+
+def test_points_made_when_asked_for_are_those_of_a_table(counts, monkeypatch):
+    for standardise in (False, True):
+        table = points_of(counts, standardise=standardise)
+        with monkeypatch.context() as patch:
+            patch.setattr("messirl.similarity.blocks.EXACT", 2)
+            later = points_of(counts, standardise=standardise)
+        assert not isinstance(later, np.ndarray)
+        assert len(later) == len(table)
+        for rows in (slice(2, 5), [4, 0, 0], np.array([1, 8])):
+            assert_array_equal(later[rows], table[rows])
+
+
+def test_a_fit_to_many_trajectories_is_that_with_the_exact_penalty(mdp, monkeypatch):
+    expert, others = make_trajectories(20, seed=1), make_trajectories(980, seed=2)
+    options = {"lambda0": 0.01, "theta_max": 5.0, "max_iter": 500, "tol": 1e-8}
+    exact = MESSI(RBF(3.0, standardise=True), **options).fit(mdp, expert, others)
+    monkeypatch.setattr("messirl.similarity.blocks.EXACT", 200)
+    monkeypatch.setattr("messirl.similarity.landmarks.RANKS", (64, 128, 256))
+    near = MESSI(RBF(3.0, standardise=True), **options).fit(mdp, expert, others)
+    assert (near.penalty_matrix_ != exact.penalty_matrix_).any()
+    assert_allclose(near.theta_, exact.theta_, rtol=3e-3, atol=3e-3 * np.abs(exact.theta_).max())
+
+
+def test_all_equal_counts_have_no_penalty_however_many(monkeypatch):
+    monkeypatch.setattr("messirl.similarity.blocks.EXACT", 200)
+    monkeypatch.setattr("messirl.similarity.landmarks.RANKS", (32,))
+    assert_array_equal(RBF(1.0).penalty(None, np.full((300, 2), 0.1)), np.zeros((2, 2)))
+
+
+# ------------------------------------------------------------ nearest neighbours
+
+
+@pytest.mark.parametrize("k", [1, 4])
+def test_neighbours_are_the_nearest_in_units_of_the_spread(k):
+    counts = spread_out(60)
+    squared = squared_distances(counts / counts.std(axis=0))
+    np.fill_diagonal(squared, np.inf)
+    near = squared <= np.sort(squared, axis=1)[:, [k - 1]]
+    weights = NearestNeighbours(k)(None, counts)
+    assert sparse.issparse(weights)
+    assert_array_equal(dense(weights), (near | near.T).astype(float))
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_few_trajectories_are_all_neighbours(n):
+    counts = spread_out(n)
+    assert_array_equal(dense(NearestNeighbours(10)(None, counts)), 1.0 - np.eye(n))
+    everyone = oracle.pair_matrix(counts, np.ones((n, n)))
+    assert_allclose(NearestNeighbours(10).penalty(None, counts), everyone, rtol=1e-9, atol=1e-9)
+
+
+def test_the_penalty_of_neighbours_does_not_depend_on_shift_units_or_order():
+    counts, measure = spread_out(300), NearestNeighbours(5)
+    matrix, units = measure.penalty(None, counts), np.array([1.0, 10.0, 0.1, 100.0, 1e-3, 1e4])
+    assert_allclose(measure.penalty(None, counts + 100.0), matrix, rtol=1e-9, atol=1e-9 * np.abs(matrix).max())
+    assert relative(measure.penalty(None, counts * units) / np.outer(units, units), matrix, counts) < 1e-9
+    assert relative(measure.penalty(None, generator(23).permutation(counts)), matrix, counts) < 1e-9
+
+
+@pytest.mark.parametrize("bad", [0, -1, 2.5, True, "many"])
+def test_a_number_of_neighbours_that_is_none_is_an_error(mdp, bad):
+    with pytest.raises(ValueError, match=r"k=.*whole number of neighbours"):
+        fit_with(mdp, NearestNeighbours(bad))

@@ -31,7 +31,7 @@ from messirl.selection.choice import Choice, Use
 from messirl.selection.estimator import MESSICV
 from messirl.selection.likeness import Likeness, likeness
 from messirl.similarity import Precomputed
-from messirl.similarity.blocks import ALL, strips
+from messirl.similarity.blocks import tiles
 
 HARDLY = 0.005  # nats per step by which experts explain each other better than chance
 FLAT = 1e-10  # curvature, relative to the largest, below which a direction is not determined
@@ -202,11 +202,11 @@ def penalty_shares(weights: Any, counts: Floats, theta: Floats) -> Floats:
     weights : (n, n) similarities, dense or sparse, or the function that gives blocks of them, `Similarity.on`
     """
     block = weights if callable(weights) else Precomputed(weights).on(None, counts)
-    value, part = counts @ theta, np.empty(len(counts))
+    value, part = counts @ theta, np.zeros(len(counts))
     powers = np.stack([np.ones_like(value), value, value**2], axis=1)
-    for rows in strips(len(value)):
-        row, first, second = np.asarray(block(rows, ALL) @ powers).T
-        part[rows] = row * value[rows] ** 2 - 2.0 * value[rows] * first + second
+    for rows, columns in tiles(len(value)):
+        row, first, second = np.asarray(block(rows, columns) @ powers[columns]).T
+        part[rows] += row * value[rows] ** 2 - 2.0 * value[rows] * first + second
     total = float(part.sum())
     return np.asarray(np.maximum(part, 0.0) / total) if total > 0 else np.zeros(len(value))
 

@@ -44,7 +44,15 @@ from messirl.planning import Planner, soft_values
 from messirl.planning.sampling import random_source
 from messirl.problem.trajectories import Trajectories
 from messirl.problem.units import spread_of
-from messirl.similarity import DEFAULT, RBF, CompleteGraph, Exponential, Precomputed, similarity_penalty
+from messirl.similarity import (
+    DEFAULT,
+    RBF,
+    CompleteGraph,
+    Exponential,
+    NearestNeighbours,
+    Precomputed,
+    similarity_penalty,
+)
 
 COUNTS = ("model", "importance")
 FEW = 2.0  # effective number of trajectories below which importance weights are useless
@@ -63,7 +71,7 @@ class FittedMESSI(Saved):
     regressor : scikit-learn regressor, optional
         Predicts what follows an action, one fit per action; it sees states in units of their spread. None:
         ExtraTreesRegressor with 30 trees grown until their leaves are pure.
-    similarity : RBF, Exponential, CompleteGraph, Precomputed or callable
+    similarity : RBF, Exponential, CompleteGraph, NearestNeighbours, Precomputed or callable
         Similarity of recordings by their feature counts.
     objective : {"choices", "counts"} or None
         What is made likely: the choices that the experts made, or their feature counts. "choices" needs a regressor
@@ -143,7 +151,7 @@ class FittedMESSI(Saved):
         *("n_features_in_", "n_actions_", "effective_sample_size_"),
     )
     _kinds: ClassVar[tuple[type[Any], ...]] = (
-        *(RBF, Exponential, CompleteGraph, Precomputed, Squares, RadialGrid),
+        *(RBF, Exponential, CompleteGraph, NearestNeighbours, Precomputed, Squares, RadialGrid),
         *(*TREES, KNeighborsRegressor, ExtraTreesClassifier),
     )
     _missed: ClassVar[tuple[str, ...]] = ("features", "similarity", "regressor", "classifier")

@@ -18,7 +18,7 @@ import numpy as np
 from messirl._types import Flags, Floats, Ints
 from messirl.problem.counts import LONG_TAIL
 from messirl.problem.trajectories import Trajectories
-from messirl.similarity.kernels import deviations
+from messirl.similarity.points import deviations
 
 FeatureMap = Callable[[Floats], Any]
 

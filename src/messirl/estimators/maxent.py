@@ -14,7 +14,7 @@ from messirl._types import Floats
 from messirl.estimators.pooled import PooledEstimator
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
-from messirl.similarity.kernels import deviations
+from messirl.similarity.points import deviations
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -13,7 +13,16 @@ from messirl._defaults import LAMBDA0
 from messirl.estimators.pooled import PooledEstimator
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
-from messirl.similarity import DEFAULT, RBF, CompleteGraph, Exponential, Precomputed, Similarity, as_similarity
+from messirl.similarity import (
+    DEFAULT,
+    RBF,
+    CompleteGraph,
+    Exponential,
+    NearestNeighbours,
+    Precomputed,
+    Similarity,
+    as_similarity,
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -25,7 +34,7 @@ class MESSI(PooledEstimator):
 
     Parameters
     ----------
-    similarity : RBF, Exponential, CompleteGraph, Precomputed or callable
+    similarity : RBF, Exponential, CompleteGraph, NearestNeighbours, Precomputed or callable
         Similarity of trajectories. A callable gets (trajectories, counts), experts first, and returns a matrix (n, n).
         None: RBF with the median width, on counts in units of their spread.
     lambda0 : float
@@ -62,7 +71,7 @@ class MESSI(PooledEstimator):
     -0.53
     """
 
-    _kinds: ClassVar[tuple[type[Any], ...]] = (RBF, Exponential, CompleteGraph, Precomputed)
+    _kinds: ClassVar[tuple[type[Any], ...]] = (RBF, Exponential, CompleteGraph, NearestNeighbours, Precomputed)
     _missed: ClassVar[tuple[str, ...]] = ("similarity",)
     _optional: ClassVar[tuple[str, ...]] = ("penalty_matrix_",)
 

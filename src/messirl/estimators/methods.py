@@ -155,7 +155,7 @@ def _as_strong(
 ) -> dict[str, Any] | None:
     """Parameters that make a ridge or a complete graph as strong as the model's penalty; None if no counts differ."""
     from messirl.similarity import CompleteGraph
-    from messirl.similarity.kernels import deviations
+    from messirl.similarity.points import deviations
 
     if not deviations(counts).any():
         return None

@@ -24,6 +24,7 @@ from messirl._types import Flags, Floats
 from messirl.optimise import EDGE, NEAR, ROUNDING, UNSETTLED, Result
 from messirl.problem.mdp import MDP
 from messirl.problem.units import feature_spread
+from messirl.similarity.landmarks import ApproximationWarning
 
 SHOWN = 6  # most features that a remark names
 HELD = 0.5  # share of the gap to the expert's counts above which the penalty holds a weight
@@ -35,9 +36,9 @@ class IdentifiabilityWarning(UserWarning):
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Ignore the warnings that a fit did not converge or is not identified, where it is one of many fits."""
+    """Ignore the warnings that a fit did not converge, is not identified or inexact, where it is one of many fits."""
     with warnings.catch_warnings():
-        for kind in (ConvergenceWarning, IdentifiabilityWarning):
+        for kind in (ConvergenceWarning, IdentifiabilityWarning, ApproximationWarning):
             warnings.simplefilter("ignore", kind)
         yield
 

@@ -6,11 +6,13 @@ from messirl.similarity.kernels import (
     CompleteGraph as CompleteGraph,
     Exponential as Exponential,
 )
+from messirl.similarity.landmarks import ApproximationWarning as ApproximationWarning
 from messirl.similarity.measure import (
     Precomputed as Precomputed,
     Similarity as Similarity,
     as_similarity as as_similarity,
 )
+from messirl.similarity.neighbours import NearestNeighbours as NearestNeighbours
 from messirl.similarity.penalty import (
     pairwise_penalty as pairwise_penalty,
     penalty_matrix as penalty_matrix,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,15 +12,35 @@ import numpy.typing as npt
 from messirl._types import Floats
 
 BLOCK = 2_000_000  # similarities held at once
+PIECE = 400_000  # numbers of a piece of a table, which should stay in the processor's cache
+EXACT = 30_000  # trajectories up to which a kernel's penalty is exact
 ALL = slice(None)
 Block = Callable[[Any, Any], Any]  # rows, columns (slices or numbers of trajectories) → that part of the matrix
 
 
-def strips(n: int) -> Iterator[slice]:
-    """Slices that together cover all rows, each with as many as may be held at once."""
-    height = max(1, BLOCK // n)
+def tiles(n: int) -> Iterator[tuple[slice, slice]]:
+    """Rows and columns of parts that together cover a matrix (n, n), each as large as may be held at once.
+
+    They are whole rows, or squares if there are many: a block of few rows would take more work to prepare than to use.
+    """
+    if not many(n):
+        yield from ((rows, ALL) for rows in pieces(n, n, BLOCK))
+        return
+    side = math.isqrt(BLOCK)
+    for rows in pieces(n, side, BLOCK):
+        yield from ((rows, columns) for columns in pieces(n, side, BLOCK))
+
+
+def pieces(n: int, width: int, size: int | None = None) -> Iterator[slice]:
+    """Slices that together cover n rows of a table with `width` columns, each of about `size` numbers (None: PIECE)."""
+    height = max(1, (PIECE if size is None else size) // max(1, width))
     for lo in range(0, n, height):
         yield slice(lo, min(lo + height, n))
+
+
+def many(n: int) -> bool:
+    """Whether there are too many trajectories to compute the similarity of every pair."""
+    return n > EXACT
 
 
 def checked_counts(counts: npt.ArrayLike) -> Floats:
@@ -33,13 +54,13 @@ def checked_counts(counts: npt.ArrayLike) -> Floats:
 
 
 def penalty_from(block: Block, counts: npt.ArrayLike) -> Floats:
-    """M = (2/n) Fᵀ (D − W) F of the counts F (n, d), strip by strip of W."""
+    """M = (2/n) Fᵀ (D − W) F of the counts F (n, d), tile by tile of W."""
     table = checked_counts(counts)
     n = len(table)
     centred = table - table.mean(axis=0)  # only differences matter; centring avoids cancellation
     total = np.zeros((table.shape[1], table.shape[1]))
-    for rows in strips(n):
-        w = block(rows, ALL)
+    for rows, columns in tiles(n):
+        w = block(rows, columns)
         degree = np.asarray(w.sum(axis=1)).ravel()
-        total += centred[rows].T @ (degree[:, None] * centred[rows] - np.asarray(w @ centred))
+        total += centred[rows].T @ (degree[:, None] * centred[rows] - np.asarray(w @ centred[columns]))
     return (total + total.T) / n

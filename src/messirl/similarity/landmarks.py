@@ -1,0 +1,172 @@
+"""The penalty of Eq. 5 for so many trajectories that n² similarities are too many.
+
+A few trajectories, drawn at random, are landmarks L. With C = W[:, L] and A = W[L, L], Nyström's matrix W̃ = C A⁺ Cᵀ is
+close to W for kernels that are not narrow, and its penalty M̃ = (2/n) Fᵀ (D̃ − W̃) F takes n·|L| similarities. What is
+missing is estimated from as many other trajectories S, whose rows of W are computed exactly:
+
+    M = (1/n) Σ_i G_i,   G_i = Σ_j w_ij Δ_ij Δ_ijᵀ,   Δ_ij = f_i − f_j
+    M ≈ M̃ + mean over i in S of (G_i − G̃_i) / (n p_i),   p_i the chance that i is drawn
+
+This has no bias, and its spread over S tells its standard error. On random sets of 5,000 it erred as much as M̃ for a
+wide kernel and a third to a tenth of that for a narrow one; exact rows alone, as many in all, err by 2 to 17 % whatever
+the kernel. S is drawn with p_i half even and half as ‖f_i‖², so that the few trajectories far from all others are not
+missed: the true error was then at most 1.7 times the estimated one, with even chances 3.2 times. Landmarks that are far
+from each other (as in k-means++) were better for wide kernels, which need no help, and worse for narrow ones, so they
+are drawn evenly. Their number is doubled until the error is small enough. Features are measured in units of their
+spread, so that none of them hides the errors of others.
+
+Where a few pairs decide, as for a kernel much narrower than the distances, a sample may miss them, and the error can be
+several times what is estimated.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import eigh
+
+from messirl._types import Floats, Ints
+from messirl.similarity.blocks import Block, many, penalty_from, pieces
+from messirl.similarity.points import Points
+
+RANKS = (256, 512, 1024, 2048)  # numbers of landmarks, and of exact rows beside them
+PROBES = 32  # pairs of directions in which the spread of G is looked at
+SINGULAR = 1e-12  # eigenvalues of A below this share of the largest are rounding
+SEED = 0  # the same trajectories give the same penalty
+
+
+class ApproximationWarning(UserWarning):
+    """The penalty of many trajectories is known less exactly than was asked for."""
+
+
+def kernel_penalty(block: Block, counts: Floats, tol: float) -> Floats:
+    """Matrix M (d, d) of Eq. 5 for a kernel: exact for few trajectories or tol = 0, else to a relative error of tol."""
+    if tol > 0.0 and many(len(counts)):
+        matrix, error = estimated_penalty(block, counts, tol)
+        if error > tol:
+            warnings.warn(
+                f"the penalty of {len(counts)} trajectories has a relative error of about {error:.1g}, more than "
+                f"tol={tol:g}: the kernel is narrow; take a wider one, a larger tol, or tol=0 for the exact penalty, "
+                "which is slow",
+                ApproximationWarning,
+                stacklevel=3,
+            )
+        return matrix
+    return penalty_from(block, counts)
+
+
+def estimated_penalty(block: Block, counts: Floats, tol: float) -> tuple[Floats, float]:
+    """M (d, d) from landmarks, as many as a relative error of tol needs, and an estimate of that error.
+
+    The error is that of the Frobenius norm, features in units of their spread.
+    """
+    rng = np.random.default_rng(SEED)
+    points = Points.of(counts, standardise=True)
+    chance = chances(points)
+    order = rng.permutation(len(points))
+    drawn = rng.choice(len(points), size=RANKS[-1], p=chance)
+    signs = rng.choice([-1.0, 1.0], size=(2, points.unit.size, PROBES))
+    landmarks = sample = Rows.none(block, points, signs, 1.0 / (len(points) * chance))
+    matrix, error = np.zeros((points.unit.size,) * 2), np.inf
+    for rank in RANKS:
+        landmarks, sample = landmarks.grown(order[:rank]), sample.grown(drawn[:rank])
+        matrix, error = corrected(landmarks, sample)
+        if error <= tol:
+            break
+    return without_negative(matrix) * np.outer(points.unit, points.unit), error
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Sums over some rows of W, computed exactly.
+
+    rare    : (n,) 1 / (n p), p the chance that a trajectory is drawn
+    which   : (k,) the numbers of the rows
+    sums    : (k, 1 + d + p) W [1, F, P], where P_j = (u·f_j)(v·f_j) for p pairs of directions u, v
+    columns : (n,) the sum of the rows, each times how rare it is
+    """
+
+    block: Block
+    points: Points
+    signs: Floats
+    rare: Floats
+    which: Ints
+    sums: Floats
+    columns: Floats
+
+    @classmethod
+    def none(cls, block: Block, points: Points, signs: Floats, rare: Floats) -> Rows:
+        """No rows yet."""
+        width = 1 + points.unit.size + signs.shape[2]
+        return cls(block, points, signs, rare, np.zeros(0, np.intp), np.zeros((0, width)), np.zeros(len(points)))
+
+    def grown(self, which: Ints) -> Rows:
+        """These rows, of which the first ones are known."""
+        new = which[len(self.which) :]
+        sums, columns = np.zeros((len(new), self.sums.shape[1])), self.columns.copy()
+        for part in pieces(len(self.points), len(new)):
+            weights = self.block(new, part)
+            sums += weights @ self.terms(part)
+            columns[part] += self.rare[new] @ weights
+        return replace(self, which=which, sums=np.vstack([self.sums, sums]), columns=columns)
+
+    def terms(self, part: slice) -> Floats:
+        """[1, F, P] of some trajectories."""
+        f = self.points[part]
+        return np.column_stack([np.ones(len(f)), f, self.products(f, f)])
+
+    def products(self, a: Floats, b: Floats) -> Floats:
+        """(u·a)(v·b) for each pair of directions, (k, p)."""
+        u, v = self.signs
+        return np.asarray((a @ u) * (b @ v))
+
+
+def chances(points: Points) -> Floats:
+    """How likely each trajectory is to be drawn, (n,): half of it even, half as its square distance from the mean."""
+    square = np.zeros(len(points))
+    for part in pieces(*points.counts.shape):
+        square[part] = (points[part] ** 2).sum(axis=1)
+    total = float(square.sum())
+    even = np.full(len(points), 1.0 / len(points))
+    return (even + square / total) / 2.0 if total > 0.0 else even
+
+
+def corrected(landmarks: Rows, sample: Rows) -> tuple[Floats, float]:
+    """M (d, d) from the landmarks and what the sample says is missing, and its relative standard error."""
+    points, block = landmarks.points, landmarks.block
+    n, d, m = len(points), points.unit.size, len(sample.which)
+    rare = sample.rare[sample.which]
+    across = block(sample.which, landmarks.which)
+    solved = solve(block(landmarks.which, landmarks.which), np.column_stack([landmarks.sums, rare @ across]))
+    missing = rare[:, None] * (sample.sums - across @ solved[:, :-1])
+    f, degree, linear = points[sample.which], missing[:, :1], missing[:, 1 : d + 1]
+    cross = f.T @ linear / m
+    matrix = f.T @ (degree * f) / m - cross - cross.T
+    matrix -= 2.0 / n * landmarks.sums[:, 1 : d + 1].T @ solved[:, 1 : d + 1]
+    towards = 2.0 / n * solved[:, 0] - solved[:, -1] / m
+    for part in pieces(n, len(landmarks.which)):
+        weights = sample.columns[part] / m + towards @ block(landmarks.which, part)
+        g = points[part]
+        matrix += g.T @ (weights[:, None] * g)
+    seen = degree * sample.products(f, f) - sample.products(f, linear) - sample.products(linear, f)
+    variance = (seen + missing[:, d + 1 :]).var(axis=0, ddof=1).mean() / m  # of all entries of M, summed
+    size = float(np.linalg.norm(matrix))
+    return (matrix + matrix.T) / 2.0, float(np.sqrt(variance)) / size if size > 0.0 else 0.0
+
+
+def solve(a: Floats, b: Floats) -> Floats:
+    """A⁺ b for a matrix without negative eigenvalues but for rounding."""
+    values, vectors = eigh(a)
+    kept = values > SINGULAR * len(a) * values[-1]
+    return np.asarray(vectors[:, kept] @ ((vectors[:, kept].T @ b) / values[kept, None]))
+
+
+def without_negative(matrix: Floats) -> Floats:
+    """The nearest matrix without negative eigenvalues."""
+    values, vectors = np.linalg.eigh(matrix)
+    if values[0] >= 0.0:
+        return matrix
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return np.asarray(root @ root.T)
