@@ -105,11 +105,11 @@ def choose(validation: Validation, like: Likeness | None = None, *, unlabelled: 
     if clear:
         index = max(clear, key=lambda i: np.inf if np.isnan(clear[i].low) else clear[i].low)
         than = "the fixed default" if base == default else "the experts alone"
-        told = f"clearly better than {than}, {every[base]}: {clear[index]} at {CLEAR:.1%}"
+        told = f"clearly better than {than}, {every[base]}: {clear[index]} at {100 * CLEAR:g} %"
         return Choice(index, every[index], told, default, best if best != index else None)
     if not gains[best].mean > 0.0:
         return Choice(base, every[base], f"{why}, and nothing does better", default, best)
-    told = f"{why}; {every[best]} does best, but not clearly better: {gains[best]} at {CLEAR:.1%}"
+    told = f"{why}; {every[best]} does best, but not clearly better: {gains[best]} at {100 * CLEAR:g} %"
     return Choice(base, every[base], told, default, best, units_needed(gains[best], n))
 
 
