@@ -57,6 +57,7 @@ def choosing(rows: Rows) -> Any:
     problems = [name for name in PROBLEMS if any(row["problem"] == name for row in rows)]
     ways = list(dict.fromkeys(row["way"] for row in rows))
     figure, axes = plt.subplots(1, len(problems), figsize=(7.2, 3.4), sharey=True, layout="constrained", squeeze=False)
+    figure.suptitle("regret of every way to choose")
     for ax, problem in zip(axes[0], problems, strict=True):
         some = [row for row in rows if row["problem"] == problem]
         cases = list(dict.fromkeys((row["experts"], row["source"]) for row in some))
@@ -75,8 +76,8 @@ def choosing(rows: Rows) -> Any:
         ax.set_yticks(range(len(ways)), list(reversed(ways)))
         ax.axhspan(len(ways) - 1.5, len(ways) - 0.5, color="#EEEEEE", zorder=0)
         ax.tick_params(axis="x", labelsize=6)
-        ax.legend(fontsize=5.5, loc="lower right")
-    figure.supxlabel("regret: nats per step (labyrinth, buses), performance (grid-world, highway)", fontsize=7.5)
+        ax.set_xlabel("nats per step" if len(cases) == 2 else "performance", fontsize=7)
+        ax.legend(fontsize=6, loc="upper center", bbox_to_anchor=(0.5, -0.17), frameon=False)
     return figure
 
 
