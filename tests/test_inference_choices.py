@@ -140,6 +140,7 @@ def test_clusters_are_one_label_per_trajectory_and_at_least_two():
         estimation_table(model, expert, cluster=[np.nan, *range(9)])
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # EM may need more steps; it has no errors
 def test_fits_that_weigh_trajectories_have_no_errors():
     mdp, expert = slippery(20)
     plain = MaxEntIRL(objective="choices", ridge=0.0)
