@@ -122,18 +122,14 @@ class _Lesson:
 
 def _learn(mdp: MDP, expert: Trajectories, pairs: Sequence[Split], options: dict[str, Any]) -> _Lesson:
     """The prior, and θ with it, that predict held-out experts best."""
-    known, scores, benches = (
-        None,
-        np.zeros(len(PRIORS)),
-        [Bench(mdp, expert, None, **options, theta_prior=x) for x in PRIORS],
-    )
-    fits = []
-    for bench in benches:  # from narrow to wide, each from where the last one ended
-        theta = bench.fit(ALONE, known)
-        known = Fit(ALONE, theta, bench.bend(ALONE, theta))
-        fits.append(known)
+    fits: list[Fit] = []
+    for prior in PRIORS:  # from narrow to wide, each from where the last one ended
+        bench = Bench(mdp, expert, None, **options, theta_prior=prior)
+        theta = bench.fit(ALONE, fits[-1] if fits else None)
+        fits.append(Fit(ALONE, theta, bench.bend(ALONE, theta)))
+    scores = np.zeros(len(PRIORS))
     for train, test in pairs:
-        steps = int((test.lengths - 1).sum()) * len(pairs)
+        steps = max(int((test.lengths - 1).sum()), 1) * len(pairs)
         for i, fit in enumerate(fits):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # the parts of a divided trajectory are short
