@@ -315,6 +315,13 @@ def test_the_default_is_kept_where_nothing_is_clearly_better_and_how_many_expert
     assert "makes no clear difference: held-out experts are predicted" in said
 
 
+def test_the_next_diagnosis_is_of_the_same_folds_and_prior(folder, run, tmp_path):
+    words = [*SMALL, "--theta-prior", "none", "--json", "--out", tmp_path]
+    (said,) = (line for line in read_json(run("select", folder, *words))["next"] if " diagnose " in line)
+    assert said.endswith(" --cv 3 --theta-prior none")
+    cli.main([*shlex.split(said)[1:], "--influential", "0", "--out", str(tmp_path / "diagnosis")])
+
+
 def test_two_experts_are_too_few_to_choose_by_and_are_given_the_default(folder, run, tmp_path):
     words = [*SPLIT, "--n-expert", "2", "--n-unlabelled", "6", "--lambdas", "0.1", "--json"]
     found = read_json(run("select", folder, *words, "--out", tmp_path))

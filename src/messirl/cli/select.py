@@ -22,6 +22,7 @@ REPEATED = {  # in the next commands too, where they are not what is taken anywa
     "seed": 0,
     "theta_max": THETA_MAX,
 }
+DIAGNOSED = {"cv": CV, "groups": None, "theta_prior": WEAK_PRIOR}  # the same, of a diagnosis alone
 
 DESCRIPTION = (
     "Choose how to use the unlabelled trajectories, and how strongly, or not at all: MESSI, the complete graph, a base "
@@ -77,19 +78,22 @@ def _next(arguments: argparse.Namespace, summary: dict[str, Any]) -> list[str]:
     import shlex
 
     saved, folder = shlex.quote(str(arguments.out / "model.npz")), shlex.quote(str(arguments.folder))
-    given = {name: getattr(arguments, name) for name, usual in REPEATED.items() if getattr(arguments, name) != usual}
-    shown = {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in given.items()}
-    words = [f"--{name.replace('_', '-')} {shlex.quote(value)}" for name, value in shown.items()]
-    data = " ".join([folder, *words])
+    data = " ".join([folder, *_given(arguments, REPEATED)])
     out = [f"messirl fit {data} {_knobs(summary['chosen'])}"]
     if summary["use"] is not None:  # else there is nobody to judge the others by
-        own = {"cv": CV, "groups": None, "theta_prior": WEAK_PRIOR}  # of a diagnosis too
-        more = {name: getattr(arguments, name) for name, usual in own.items() if getattr(arguments, name) != usual}
-        judged = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in more.items()]
-        out.append(" ".join(["messirl diagnose", data, *judged]))
+        out.append(" ".join(["messirl diagnose", data, *_given(arguments, DIAGNOSED)]))
     if arguments.test is not None:
         out.append(f"messirl evaluate {saved} {folder} --test {shlex.quote(arguments.test)}")
     return out
+
+
+def _given(arguments: argparse.Namespace, usual: dict[str, Any]) -> list[str]:
+    """Those of the options that are not what is taken anyway, as words of a command."""
+    import shlex
+
+    given = {name: getattr(arguments, name) for name, value in usual.items() if getattr(arguments, name) != value}
+    shown = {k: "none" if v is None else f"{v:g}" if isinstance(v, float) else str(v) for k, v in given.items()}
+    return [f"--{name.replace('_', '-')} {shlex.quote(value)}" for name, value in shown.items()]
 
 
 def _knobs(chosen: dict[str, Any]) -> str:
