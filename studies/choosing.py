@@ -27,6 +27,7 @@ from messirl import MDP, MESSI, Trajectories
 from messirl._defaults import REFERENCE_STRENGTH, WEAK_PRIOR
 from messirl._types import Floats
 from messirl.domains import gridworld, highway, mixture
+from messirl.estimators.uniform import uniform_policy
 from messirl.experiments.curves import interval
 from messirl.planning import log_likelihood, sample, state_visitation
 from messirl.planning.models import where_met
@@ -110,7 +111,7 @@ def of_domain(name: str, folder: str, source: str, seed: int) -> Draw:
     scene = DOMAINS[name](experts=5).scene(seed)
     mdp, length = scene.mdp, int(scene.expert.lengths[0])
     if source == "walk":
-        unlabelled = sample(mdp, mdp.allowed / mdp.allowed.sum(axis=1, keepdims=True), U, length, seed)
+        unlabelled = sample(mdp, uniform_policy(mdp, None), U, length, seed)
     else:
         unlabelled = mixture(scene, source, U, 0.5)
 

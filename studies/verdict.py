@@ -16,6 +16,7 @@ import numpy as np
 
 from messirl import Trajectories
 from messirl.domains import gridworld, highway, pit
+from messirl.estimators.uniform import uniform_policy
 from messirl.evaluation.paired import NOTHING
 from messirl.planning import sample, soft_policy
 from messirl.selection import MESSICV, Bench
@@ -42,8 +43,7 @@ def one(domain: str, seed: int) -> Rows:
     scene, experts, against = people(domain, seed)
     mdp, parts = scene.mdp, np.split(np.arange(L + U + TEST), [L, L + U])
     expert, more, test = (experts[part] for part in parts)
-    walk = mdp.allowed / np.maximum(mdp.allowed.sum(axis=1, keepdims=True), 1)
-    little = sample(mdp, walk, L, 2, random_state=seed)
+    little = sample(mdp, uniform_policy(mdp, None), L, 2, random_state=seed)
     rows = []
     for kind, others in zip(KINDS, (more, little, against), strict=True):
         model = MESSICV([scene.similarity], lambdas=LAMBDAS, random_state=seed).fit(mdp, expert, others)

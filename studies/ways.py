@@ -25,10 +25,9 @@ from scipy.stats import t as student
 from messirl._types import Floats
 from messirl.planning import NoFiniteValue
 from messirl.planning.scores import choice_scores
-from messirl.problem.choices import choice_mass, choices_of
+from messirl.problem.choices import choices_of
 from messirl.selection import Bench, Candidate, Likeness, Validation, choose
 
-ONE = 0.6827  # confidence of an interval of about one standard error
 FLAT = 1e-10  # of the largest eigenvalue: curvature below it is none
 
 
@@ -64,16 +63,21 @@ def best_held_out(fitted: Fitted) -> int:
 def shrunken(fitted: Fitted) -> int:
     """The posterior mean of the gain, if gains are normal around zero with a spread of 3 % of the default's score."""
     found, default, n = fitted.validation, choose(fitted.validation).default, fitted.validation.steps.size
-    gains = [found.gain(i, default, ONE) for i in range(len(fitted.candidates))]
-    spread, error = (0.03 * found.scores[default]) ** 2, 1.0 / float(student.ppf(0.5 + ONE / 2, n - 1))
-    doubts = [(error * (gain.high - gain.mean)) ** 2 * (n - 1) / (n - 3) for gain in gains]
+    gains = [found.gain(i, default, one_error(n)) for i in range(len(fitted.candidates))]
+    spread = (0.03 * found.scores[default]) ** 2
+    doubts = [(gain.high - gain.mean) ** 2 * (n - 1) / (n - 3) for gain in gains]
     counted = [gain.mean * spread / (spread + doubt) for gain, doubt in zip(gains, doubts, strict=True)]
     return int(np.argmax(np.nan_to_num(counted, nan=-np.inf)))
 
 
+def one_error(n: int) -> float:
+    """The confidence of an interval that reaches one standard error to either side, on n units."""
+    return 2.0 * float(student.cdf(1.0, n - 1)) - 1.0
+
+
 def one_standard_error(fitted: Fitted) -> int:
     found, best = fitted.validation, best_held_out(fitted)
-    one = 2.0 * float(student.cdf(1.0, found.steps.size - 1)) - 1.0  # the confidence that reaches so far
+    one = one_error(found.steps.size)
     near = [i for i in range(len(fitted.candidates)) if i == best or found.gain(best, i, one).low <= 0.0]
     return min(near, key=lambda i: fitted.seen[i])
 
@@ -143,9 +147,10 @@ def leave_one_out(bench: Bench, candidate: Candidate, theta: Floats) -> Floats:
 def log_evidence(bench: Bench, candidate: Candidate, theta: Floats, seen: float) -> float:
     """log ∫ p(experts | θ) p(θ) dθ by Laplace's method, p(θ) ∝ exp(−½ N θᵀQθ); −inf without a penalty.
 
-    N = n / c brings J to the scale of Σ log π, which is `seen`. Directions that Q leaves free have density 1.
+    N, the size of the objective, brings J to the scale of Σ log π, which is `seen`. Directions that Q leaves free have
+    density 1.
     """
-    q, n = _penalty(bench, candidate), len(bench.expert) / _shares(bench, candidate)[1]
+    q, n = _penalty(bench, candidate), bench.likelihood(candidate).size
     if not q.any():
         return -np.inf
     prior, bound = _log_volume(n * q)
@@ -158,8 +163,7 @@ def _shares(bench: Bench, candidate: Candidate) -> tuple[Floats, float]:
     """The weight of every trajectory that is made likely, (m,), and c of the objective of choices."""
     some = bench.everyone if candidate.weight > 0.0 else bench.expert
     weights = np.where(np.arange(len(some)) < len(bench.expert), 1.0, candidate.weight)
-    weights /= weights.sum()
-    return weights, float(weights @ choice_mass(bench.mdp, some)) / float(weights @ (some.lengths - 1))
+    return weights / weights.sum(), float(weights.sum()) / bench.likelihood(candidate).size
 
 
 def _penalty(bench: Bench, candidate: Candidate) -> Floats:

@@ -78,12 +78,17 @@ class Objective:
     size : N; the log-likelihood of all that is made likely is N · L
     """
 
-    size: float = 1.0
-
     def __init__(
-        self, mdp: MDP, planner: Planner, target: Floats, quadratic: Floats | None = None, constant: float = 0.0
+        self,
+        mdp: MDP,
+        planner: Planner,
+        target: Floats,
+        quadratic: Floats | None = None,
+        constant: float = 0.0,
+        size: float = 1.0,
     ) -> None:
         self.mdp, self.planner, self.target, self.quadratic, self.constant = mdp, planner, target, quadratic, constant
+        self.size = size
 
     @classmethod
     def from_trajectories(
@@ -120,13 +125,9 @@ class Objective:
         with np.errstate(over="ignore"):  # weights without limit leave nothing to a prior
             size = len(expert) if sample_weight is None else float(np.sum(sample_weight))
         if objective == "choices":
-            found, scale = _choices(mdp, planner, expert, weights, q)
-            found.size = size / (scale or 1.0)
-            return found
+            return _choices(mdp, planner, expert, weights, q, size)
         known = checked_feature_counts(mdp, expert) if counts is None else counts
-        found = cls(mdp, planner, weights @ known, q)
-        found.size = size
-        return found
+        return cls(mdp, planner, weights @ known, q, size=size)
 
     def penalised(self, quadratic: Floats | None) -> Self:
         """The same likelihood with another penalty."""
@@ -134,9 +135,12 @@ class Objective:
         other.quadratic = quadratic
         return other
 
-    def prior(self, spread: float) -> Floats:
-        """Q of a normal prior of the weights, (d, d), whose standard deviation is `spread` in their own units."""
-        return np.diag((self.unit / spread) ** 2 / self.size)
+    def with_prior(self, quadratic: Floats | None, spread: float | None) -> Floats | None:
+        """A penalty Q (d, d) and a normal prior of the weights with this standard deviation in their own units."""
+        if spread is None:
+            return quadratic
+        weak = np.diag((self.unit / spread) ** 2 / self.size)
+        return weak if quadratic is None else quadratic + weak
 
     @property
     def unit(self) -> Floats:
@@ -205,8 +209,8 @@ class SharedChoices(Objective):
 
     _bends = False
 
-    def __init__(self, mdp: MDP, planner: Planner, chosen: Chosen, quadratic: Floats | None) -> None:
-        super().__init__(mdp, planner, np.zeros(mdp.n_features), quadratic)
+    def __init__(self, mdp: MDP, planner: Planner, chosen: Chosen, quadratic: Floats | None, size: float) -> None:
+        super().__init__(mdp, planner, np.zeros(mdp.n_features), quadratic, size=size)
         self.chosen = chosen
 
     @property
@@ -238,9 +242,8 @@ def _planner(mdp: MDP, expert: Trajectories, entropy: str, weights: Floats, *, t
 
 
 def _choices(
-    mdp: MDP, planner: Planner, expert: Trajectories, weights: Floats, quadratic: Floats | None
-) -> tuple[Objective, float]:
-    """J of choices, and c."""
+    mdp: MDP, planner: Planner, expert: Trajectories, weights: Floats, quadratic: Floats | None, n: float
+) -> Objective:
     made = float(weights @ (expert.lengths - 1))
     if made == 0.0 and mdp.horizon != 1:  # which leaves nothing to choose
         raise ValueError(
@@ -248,11 +251,12 @@ def _choices(
         )
     choices, scale = choices_of(mdp, expert), float(weights @ choice_mass(mdp, expert)) / (made or 1.0)
     chosen = Chosen(mdp, choices, choices.totals(scale * weights))
+    size = n / (scale or 1.0)
     if not chosen.choices.certain:
-        return SharedChoices(mdp, planner, chosen, quadratic), scale
+        return SharedChoices(mdp, planner, chosen, quadratic, size)
     planner.source = chosen.source(chosen.totals)
     constant = chosen.constant(chosen.totals)
-    return Objective(mdp, planner, chosen.collected(chosen.totals), quadratic, constant), scale
+    return Objective(mdp, planner, chosen.collected(chosen.totals), quadratic, constant, size)
 
 
 def bending(unit: Floats, quadratic: Floats | None) -> Floats:

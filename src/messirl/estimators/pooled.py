@@ -65,9 +65,7 @@ class PooledEstimator(MaximumEntropy):
             some, weight = everyone, np.concatenate([own, np.full(len(everyone) - n_expert, light)])
         known = None if counts is None else counts[: len(some)]
         objective = self._objective(mdp, some, known, quadratic, weight, n_expert)
-        if self.theta_prior is not None:
-            weak = objective.prior(float(self.theta_prior))
-            objective = objective.penalised(weak if quadratic is None else quadratic + weak)
+        objective = objective.penalised(objective.with_prior(quadratic, self.theta_prior))
         theta = self._theta_start(mdp, objective)
         result = self._optimise(objective, theta, self.max_iter, self.callback)
         for _ in range(SADDLES):

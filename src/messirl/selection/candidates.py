@@ -262,11 +262,7 @@ class Bench:
 
     def penalty(self, candidate: Candidate) -> Floats | None:
         """The matrix Q of a candidate's penalty and prior, or None."""
-        own = self._penalty(candidate)
-        if self.theta_prior is None:
-            return own
-        weak = self.likelihood(candidate).prior(self.theta_prior)
-        return weak if own is None else own + weak
+        return self.likelihood(candidate).with_prior(self._penalty(candidate), self.theta_prior)
 
     def _penalty(self, candidate: Candidate) -> Floats | None:
         """That of its penalty alone; what is not MESSI's has the trace of the yardstick's."""

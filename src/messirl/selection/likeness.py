@@ -122,18 +122,19 @@ class _Lesson:
 
 def _learn(mdp: MDP, expert: Trajectories, pairs: Sequence[Split], options: dict[str, Any]) -> _Lesson:
     """The prior, and θ with it, that predict held-out experts best."""
-    fits: list[Fit] = []
+    bench, fits = Bench(mdp, expert, None, **options), list[Fit]()
     for prior in PRIORS:  # from narrow to wide, each from where the last one ended
-        bench = Bench(mdp, expert, None, **options, theta_prior=prior)
+        bench.theta_prior = prior
         theta = bench.fit(ALONE, fits[-1] if fits else None)
         fits.append(Fit(ALONE, theta, bench.bend(ALONE, theta)))
     scores = np.zeros(len(PRIORS))
     for train, test in pairs:
         steps = max(int((test.lengths - 1).sum()), 1) * len(pairs)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a warning that the parts of a divided trajectory are short
+            part = Bench(mdp, train, None, **options)
         for i, fit in enumerate(fits):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # the parts of a divided trajectory are short
-                part = Bench(mdp, train, None, **options, theta_prior=PRIORS[i])
+            part.theta_prior = PRIORS[i]
             scores[i] += part.score(ALONE, part.fit(ALONE, fit), test) / steps
     best = int(np.argmax(scores))
     chance = np.mean([uniform_score(mdp, test) for _, test in pairs])
@@ -144,7 +145,7 @@ def _explained(mdp: MDP, reward: Floats, some: Trajectories, start: Floats) -> t
     """Σ log π/u and Σ π/u of every trajectory, (n,) each; −inf and 0 where the experts' reward has no finite value."""
     logs, times = np.full(len(some), -np.inf), np.zeros(len(some))
     with np.errstate(divide="ignore"):
-        chance = np.log(np.broadcast_to(uniform_policy(mdp, None), mdp.policy_shape))
+        chance = np.log(uniform_policy(mdp, None))
     try:
         for which, log_policy in log_policies(mdp, reward, some, start):
             part = some[which]

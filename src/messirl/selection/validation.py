@@ -150,9 +150,13 @@ def cross_validate(
     tasks = [(train, [test for _, test in same]) for train, same in groupby(pairs, key=lambda pair: pair[0])]
     told, fits = count(1), (len(tasks) + (expert is not None)) * len(every)
     each = None if executor is not None else lambda: progress and progress(next(told), fits)
-    known = (
-        None if expert is None else [_told(fit, each) for fit in Bench(mdp, expert, unlabelled, **options).path(every)]
-    )
+    known: list[Fit] | None = None
+    if expert is not None:
+        known = []
+        for fit in Bench(mdp, expert, unlabelled, **options).path(every):
+            known.append(fit)
+            if each is not None:
+                each()
     work = _Fits(mdp, tuple(every), unlabelled, options, known, each)
     found = list(run(work, tasks, executor, None if each else progress))
     logs = [one.sum(axis=1, keepdims=True) if together else one for parts in found for one in parts]
@@ -185,12 +189,6 @@ class _Fits:
                 if self.each is not None:
                     self.each()
         return out
-
-
-def _told(fit: Fit, each: Callable[[], object] | None) -> Fit:
-    if each is not None:
-        each()
-    return fit
 
 
 def _seed(random_state: Any) -> int | None:
