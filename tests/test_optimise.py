@@ -302,12 +302,13 @@ def test_with_the_curvature_known_a_bowl_takes_one_step():
 @pytest.mark.parametrize("certain", [True, False])
 def test_a_wrong_curvature_costs_steps_and_no_more(certain):
     random = generator(72)
-    for _ in range(20):
-        d = int(random.integers(1, 12))
+    for _ in range(100):
+        d = int(random.integers(1, 40))
         roots, other = random.normal(size=(2, d, d))
         bend, top = roots @ roots.T + 0.1 * np.eye(d), random.normal(size=d)
+        bound = random.choice([0.5, np.inf])
         told = (other + other.T) * random.choice([1e-6, 1.0, 1e6])  # neither right nor positive
         bowl = lambda t, bend=bend, top=top: Point(-0.5 * (t - top) @ bend @ (t - top), -bend @ (t - top))  # noqa: E731
-        result = lbfgs(bowl, np.zeros(d), bound=0.5, max_iter=2000, tol=1e-6, certain=certain, curvature=told)
-        exact = lbfgs(bowl, np.zeros(d), bound=0.5, max_iter=2000, tol=1e-9)
+        result = lbfgs(bowl, np.zeros(d), bound=bound, max_iter=2000, tol=1e-6, certain=certain, curvature=told)
+        exact = lbfgs(bowl, np.zeros(d), bound=bound, max_iter=2000, tol=1e-9)
         assert_allclose(result.point.value, exact.point.value, atol=1e-6, rtol=1e-6)

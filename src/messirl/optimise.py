@@ -34,6 +34,7 @@ ENOUGH = 1e-2  # share of the squared residual at which its step is accurate eno
 FEW = 16  # with so few weights Newton's step is computed in full
 RESOLVED = 1e-8  # curvature, relative to the largest, that such differences can tell from zero
 FLAT = 1e-6  # curvature, relative to the largest, that a search counts on where there is hardly any
+FORESEEN = 0.9  # share of a step by which the curvature known before it may err
 RISING = 1e-10  # relative rise of a value that is more than rounding
 
 SETTLED = "no weight would move by more than tol"
@@ -84,23 +85,36 @@ def projected_norm(theta: Floats, gradient: Floats, bound: float) -> float:
 class Secants:
     """The curvature seen along the steps taken: pairs of a step s and the fall y of the gradient along it.
 
-    curvature : (d, d) what is known of it before the first step, or None
+    curvature : (d, d) what is said of it before the first step, or None; dropped at a step that it did not foresee
     """
 
     def __init__(self, d: int, curvature: Floats | None = None) -> None:
         most = max(20, min(MEMORY, MEMORY_SIZE // max(d, 1)))
         self._steps, self._falls, self.n = np.empty((most, d)), np.empty((most, d)), 0
-        self._curvature = curvature
+        self._said = curvature
         self._whole = None if curvature is None else _inverse(curvature)
 
     @property
     def known(self) -> bool:
         """Whether anything is known of the curvature."""
-        return self.n > 0 or self._curvature is not None
+        return self.n > 0 or self.told
+
+    @property
+    def told(self) -> bool:
+        """Whether what was said of the curvature is still believed."""
+        return self._said is not None
 
     def forget(self) -> None:
         """Know nothing any more."""
-        self.n, self._curvature = 0, None
+        self.n, self._said = 0, None
+
+    def foresee(self, step: Floats, fall: Floats) -> bool:
+        """Whether H⁻¹ y is about s; if H is far too large, a steep fall is foreseen, and after it no move."""
+        gap = step - self.solve(fall, step != 0.0)
+        foreseen = self.known and bool(gap @ gap <= FORESEEN**2 * (step @ step))
+        if not foreseen:
+            self._said = None
+        return foreseen
 
     def add(self, step: Floats, fall: Floats) -> None:
         """Remember a step and the fall of the gradient along it, unless the function does not bend along it."""
@@ -128,26 +142,27 @@ class Secants:
         curvature, size = (steps * falls).sum(axis=1), (falls * falls).sum(axis=1)
         good = curvature > 1e-14 * np.sqrt((steps * steps).sum(axis=1) * size)
         if not good.all():
-            steps, falls, curvature, size = steps[good], falls[good], curvature[good], size[good]
+            steps, falls, curvature = steps[good], falls[good], curvature[good]
         if curvature.size == 0:
-            return self._first(q, free, 1.0)
+            return self._first(q, free)
         alpha = np.empty(curvature.size)
         for i in range(curvature.size - 1, -1, -1):
             alpha[i] = steps[i].dot(q) / curvature[i]
             q -= alpha[i] * falls[i]
-        q = self._first(q, free, curvature[-1] / size[-1])
+        # H₀ to the scale of the last step
+        q = self._first(q, free) * float(curvature[-1] / falls[-1].dot(self._first(falls[-1], free)))
         for i in range(curvature.size):
             q += (alpha[i] - falls[i].dot(q) / curvature[i]) * steps[i]
         return q
 
-    def _first(self, q: Floats, free: Flags, scale: float) -> Floats:
-        """H₀⁻¹ q, H₀ what was known before the first step, or else the identity over `scale`."""
-        if self._curvature is None or self._whole is None:
-            return scale * q
+    def _first(self, q: Floats, free: Flags) -> Floats:
+        """H₀⁻¹ q on the free coordinates, H₀ what was said before the first step, or else the identity."""
+        if self._said is None or self._whole is None:
+            return q
         if free.all():
             return self._whole @ q
         out = np.zeros_like(q)
-        out[free] = _inverse(self._curvature[np.ix_(free, free)]) @ q[free]
+        out[free] = _inverse(self._said[np.ix_(free, free)]) @ q[free]
         return out
 
 
@@ -157,6 +172,7 @@ class _Climb:
     unit, scale : (d,) or None, as for `lbfgs`. Directions and gradients are those of θ · scale
     callback : told of every iteration; where it returns True, the climb is `stopped`
     rising : whether the value can fall only by rounding; such a fall is recorded as no change
+    certain : whether curvature is found anew where it matters; if not, what is known of it is checked at every step
     """
 
     def __init__(
@@ -170,15 +186,18 @@ class _Climb:
         callback: Callback | None,
         *,
         rising: bool,
+        certain: bool = True,
         curvature: Floats | None = None,
     ) -> None:
         self.function, self.bound, self.tol, self.callback, self.rising = function, bound, tol, callback, rising
+        self.certain = certain
         self.unit = np.ones_like(theta) if unit is None else unit
         self.scale = self.unit if scale is None else scale
         known = None if curvature is None else curvature / np.outer(self.scale, self.scale)
         self.secants = Secants(theta.size, known)
         self.evaluations = self.edged = 0
         self.stride = np.inf  # how far the last step went, as `move` measures it
+        self.foreseen = False  # whether the curvature known before it foresaw how the gradient falls along it
         self.rows: list[tuple[int, float, float, float, int]] = []  # of the history
         point = _finite(self.at(theta), "at the start", "begin at a theta with more negative rewards")
         self._arrive(theta, point)
@@ -201,7 +220,9 @@ class _Climb:
 
     def step_to(self, theta: Floats, point: Any) -> None:
         """Go on from there, and learn the curvature on the way."""
-        self.secants.add((theta - self.theta) * self.scale, (self.point.gradient - point.gradient) / self.scale)
+        step, fall = (theta - self.theta) * self.scale, (self.point.gradient - point.gradient) / self.scale
+        self.foreseen = not self.certain and self.secants.foresee(step, fall)
+        self.secants.add(step, fall)
         self.stride = float(self._relative(theta).max(initial=0.0))
         self._arrive(theta, point)
 
@@ -355,14 +376,16 @@ def lbfgs(
         which suits many rough fits
     curvature : (d, d) about how the function bends where the search begins, −∇², where that is known
     """
-    # Few secants may all have gone one way, and Newton's method is cheap; a curvature that is known leaves no way out.
-    certain = certain or (theta.size <= FEW and curvature is None)
     begin = np.clip(theta, -bound, bound)
-    climb = _Climb(function, begin, bound, tol, unit, scale, callback, rising=True, curvature=curvature)
+    climb = _Climb(
+        function, begin, bound, tol, unit, scale, callback, rising=True, certain=certain, curvature=curvature
+    )
     expected: list[float] = []  # the largest move at each step since the value hardly rises
     rounds = 0
     while True:
         reason = f"max_iter={max_iter} iterations were done"
+        # Few secants may all have gone one way, and Newton's method is cheap; a curvature that holds leaves no way out.
+        certain = certain or (theta.size <= FEW and not climb.secants.told)
         gradient, direction = climb.lead(climb.secants.solve)
         move = climb.move(direction)
         if climb.stopped:
@@ -374,7 +397,8 @@ def lbfgs(
         known, near = climb.secants.known, largest <= max(NEAR, tol)
         expected = [*expected, largest] if known and gain <= 1e-3 * tol * (1.0 + abs(climb.point.value)) else []
         stale = len(expected) >= 2 * STALE and min(expected[-STALE:]) > 0.5 * min(expected[:-STALE])
-        local = certain or climb.stride <= NEAR  # a long step sees a mean curvature, not the one where it ends
+        # A long step sees a mean curvature, not the one where it ends, and a curvature too large foresees small moves.
+        local = certain or (climb.stride <= NEAR and climb.foreseen)
         if not (stale or (known and local and largest <= 0.5 * tol)):
             if climb.iteration >= max_iter:
                 return climb.result(move, reason)
