@@ -307,7 +307,7 @@ def test_the_reward_of_a_goal_is_found_and_followed() -> None:
             actions.append(a)
         return recording(states, actions, x >= 1.0)
 
-    expert, mixed = [walk(0.95) for _ in range(4)], [walk(0.5) for _ in range(30)]
+    expert, mixed = [walk(0.95) for _ in range(8)], [walk(0.5) for _ in range(30)]
     cost_and_goal = FittedMESSI(  # a width is given: walks that never get there have equal counts, and most may be such
         lambda s: np.column_stack([np.ones(len(s)), s >= 1.0]), discount=0.9, similarity=RBF(1.0)
     )

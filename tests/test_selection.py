@@ -259,11 +259,14 @@ def test_splits_that_cannot_be_made_raise(options, message):
         splits(mdp, expert, **options)
 
 
-def test_a_held_out_trajectory_without_a_step_raises():
+def test_a_held_out_trajectory_without_a_step_is_passed_over():
     mdp, expert, unlabelled = grid_world(3)
     still = Trajectories([0], [0, 1], np.zeros(0, dtype=int))
-    with pytest.raises(ValueError, match="a held-out trajectory makes no step"):
-        cross_validate(mdp, [Candidate("MaxEnt")], [(expert, still)], unlabelled, yardstick=SIMILARITY)
+    one, pairs = [Candidate("MaxEnt", 0.0)], splits(mdp, expert, random_state=0)
+    found = cross_validate(mdp, one, [(expert, still), *pairs], unlabelled, yardstick=SIMILARITY)
+    assert_array_equal(found.logs, cross_validate(mdp, one, pairs, unlabelled, yardstick=SIMILARITY).logs)
+    with pytest.raises(ValueError, match="no held-out trajectory makes a step"):
+        cross_validate(mdp, one, [(expert, still)], unlabelled, yardstick=SIMILARITY)
 
 
 # ------------------------------------------------------------ validation

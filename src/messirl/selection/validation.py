@@ -144,8 +144,9 @@ def cross_validate(
     executor : runs the splits (see execution.run); None: this process
     options : of the `Bench` that fits
     """
-    if any(int((test.lengths - 1).sum()) == 0 for _, test in pairs):
-        raise ValueError("a held-out trajectory makes no step: there is nothing to score; drop such trajectories")
+    pairs = [(train, test) for train, test in pairs if (test.lengths > 1).any()]  # nothing else can be scored
+    if not pairs:
+        raise ValueError("no held-out trajectory makes a step: there is nothing to score")
     # Leaving out either of two equal trajectories leaves the same rest, which is fitted once.
     tasks = [(train, [test for _, test in same]) for train, same in groupby(pairs, key=lambda pair: pair[0])]
     told, fits = count(1), (len(tasks) + (expert is not None)) * len(every)
