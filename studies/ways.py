@@ -6,7 +6,7 @@ Every way is a function from `Fitted` to the place of a candidate or, of "averag
     shrunken gain                the largest gain over the fixed default, shrunk as far as it is uncertain
     best held out                the best cross-validated score
     one standard error           the least likely of the experts, of those within one standard error of the best
-    approximate leave-one-out    the best score of leave-one-out, each θ₋ᵢ by one Newton step from the fit to all
+    approximate leave-one-out    the best score of leave-one-out, by one Newton step from the fit to all
     evidence                     Laplace's method; candidates without pooling, and with a penalty, which is the prior
     average                      policies, not candidates: weights ∝ exp(n · held-out score)
     default                      the fixed default, whatever the data
@@ -116,31 +116,32 @@ WAYS: dict[str, Callable[[Fitted], int | Floats]] = {
 
 
 def leave_one_out(bench: Bench, candidate: Candidate, theta: Floats) -> Floats:
-    """The log-probability of every expert trajectory under a fit to the others, (n,), without fitting again.
+    """The log-probability of every expert trajectory under a fit to the others, (n,), without fitting or solving again.
 
     With w_i the weight of trajectory i, g_i its gradient and s_i its share of all steps, J₋ᵢ has at θ the gradient
     (Qθ − g_i) w_i / (1 − w_i) and about the curvature H (1 − s_i) / (1 − w_i) + Q, where H is that of all. Q is taken
-    to stay as it is. The log-probability at θ₋ᵢ is exact; −inf where θ₋ᵢ has no finite values.
+    to stay as it is. At θ₋ᵢ, one Newton step away, the log-probability of i is taken from its own parabola, which has
+    the slope g_i and about the curvature H s_i / w_i. −inf where θ has no finite values.
     """
     mdp, expert = bench.based(candidate), bench.expert
     planner = bench.likelihood(replace(candidate, weight=0.0)).planner
     weights, scale = _shares(bench, candidate)
     choices, q = choices_of(mdp, expert), _penalty(bench, candidate)
-    out = np.full(len(expert), -np.inf)
     try:
         kinds = choice_scores(mdp, theta, choices, planner.model, planner.start)
         bend = -bench.likelihood(candidate).hessian(theta)
     except NoFiniteValue:
-        return out
+        return np.full(len(expert), -np.inf)
     each = np.zeros((len(expert), theta.size))
     np.add.at(each, choices.trip, scale * kinds[choices.kind])
     made = weights * (bench.everyone.lengths[: weights.size] - 1)
+    out = bench.log_probabilities(candidate, theta, expert)
     for i, (weight, left_out) in enumerate(zip(weights, made[: len(expert)] / made.sum(), strict=False)):
         slope = (q @ theta - each[i]) * weight / (1.0 - weight)
         curvature = bend * (1.0 - left_out) / (1.0 - weight) + q
         moved = theta + np.linalg.pinv(curvature, rcond=FLAT, hermitian=True) @ slope
-        moved = np.clip(moved, -bench.theta_max, bench.theta_max)
-        out[i] = bench.log_probabilities(candidate, moved, expert[[i]])[0]
+        step = np.clip(moved, -bench.theta_max, bench.theta_max) - theta
+        out[i] += (each[i] @ step - 0.5 * (step @ bend @ step) * left_out / weight) / scale
     return out
 
 

@@ -67,7 +67,7 @@ def test_one_standard_error_takes_what_fits_the_experts_least_among_the_near_bes
 @pytest.mark.parametrize("candidate", STRONG, ids=lambda c: c.method)
 def test_leave_one_out_by_a_newton_step_is_near_where_the_penalty_is_strong(kind, candidate):
     mdp, expert, unlabelled = problem(kind)
-    expert = expert[:10]
+    expert = expert[np.flatnonzero(expert.lengths > 1)[:10]]
     bench = Bench(mdp, expert, unlabelled, yardstick=choosing.STANDARD)
     q, theta, steps = bench.penalty(candidate), bench.fit(candidate), expert.lengths - 1
     exact = np.empty(len(expert))
@@ -77,9 +77,9 @@ def test_leave_one_out_by_a_newton_step_is_near_where_the_penalty_is_strong(kind
         exact[i] = part.log_probabilities(candidate, part.fit(candidate), expert[[i]])[0]
     gap = np.abs(leave_one_out(bench, candidate, theta) - exact) / steps
     without = np.abs(bench.log_probabilities(candidate, theta, expert) - exact) / steps
-    assert gap.max() < 0.1 * without.max()
-    if kind != "goals":  # there a strong penalty draws θ to where values end, and J is no parabola
-        assert gap.max() < 1e-3
+    rough = kind == "goals"  # there a strong penalty draws θ to where values end, and J is no parabola
+    assert gap.max() < (0.25 if rough else 0.1) * without.max()
+    assert rough or gap.max() < 1e-3
 
 
 def test_the_evidence_of_one_weight_is_an_integral():

@@ -33,7 +33,7 @@ PROBE = 1e-4  # length, in units, of the differences that give its curvature
 ENOUGH = 1e-2  # share of the squared residual at which its step is accurate enough, to about a tenth
 FEW = 16  # with so few weights Newton's step is computed in full
 RESOLVED = 1e-8  # curvature, relative to the largest, that such differences can tell from zero
-FLAT = 1e-6  # curvature, relative to the largest, that a search counts on where there is hardly any
+FLAT = 1e-12  # curvature, relative to the largest, that a search counts on where there is hardly any
 FORESEEN = 0.9  # share of a step by which the curvature known before it may err
 RISING = 1e-10  # relative rise of a value that is more than rounding
 
@@ -46,6 +46,7 @@ COLUMNS = {"iteration": int, "objective": float, "theta_norm": float, "gradient_
 HISTORY = np.dtype(list(COLUMNS.items()))
 
 Function = Callable[[Floats], Any]  # θ → anything with a `value` and a `gradient`
+Bend = Callable[[Floats], Floats | None]  # θ → −∇² (d, d)
 Callback = Callable[[dict[str, Any]], object]
 
 
@@ -85,14 +86,13 @@ def projected_norm(theta: Floats, gradient: Floats, bound: float) -> float:
 class Secants:
     """The curvature seen along the steps taken: pairs of a step s and the fall y of the gradient along it.
 
-    curvature : (d, d) what is said of it before the first step, or None; dropped at a step that it did not foresee
+    curvature : (d, d) what is said of it before the first step, or None
     """
 
     def __init__(self, d: int, curvature: Floats | None = None) -> None:
         most = max(20, min(MEMORY, MEMORY_SIZE // max(d, 1)))
-        self._steps, self._falls, self.n = np.empty((most, d)), np.empty((most, d)), 0
-        self._said = curvature
-        self._whole = None if curvature is None else _inverse(curvature)
+        self._steps, self._falls = np.empty((most, d)), np.empty((most, d))
+        self.forget(curvature)
 
     @property
     def known(self) -> bool:
@@ -104,17 +104,15 @@ class Secants:
         """Whether what was said of the curvature is still believed."""
         return self._said is not None
 
-    def forget(self) -> None:
-        """Know nothing any more."""
-        self.n, self._said = 0, None
+    def forget(self, curvature: Floats | None = None) -> None:
+        """Know nothing any more, or only what is said now."""
+        self.n, self._said = 0, curvature
+        self._whole = None if curvature is None else _inverse(curvature)
 
     def foresee(self, step: Floats, fall: Floats) -> bool:
         """Whether H⁻¹ y is about s; if H is far too large, a steep fall is foreseen, and after it no move."""
         gap = step - self.solve(fall, step != 0.0)
-        foreseen = self.known and bool(gap @ gap <= FORESEEN**2 * (step @ step))
-        if not foreseen:
-            self._said = None
-        return foreseen
+        return self.known and bool(gap @ gap <= FORESEEN**2 * (step @ step))
 
     def add(self, step: Floats, fall: Floats) -> None:
         """Remember a step and the fall of the gradient along it, unless the function does not bend along it."""
@@ -188,13 +186,13 @@ class _Climb:
         rising: bool,
         certain: bool = True,
         curvature: Floats | None = None,
+        bend: Bend | None = None,
     ) -> None:
         self.function, self.bound, self.tol, self.callback, self.rising = function, bound, tol, callback, rising
-        self.certain = certain
+        self.certain, self.bend = certain, bend
         self.unit = np.ones_like(theta) if unit is None else unit
         self.scale = self.unit if scale is None else scale
-        known = None if curvature is None else curvature / np.outer(self.scale, self.scale)
-        self.secants = Secants(theta.size, known)
+        self.secants = Secants(theta.size, self._scaled(curvature))
         self.evaluations = self.edged = 0
         self.stride = np.inf  # how far the last step went, as `move` measures it
         self.foreseen = False  # whether the curvature known before it foresaw how the gradient falls along it
@@ -205,6 +203,9 @@ class _Climb:
     def at(self, theta: Floats) -> Any:
         self.evaluations += 1
         return self.function(theta)
+
+    def _scaled(self, curvature: Floats | None) -> Floats | None:
+        return None if curvature is None else curvature / np.outer(self.scale, self.scale)
 
     def _arrive(self, theta: Floats, point: Any) -> None:
         self.theta, self.point, self.iteration = theta, point, len(self.rows)
@@ -222,7 +223,10 @@ class _Climb:
         """Go on from there, and learn the curvature on the way."""
         step, fall = (theta - self.theta) * self.scale, (self.point.gradient - point.gradient) / self.scale
         self.foreseen = not self.certain and self.secants.foresee(step, fall)
-        self.secants.add(step, fall)
+        if self.secants.told and not (self.certain or self.foreseen):
+            self.secants.forget(None if self.bend is None else self._scaled(self.bend(theta)))
+        else:
+            self.secants.add(step, fall)
         self.stride = float(self._relative(theta).max(initial=0.0))
         self._arrive(theta, point)
 
@@ -365,6 +369,7 @@ def lbfgs(
     callback: Callback | None = None,
     certain: bool = True,
     curvature: Floats | None = None,
+    bend: Bend | None = None,
 ) -> Result:
     """The maximum over the box.
 
@@ -375,11 +380,11 @@ def lbfgs(
     certain : whether Newton's method confirms the maximum; if not, and the weights are many, the secants are trusted,
         which suits many rough fits
     curvature : (d, d) about how the function bends where the search begins, −∇², where that is known
+    bend : the same at any θ; asked where a step was not what `curvature` said it would be
     """
     begin = np.clip(theta, -bound, bound)
-    climb = _Climb(
-        function, begin, bound, tol, unit, scale, callback, rising=True, certain=certain, curvature=curvature
-    )
+    said: dict[str, Any] = {"certain": certain, "curvature": curvature, "bend": bend}
+    climb = _Climb(function, begin, bound, tol, unit, scale, callback, rising=True, **said)
     expected: list[float] = []  # the largest move at each step since the value hardly rises
     rounds = 0
     while True:

@@ -217,12 +217,17 @@ class Bench:
         if near is None:
             begin = first_theta(self.based(candidate), likelihood, self.theta_max)
             near = Fit(candidate, begin, self.bend(candidate, begin))
-        objective, known = likelihood.penalised(quadratic), near.bend
+        objective = likelihood.penalised(quadratic)
         options: dict[str, Any] = {"bound": self.theta_max, "max_iter": self.max_iter, "tol": self.tol}
-        if known is not None and quadratic is not None:
-            known = known + quadratic
-        options |= {"unit": objective.unit, "scale": objective.scale, "certain": False, "curvature": known}
-        return lbfgs(objective, near.theta, **options).theta
+        options |= {"unit": objective.unit, "scale": objective.scale, "certain": False}
+
+        def penalised(bend: Floats | None) -> Floats | None:
+            return bend if bend is None or quadratic is None else bend + quadratic
+
+        def bend(theta: Floats) -> Floats | None:
+            return penalised(self.bend(candidate, theta))
+
+        return lbfgs(objective, near.theta, curvature=penalised(near.bend), bend=bend, **options).theta
 
     def bend(self, candidate: Candidate, theta: Floats) -> Floats | None:
         """How much the likelihood of a candidate bends at θ, −∇²L (d, d); None where that is dear to know."""
