@@ -33,24 +33,28 @@ def curvature(mdp: MDP, policy: Floats, source: Floats) -> tuple[Floats, Floats]
 
     source : m, any weights (S,) of where trajectories begin or, with a horizon, (H, S) of each step
     """
-    rows, taken = feature_table(mdp), _taken(mdp, policy, source)
+    factors = factorised(chain_matrix(mdp, policy), mdp.discount) if mdp.horizon is None else None
+    rows, taken = feature_table(mdp), _taken(mdp, policy, source, factors)
     bend = np.zeros((mdp.n_features, mdp.n_features))
-    for step, here, ahead in slopes(mdp, policy):
+    for step, here, ahead in slopes(mdp, policy, factors=factors):
         bend += gram(mdp, rows, ahead, here, taken[step])
     return bend, here
 
 
-def slopes(mdp: MDP, policy: Floats, goal: int | None = None) -> Iterator[tuple[int, Floats, Floats]]:
+def slopes(
+    mdp: MDP, policy: Floats, goal: int | None = None, factors: Any = None
+) -> Iterator[tuple[int, Floats, Floats]]:
     """F = ∇V (S, d) of a soft causal policy: each step from the last to the first, F there and F at the next one.
 
-    Without a horizon there is one step, and the next one has the same F.
+    Without a horizon there is one step, and the next one has the same F; `factors` are those of its chain, if known.
     """
     rows = feature_table(mdp)
     end = np.zeros((mdp.n_states, mdp.n_features)) if mdp.state_action else rows[:, 0]
     ending = np.where(ends_of(mdp, goal)[:, None], end, 0.0)
     if mdp.horizon is None:
         gained = np.where(_moving(policy), collected(rows, policy), ending)
-        here = factorised(chain_matrix(mdp, policy), mdp.discount).solve(gained)
+        known = factorised(chain_matrix(mdp, policy), mdp.discount) if factors is None else factors
+        here = known.solve(gained)
         yield 0, here, here
         return
     here = end
@@ -61,10 +65,10 @@ def slopes(mdp: MDP, policy: Floats, goal: int | None = None) -> Iterator[tuple[
         yield step, here, ahead
 
 
-def _taken(mdp: MDP, policy: Floats, source: Floats) -> list[Floats]:
+def _taken(mdp: MDP, policy: Floats, source: Floats, factors: Any) -> list[Floats]:
     """Expected discounted visits of every (state, action) pair, (S, A), at every step, or in all without a horizon."""
     if mdp.horizon is None:
-        visits = factorised(chain_matrix(mdp, policy), mdp.discount).solve(np.ascontiguousarray(source), trans="T")
+        visits = factors.solve(np.ascontiguousarray(source), trans="T")
         return [visits[:, None] * policy]
     begin = np.zeros((mdp.horizon, mdp.n_states))
     begin[: len(np.atleast_2d(source))] = source
