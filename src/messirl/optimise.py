@@ -7,13 +7,16 @@
 
 Both measure weights in units of their own: `unit` (d,) is the spread of each feature, so that θ_j · unit_j has no unit.
 A feature given in millimetres instead of metres then changes neither the search nor when it stops.
+
+Each solver is a search that asks: a generator that yields θ and is sent the evaluation there. So many searches can be
+answered at once; `lbfgs` and `paper` answer one with a function.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -47,6 +50,8 @@ HISTORY = np.dtype(list(COLUMNS.items()))
 
 Function = Callable[[Floats], Any]  # θ → anything with a `value` and a `gradient`
 Callback = Callable[[dict[str, Any]], object]
+T = TypeVar("T")
+Asking = Generator[Floats, Any, T]  # yields θ, is sent the evaluation there, and returns a T in the end
 
 
 @dataclass(frozen=True)
@@ -177,7 +182,6 @@ class _Climb:
 
     def __init__(
         self,
-        function: Function,
         theta: Floats,
         bound: float,
         tol: float,
@@ -189,7 +193,7 @@ class _Climb:
         certain: bool = True,
         curvature: Floats | None = None,
     ) -> None:
-        self.function, self.bound, self.tol, self.callback, self.rising = function, bound, tol, callback, rising
+        self.bound, self.tol, self.callback, self.rising = bound, tol, callback, rising
         self.certain = certain
         self.unit = np.ones_like(theta) if unit is None else unit
         self.scale = self.unit if scale is None else scale
@@ -199,12 +203,16 @@ class _Climb:
         self.stride = np.inf  # how far the last step went, as `move` measures it
         self.foreseen = False  # whether the curvature known before it foresaw how the gradient falls along it
         self.rows: list[tuple[int, float, float, float, int]] = []  # of the history
-        point = _finite(self.at(theta), "at the start", "begin at a theta with more negative rewards")
+
+    def begin(self, theta: Floats) -> Asking[None]:
+        """Stand at θ."""
+        point = _finite((yield from self.at(theta)), "at the start", "begin at a theta with more negative rewards")
         self._arrive(theta, point)
 
-    def at(self, theta: Floats) -> Any:
+    def at(self, theta: Floats) -> Asking[Any]:
+        """The evaluation at θ."""
         self.evaluations += 1
-        return self.function(theta)
+        return (yield theta)
 
     def _arrive(self, theta: Floats, point: Any) -> None:
         self.theta, self.point, self.iteration = theta, point, len(self.rows)
@@ -243,7 +251,7 @@ class _Climb:
     def gradient(self, free: Flags) -> Floats:
         return np.where(free, self.point.gradient / self.scale, 0.0)
 
-    def lead(self, solve: Callable[[Floats, Flags], Floats]) -> tuple[Floats, Floats]:
+    def lead(self, solve: Callable[[Floats, Flags], Asking[Floats]]) -> Asking[tuple[Floats, Floats]]:
         """The gradient, and the direction that `solve` makes of it, on the weights that neither leads out of the box.
 
         The direction may lead a weight out of the box that the gradient leads into it: if only the direction were cut
@@ -252,7 +260,7 @@ class _Climb:
         free = self.free
         while True:
             gradient = self.gradient(free)
-            direction = solve(gradient, free)
+            direction = yield from solve(gradient, free)
             out = self.at_box & (self.theta * direction > 0)
             if not out.any():
                 return gradient, direction
@@ -265,7 +273,7 @@ class _Climb:
     def _relative(self, theta: Floats) -> Floats:
         return np.asarray(np.abs(theta - self.theta) * self.unit / np.maximum(1.0, np.abs(self.theta) * self.unit))
 
-    def along(self, direction: Floats, step: float = 1.0) -> bool:
+    def along(self, direction: Floats, step: float = 1.0) -> Asking[bool]:
         """Backtrack along the projected path clip(θ + α d) until the value has risen enough; returns whether it has.
 
         If the rise is lost in rounding, the slope decides: it must not point back as steeply (Hager & Zhang 2005).
@@ -283,7 +291,7 @@ class _Climb:
                     return False
                 step = first
                 continue
-            there = self.at(ahead)
+            there = yield from self.at(ahead)
             rise = there.value - point.value
             lost = (lost or trial == 0) and max(promised, abs(rise)) <= noise
             slope = float(there.gradient @ moved)
@@ -300,17 +308,22 @@ class _Climb:
             step *= min(max(top, 0.1), 0.5)
         return False
 
-    def up(self, direction: Floats, gradient: Floats, *, near: bool) -> bool:
+    def up(self, direction: Floats, gradient: Floats, *, near: bool) -> Asking[bool]:
         """One step of L-BFGS or, if that fails and the optimum is not `near`, along the gradient."""
         if self.secants.known:
-            if self.along(direction):
+            if (yield from self.along(direction)):
                 return True
             if near:
                 return False
             self.secants.forget()
-        return self.along(gradient, 1.0 / max(1.0, float(np.abs(gradient).sum())))
+        return (yield from self.along(gradient, 1.0 / max(1.0, float(np.abs(gradient).sum()))))
 
-    def newton(self, gradient: Floats, free: Flags) -> Floats:
+    def by_secants(self, gradient: Floats, free: Flags) -> Asking[Floats]:
+        """The step H⁻¹ g of L-BFGS, H from the steps so far."""
+        yield from ()  # asks nothing, where `newton` does
+        return self.secants.solve(gradient, free)
+
+    def newton(self, gradient: Floats, free: Flags) -> Asking[Floats]:
         """Newton's step H⁻¹ g by conjugate gradients, H from differences of gradients; NaN if it fails.
 
         A direction in which the function is flat, as far as such differences can tell, is left out, unless the function
@@ -327,7 +340,7 @@ class _Climb:
             settled = free.sum() > FEW and float(np.abs(rest).max()) <= self.tol * weakest
             if not left > (ENOUGH if settled else 1e-12) * first:
                 break
-            bent = self._bend(way, size, free)
+            bent = yield from self._bend(way, size, free)
             if bent is None:
                 return np.full_like(step, np.nan)
             curvature, square = float(way @ bent), float(way @ way)
@@ -343,18 +356,38 @@ class _Climb:
             way = lead + left / before * way
         return step
 
-    def _bend(self, way: Floats, size: Floats, free: Flags) -> Floats | None:
+    def _bend(self, way: Floats, size: Floats, free: Flags) -> Asking[Floats | None]:
         """H v: how fast the gradient falls along a direction; None if the function is not finite close by."""
         reach = _reach(way, PROBE * np.maximum(1.0, PROBE * size))  # by more than the rounding of large weights
         for length in (reach, -reach):
-            there = self.at(self.theta + length * way / self.scale)
+            there = yield from self.at(self.theta + length * way / self.scale)
             if np.isfinite(there.value):
                 return np.where(free, (self.point.gradient - there.gradient) / self.scale, 0.0) / length
         return None
 
 
-def lbfgs(
-    function: Function,
+def answered(function: Function, search: Asking[T]) -> T:
+    """What a search finds when a function answers it."""
+    try:
+        theta = next(search)
+        while True:
+            theta = search.send(function(theta))
+    except StopIteration as end:
+        found: T = end.value
+        return found
+
+
+def lbfgs(function: Function, theta: Floats, **options: Any) -> Result:
+    """The maximum over the box; options are those of `seek_maximum`."""
+    return answered(function, seek_maximum(theta, **options))
+
+
+def paper(function: Function, theta: Floats, **options: Any) -> Result:
+    """Where the fixed steps of Alg. 1 lead; options are those of `fixed_steps`."""
+    return answered(function, fixed_steps(theta, **options))
+
+
+def seek_maximum(
     theta: Floats,
     *,
     bound: float,
@@ -365,8 +398,8 @@ def lbfgs(
     callback: Callback | None = None,
     certain: bool = True,
     curvature: Floats | None = None,
-) -> Result:
-    """The maximum over the box.
+) -> Asking[Result]:
+    """The maximum over the box, by projected L-BFGS and, close to it, Newton steps.
 
     tol : the maximum counts as found when no weight would move by more than `tol` · max(|θ_j|, 1/unit_j) to reach it
     unit : (d,) the spread of each feature; None: 1 for all
@@ -377,16 +410,15 @@ def lbfgs(
     curvature : (d, d) about how the function bends where the search begins, −∇², where that is known
     """
     begin = np.clip(theta, -bound, bound)
-    climb = _Climb(
-        function, begin, bound, tol, unit, scale, callback, rising=True, certain=certain, curvature=curvature
-    )
+    climb = _Climb(begin, bound, tol, unit, scale, callback, rising=True, certain=certain, curvature=curvature)
+    yield from climb.begin(begin)
     expected: list[float] = []  # the largest move at each step since the value hardly rises
     rounds = 0
     while True:
         reason = f"max_iter={max_iter} iterations were done"
         # Few secants may all have gone one way, and Newton's method is cheap; a curvature that holds leaves no way out.
         certain = certain or (theta.size <= FEW and not climb.secants.told)
-        gradient, direction = climb.lead(climb.secants.solve)
+        gradient, direction = yield from climb.lead(climb.by_secants)
         move = climb.move(direction)
         if climb.stopped:
             return climb.result(move, ASKED)
@@ -404,7 +436,7 @@ def lbfgs(
                 return climb.result(move, reason)
             if climb.edged >= EDGED:
                 return climb.result(move, EDGE)
-            if climb.up(direction, gradient, near=near):
+            if (yield from climb.up(direction, gradient, near=near)):
                 continue
             reason = ROUNDING
         elif stale:
@@ -413,7 +445,7 @@ def lbfgs(
             return climb.result(move, SETTLED, converged=True)
         if not (known and near):
             return climb.result(move, reason)
-        _, step = climb.lead(climb.newton)
+        _, step = yield from climb.lead(climb.newton)
         if not np.isfinite(step).all():
             return climb.result(move, EDGE)
         move = climb.move(step)
@@ -424,13 +456,12 @@ def lbfgs(
         rounds += 1
         if rounds > ROUNDS:
             return climb.result(move, UNSETTLED)
-        if not climb.along(step):
+        if not (yield from climb.along(step)):
             return climb.result(move, ROUNDING)
         expected = []
 
 
-def paper(
-    function: Function,
+def fixed_steps(
     theta: Floats,
     *,
     bound: float,
@@ -439,16 +470,18 @@ def paper(
     tol: float,
     unit: Floats | None = None,
     callback: Callback | None = None,
-) -> Result:
+) -> Asking[Result]:
     """Alg. 1, with the update of Eq. 7 corrected: θ ← θ + step · ∇J(θ), then θ ← θ · θ_max/‖θ‖∞ where ‖θ‖∞ > θ_max.
 
     `tol` and `unit` only serve to say whether the weights would still move, judged by the curvature along the steps.
     """
-    climb = _Climb(function, rescaled(theta, bound), bound, tol, unit, None, callback, rising=False)
+    begin = rescaled(theta, bound)
+    climb = _Climb(begin, bound, tol, unit, None, callback, rising=False)
+    yield from climb.begin(begin)
     while climb.iteration < max_iter and not climb.stopped:
         ahead = rescaled(climb.theta + step_size * climb.point.gradient, bound)
         when = f"after {climb.iteration + 1} steps of size {step_size:g}"
-        there = _finite(climb.at(ahead), when, "take smaller steps, or use solver='lbfgs', which backs off")
+        there = _finite((yield from climb.at(ahead)), when, "take smaller steps, or use solver='lbfgs', which backs off")
         climb.step_to(ahead, there)
     gradient = climb.gradient(climb.free)
     move = climb.move(climb.secants.solve(gradient, climb.free))
