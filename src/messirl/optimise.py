@@ -21,9 +21,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from messirl._types import Flags, Floats
+from messirl.secants import Secants
 
-MEMORY = 100  # secants kept; with as many as there are weights, the last steps are nearly Newton's
-MEMORY_SIZE = 4_000_000  # numbers that the secants may take up in memory
 ARMIJO = 1e-4
 MAX_TRIALS = 60
 NOISE = 1e-12  # relative change of a value that may be rounding alone
@@ -36,8 +35,6 @@ PROBE = 1e-4  # length, in units, of the differences that give its curvature
 ENOUGH = 1e-2  # share of the squared residual at which its step is accurate enough, to about a tenth
 FEW = 16  # with so few weights Newton's step is computed in full
 RESOLVED = 1e-8  # curvature, relative to the largest, that such differences can tell from zero
-FLAT = 1e-6  # curvature, relative to the largest, that a search counts on where there is hardly any
-FORESEEN = 0.9  # share of a step by which the curvature known before it may err
 RISING = 1e-10  # relative rise of a value that is more than rounding
 
 SETTLED = "no weight would move by more than tol"
@@ -85,90 +82,6 @@ class Result:
 def projected_norm(theta: Floats, gradient: Floats, bound: float) -> float:
     """‖clip(θ + g) − θ‖∞: how far the gradient still leads inside the box. Zero at the optimum."""
     return float(np.abs(np.clip(theta + gradient, -bound, bound) - theta).max(initial=0.0))
-
-
-class Secants:
-    """The curvature seen along the steps taken: pairs of a step s and the fall y of the gradient along it.
-
-    curvature : (d, d) what is said of it before the first step, or None; dropped at a step that it did not foresee
-    """
-
-    def __init__(self, d: int, curvature: Floats | None = None) -> None:
-        most = max(20, min(MEMORY, MEMORY_SIZE // max(d, 1)))
-        self._steps, self._falls, self.n = np.empty((most, d)), np.empty((most, d)), 0
-        self._said = curvature
-        self._whole = None if curvature is None else _inverse(curvature)
-
-    @property
-    def known(self) -> bool:
-        """Whether anything is known of the curvature."""
-        return self.n > 0 or self.told
-
-    @property
-    def told(self) -> bool:
-        """Whether what was said of the curvature is still believed."""
-        return self._said is not None
-
-    def forget(self) -> None:
-        """Know nothing any more."""
-        self.n, self._said = 0, None
-
-    def foresee(self, step: Floats, fall: Floats) -> bool:
-        """Whether H⁻¹ y is about s; if H is far too large, a steep fall is foreseen, and after it no move."""
-        gap = step - self.solve(fall, step != 0.0)
-        foreseen = self.known and bool(gap @ gap <= FORESEEN**2 * (step @ step))
-        if not foreseen:
-            self._said = None
-        return foreseen
-
-    def add(self, step: Floats, fall: Floats) -> None:
-        """Remember a step and the fall of the gradient along it, unless the function does not bend along it."""
-        if float(step @ fall) <= 1e-14 * float(np.sqrt((step @ step) * (fall @ fall))):
-            return
-        if self.n == len(self._steps):
-            for kept in (self._steps, self._falls):
-                kept[:-1] = kept[1:]
-            self.n -= 1
-        self._steps[self.n], self._falls[self.n] = step, fall
-        self.n += 1
-
-    @property
-    def weakest(self) -> float:
-        """The smallest curvature along any of the steps."""
-        steps, falls = self._steps[: self.n], self._falls[: self.n]
-        return float(((steps * falls).sum(axis=1) / (steps * steps).sum(axis=1)).min(initial=np.inf))
-
-    def solve(self, gradient: Floats, free: Flags) -> Floats:
-        """H⁻¹ g on the free coordinates, H the curvature: the two-loop recursion (Nocedal & Wright, Alg. 7.4)."""
-        q = np.where(free, gradient, 0.0)
-        steps, falls = self._steps[: self.n], self._falls[: self.n]
-        if not free.all():
-            steps, falls = steps * free, falls * free
-        curvature, size = (steps * falls).sum(axis=1), (falls * falls).sum(axis=1)
-        good = curvature > 1e-14 * np.sqrt((steps * steps).sum(axis=1) * size)
-        if not good.all():
-            steps, falls, curvature = steps[good], falls[good], curvature[good]
-        if curvature.size == 0:
-            return self._first(q, free)
-        alpha = np.empty(curvature.size)
-        for i in range(curvature.size - 1, -1, -1):
-            alpha[i] = steps[i].dot(q) / curvature[i]
-            q -= alpha[i] * falls[i]
-        # H₀ to the scale of the last step
-        q = self._first(q, free) * float(curvature[-1] / falls[-1].dot(self._first(falls[-1], free)))
-        for i in range(curvature.size):
-            q += (alpha[i] - falls[i].dot(q) / curvature[i]) * steps[i]
-        return q
-
-    def _first(self, q: Floats, free: Flags) -> Floats:
-        """H₀⁻¹ q on the free coordinates, H₀ what was said before the first step, or else the identity."""
-        if self._said is None or self._whole is None:
-            return q
-        if free.all():
-            return self._whole @ q
-        out = np.zeros_like(q)
-        out[free] = _inverse(self._said[np.ix_(free, free)]) @ q[free]
-        return out
 
 
 class _Climb:
@@ -481,7 +394,9 @@ def fixed_steps(
     while climb.iteration < max_iter and not climb.stopped:
         ahead = rescaled(climb.theta + step_size * climb.point.gradient, bound)
         when = f"after {climb.iteration + 1} steps of size {step_size:g}"
-        there = _finite((yield from climb.at(ahead)), when, "take smaller steps, or use solver='lbfgs', which backs off")
+        there = _finite(
+            (yield from climb.at(ahead)), when, "take smaller steps, or use solver='lbfgs', which backs off"
+        )
         climb.step_to(ahead, there)
     gradient = climb.gradient(climb.free)
     move = climb.move(climb.secants.solve(gradient, climb.free))
@@ -494,13 +409,6 @@ def rescaled(theta: Floats, bound: float) -> Floats:
     """The projection of Alg. 1, step 4."""
     size = float(np.abs(theta).max(initial=0.0))
     return theta * (bound / size) if size > bound else theta
-
-
-def _inverse(curvature: Floats) -> Floats:
-    """The inverse of a curvature, made positive: where it bends upwards, or hardly at all, a step goes up, and far."""
-    values, vectors = np.linalg.eigh(curvature)
-    size = np.abs(values)
-    return np.asarray((vectors / np.maximum(size, FLAT * max(size.max(initial=0.0), 1e-300))) @ vectors.T)
 
 
 def _reach(way: Floats, most: Floats) -> float:

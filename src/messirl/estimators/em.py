@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.lib.recfunctions as rfn
+import numpy.typing as npt
 from scipy.special import softmax
 
 from messirl._checks import whole

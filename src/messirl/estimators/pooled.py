@@ -77,9 +77,7 @@ class PooledEstimator(MaximumEntropy):
             result = yield from self._over(objective, result, way)
         return some, objective, theta, result
 
-    def _over(
-        self, objective: Objective, result: Result, way: Floats
-    ) -> Generator[Question, Evaluation, Result]:
+    def _over(self, objective: Objective, result: Result, way: Floats) -> Generator[Question, Evaluation, Result]:
         """The search gone on from a saddle, along a direction in which J rises."""
         sides = [np.clip(result.theta + side * way, -self._bound, self._bound) for side in (0.1, -0.1)]
         begin = max(sides, key=lambda at: objective(at).value)

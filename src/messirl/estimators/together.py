@@ -1,8 +1,8 @@
 """Many fits at once: their searches go on side by side, and what they ask for is evaluated together.
 
 A search asks (optimise.py): it yields an objective and θ, and is sent the evaluation there. One at a time each question
-is answered by itself; together, those of objectives that share an MDP are answered in lanes (planning/together.py). What
-a search finds does not depend on the others.
+is answered by itself; together, those of objectives that share an MDP are answered in lanes (planning/together.py).
+What a search finds does not depend on the others.
 """
 
 from __future__ import annotations

@@ -135,6 +135,7 @@ def train(trial: Trial, setting: Setting, scene: Scene) -> list[dict[str, Any]]:
 def train_all(every: Iterable[Trial], setting: Setting, scene: Scene) -> dict[Trial, list[dict[str, Any]]]:
     """All trainings that these trials come down to, side by side: for each a row for every iteration."""
     different = list(dict.fromkeys(canonical(trial) for trial in every))
+    different.sort(key=lambda trial: not trial.exact)  # the longest begin first, so that all end at about one time
     rows: list[list[dict[str, Any]]] = [[] for _ in different]
 
     def recorder(of_this: list[dict[str, Any]]) -> Callable[[dict[str, Any]], None]:

@@ -6,12 +6,12 @@ has converged stands still while the others go on.
 
 Moves (made in together.py) are taken in two stages. An action leads to places, with the probabilities `chance`; from a
 place the state entered is drawn, with the probabilities `share`. Where many actions of many states lead to the same
-distribution over states (traffic that nobody's choice alters) that distribution is one place, and is averaged over once.
-Where there is nothing to gain, places are the states themselves.
+distribution over states (traffic that nobody's choice alters) it is one place, and is averaged over once. Where
+there is nothing to gain, places are the states themselves.
 
     place_ptr (S·A + 1,), place, chance, slot   the places that each action leads to, and which slot each of them is
     slot_ptr (S + 1,), slot_place               the distinct places of each state: its slots
-    land_ptr (R + 1,), land, share              the states that each place leads to; land_ptr (1,) where places are states
+    land_ptr (R + 1,), land, share              the states that each place leads to; (1,) where places are states
 
 The number of lanes is read from the arrays, and sums are gathered in arrays made here: only such loops are vectorised.
 """
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from messirl.planning.kernels import LOWEST, _exp, _log, jit
+from messirl.planning.kernels import LOWEST, _exp, _log, inlined, jit
 
 L = 16
 MOVES, ENDS, DEAD = 0, 1, 2  # what a state does
@@ -51,7 +51,7 @@ def _average(land_ptr, land, share, x, out):
 @jit
 def _sweep(moves, base, kind, gamma, reward, values, places, gap, weights):
     """One soft backup: gap ← T V − V, and the chain of its policy on the slots, weights (slots, L)."""
-    place_ptr, place, chance, slot, slot_ptr, slot_place, land_ptr, land, share = moves
+    place_ptr, place, chance, slot, slot_ptr, _, land_ptr, land, share = moves
     n_actions, m = base.shape[1], values.shape[1]
     ahead = values
     if land_ptr.shape[0] > 1:
@@ -107,15 +107,15 @@ def _sweep(moves, base, kind, gamma, reward, values, places, gap, weights):
 
 
 @jit
-def _apply(moves, weights, gamma, x, places, out):
-    """out = (I − γ P) x."""
+def _apply(moves, weights, gamma, x, places, out, with_one, one, with_two, two):
+    """out = (I − γ P) x, and in each lane its products `one` and `two` with two other vectors."""
     slot_ptr, slot_place, land_ptr, land, share = moves[4:]
     m = x.shape[1]
     ahead = x
     if land_ptr.shape[0] > 1:
         _average(land_ptr, land, share, x, places)
         ahead = places
-    total = np.empty(m)
+    total, first, second = np.empty(m), np.zeros(m), np.zeros(m)
     for s in range(x.shape[0]):
         for i in range(m):
             total[i] = 0.0
@@ -125,26 +125,32 @@ def _apply(moves, weights, gamma, x, places, out):
                 total[i] += weight[i] * here[i]
         xs, at = x[s], out[s]
         for i in range(m):
-            at[i] = xs[i] - gamma * total[i]
+            total[i] = xs[i] - gamma * total[i]
+        for i in range(m):
+            at[i] = total[i]
+        _multiplied(total, with_one[s], first)
+        _multiplied(total, with_two[s], second)
+    one[:] = first
+    two[:] = second
 
 
 @jit
-def _apply_back(moves, weights, gamma, scale, x, places, out):
-    """out = m⁻¹ (I − γ Pᵀ) (m x), with m the positive `scale`."""
+def _apply_back(moves, weights, gamma, scale, x, places, out, with_one, one, with_two, two):
+    """The same for out = m⁻¹ (I − γ Pᵀ) (m x), with m the positive `scale`."""
     slot_ptr, slot_place, land_ptr, land, share = moves[4:]
     m = x.shape[1]
-    mass = np.empty(m)
+    total, first, second = np.empty(m), np.zeros(m), np.zeros(m)
     two_stages = land_ptr.shape[0] > 1
     into = places if two_stages else out
     into[:] = 0.0
     for s in range(x.shape[0]):
         size, xs = scale[s], x[s]
         for i in range(m):
-            mass[i] = gamma * size[i] * xs[i]
+            total[i] = gamma * size[i] * xs[i]
         for j in range(slot_ptr[s], slot_ptr[s + 1]):
             weight, at = weights[j], into[slot_place[j]]
             for i in range(m):
-                at[i] += weight[i] * mass[i]
+                at[i] += weight[i] * total[i]
     if two_stages:
         out[:] = 0.0
         for r in range(land_ptr.shape[0] - 1):
@@ -156,22 +162,25 @@ def _apply_back(moves, weights, gamma, scale, x, places, out):
     for s in range(x.shape[0]):
         size, xs, at = scale[s], x[s], out[s]
         for i in range(m):
-            at[i] = xs[i] - at[i] / size[i]
-
-
-@jit
-def _dots(x, y, out):
-    m = x.shape[1]
-    total = np.zeros(m)
-    for s in range(x.shape[0]):
-        xs, ys = x[s], y[s]
+            total[i] = xs[i] - at[i] / size[i]
         for i in range(m):
-            total[i] += xs[i] * ys[i]
-    out[:] = total
+            at[i] = total[i]
+        _multiplied(total, with_one[s], first)
+        _multiplied(total, with_two[s], second)
+    one[:] = first
+    two[:] = second
+
+
+@inlined
+def _multiplied(x, y, total):
+    """total += x y, lane by lane."""
+    for i in range(x.shape[0]):
+        total[i] += x[i] * y[i]
 
 
 @jit
 def _largest(x, out):
+    """‖x‖∞ of each lane."""
     m = x.shape[1]
     most = np.zeros(m)
     for s in range(x.shape[0]):
@@ -190,21 +199,22 @@ def _bicgstab(moves, weights, gamma, scale, r, x, tolerance, places, room):
     n, m = x.shape
     shadow, p, v, t = room[0], room[1], room[2], room[3]
     rho, alpha, omega, beta = np.ones(m), np.ones(m), np.ones(m), np.zeros(m)
-    one, two, worst = np.empty(m), np.empty(m), np.zeros(m)
+    one, two, next_rho, worst = np.empty(m), np.empty(m), np.zeros(m), np.zeros(m)
     on = np.ones(m, np.bool_)
     backwards = scale.shape[0] > 0
     shadow[:] = r
     p[:] = 0.0
     v[:] = 0.0
     _largest(r, worst)
+    for s in range(n):
+        _multiplied(r[s], r[s], next_rho)
     for _ in range(MAX_KRYLOV):
-        _dots(shadow, r, one)
         any_on = False
         for i in range(m):
-            on[i] = on[i] and worst[i] > tolerance[i] and one[i] != 0.0 and omega[i] != 0.0
+            on[i] = on[i] and worst[i] > tolerance[i] and next_rho[i] != 0.0 and omega[i] != 0.0
             any_on |= on[i]
-            beta[i] = (one[i] / rho[i]) * (alpha[i] / omega[i]) if on[i] else 0.0
-            rho[i] = one[i] if on[i] else 1.0
+            beta[i] = (next_rho[i] / rho[i]) * (alpha[i] / omega[i]) if on[i] else 0.0
+            rho[i] = next_rho[i] if on[i] else 1.0
             omega[i] = omega[i] if on[i] else 0.0
         if not any_on:
             break
@@ -213,33 +223,33 @@ def _bicgstab(moves, weights, gamma, scale, r, x, tolerance, places, room):
             for i in range(m):
                 ps[i] = rs[i] + beta[i] * (ps[i] - omega[i] * vs[i])
         if backwards:
-            _apply_back(moves, weights, gamma, scale, p, places, v)
+            _apply_back(moves, weights, gamma, scale, p, places, v, shadow, one, shadow, two)
         else:
-            _apply(moves, weights, gamma, p, places, v)
-        _dots(shadow, v, two)
+            _apply(moves, weights, gamma, p, places, v, shadow, one, shadow, two)
         for i in range(m):
-            on[i] = on[i] and two[i] != 0.0
-            alpha[i] = rho[i] / two[i] if on[i] else 0.0
+            on[i] = on[i] and one[i] != 0.0
+            alpha[i] = rho[i] / one[i] if on[i] else 0.0
         for s in range(n):
             rs, vs = r[s], v[s]
             for i in range(m):
                 rs[i] -= alpha[i] * vs[i]
         if backwards:
-            _apply_back(moves, weights, gamma, scale, r, places, t)
+            _apply_back(moves, weights, gamma, scale, r, places, t, t, one, r, two)
         else:
-            _apply(moves, weights, gamma, r, places, t)
-        _dots(t, t, one)
-        _dots(t, r, two)
+            _apply(moves, weights, gamma, r, places, t, t, one, r, two)
         for i in range(m):
             omega[i] = two[i] / one[i] if on[i] and one[i] > 0.0 else 0.0
+            next_rho[i] = 0.0
+            worst[i] = 0.0
         for s in range(n):
-            xs, ps, rs = x[s], p[s], r[s]
+            xs, ps, rs, ts, begin = x[s], p[s], r[s], t[s], shadow[s]
             for i in range(m):
                 xs[i] += alpha[i] * ps[i] + omega[i] * rs[i]
-            ts = t[s]
             for i in range(m):
                 rs[i] -= omega[i] * ts[i]
-        _largest(r, worst)
+            for i in range(m):
+                worst[i] = max(worst[i], abs(rs[i]))
+            _multiplied(begin, rs, next_rho)
 
 
 @jit
@@ -307,7 +317,7 @@ def visits_lanes(moves, weights, gamma, source, visits, solved, places, room):
                 size[i] = vs[i] + 1e-3 * mean[i]
             for i in range(m):
                 ys[i] = vs[i] / size[i]
-        _apply_back(moves, weights, gamma, scale, y, places, r)
+        _apply_back(moves, weights, gamma, scale, y, places, r, y, worst, y, worst)
         for s in range(n):
             rs, size, begin = r[s], scale[s], source[s]
             for i in range(m):
@@ -324,7 +334,7 @@ def visits_lanes(moves, weights, gamma, source, visits, solved, places, room):
         for s in range(n):
             vs, size, ys = visits[s], scale[s], y[s]
             for i in range(m):
-                vs[i] = size[i] * ys[i]
+                vs[i] = size[i] * ys[i] if tolerance[i] < 1.0 else vs[i]
     for i in range(m):
         solved[i] &= worst[i] <= 1e-13
 

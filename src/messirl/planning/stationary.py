@@ -180,15 +180,15 @@ class StationaryModel:
         return self._signed[1]
 
     def recalled(self, source: Floats) -> tuple[Floats, Floats] | None:
-        """Values and visits (S,) last found, the visits from this source; None before the first."""
+        """Values and visits (S,) last found, where the visits are from this source; else None."""
         known, guess = self._visits.get(0.0, (None, None))
-        if self._values is None or guess is None or not (known is source or np.array_equal(known, source)):
+        if self._values is None or known is None or guess is None or not np.array_equal(known, source):
             return None
-        return np.where(self.structure.alive, self._values, 0.0), guess
+        return self._values, guess
 
     def remember(self, values: Floats, source: Floats, visits: Floats) -> None:
         """Begin with these when asked again."""
-        self._values = np.where(self.structure.alive, values, -np.inf)
+        self._values = values if self.structure.alive.all() else np.where(self.structure.alive, values, -np.inf)
         self._visits[0.0] = (source, visits)
 
     def visits(self, chain: Chain, source: Floats, sign: float = 0.0) -> Floats:

@@ -1,5 +1,6 @@
-"""Many rewards of one problem at once, in the lanes of lanes.py: where there is no horizon, features are those of states
-and γ < 1.
+"""Many rewards of one problem at once, in the lanes of lanes.py.
+
+This is for problems without a horizon, with γ < 1 and features of states.
 
 What a model found last, values and visits, is where its lane begins, as when it is asked alone.
 """
@@ -49,28 +50,31 @@ def expectations(planners: Sequence[Planner], thetas: Sequence[Floats]) -> list[
 
 
 def _one_batch(mdp: MDP, planners: Sequence[Planner], thetas: Sequence[Floats]) -> list[Any]:
-    n, used = mdp.n_states, len(planners)
     models: list[Any] = [planner.model for planner in planners]
-    theta = np.zeros((mdp.n_features, L))
-    source, values, visits = np.zeros((n, L)), np.zeros((n, L)), np.zeros((n, L))
-    for i in range(L):  # lanes without a problem of their own repeat the first
-        k = i if i < used else 0
-        theta[:, i] = thetas[k]
-        source[:, i] = planners[k].start
-        known = models[k].recalled(planners[k].start)
-        if known is not None:
-            values[:, i], visits[:, i] = known
+    spare = [0] * (L - len(planners))  # lanes without a problem of their own repeat the first
+    lanes = [*range(len(planners)), *spare]
+    nothing = np.zeros(mdp.n_states)
+    begin = [
+        model.recalled(planner.start) or (nothing, nothing) for model, planner in zip(models, planners, strict=True)
+    ]
+    values, visits = (_side_by_side([begin[k][part] for k in lanes]) for part in (0, 1))
+    theta, source = _side_by_side([thetas[k] for k in lanes]), _side_by_side([planners[k].start for k in lanes])
     counts = np.zeros((mdp.n_features, L))
     total, solved = evaluate_lanes(*_dynamics(mdp), *_features(mdp), theta, source, values, visits, counts)
+    own = [np.ascontiguousarray(table.T) for table in (values, visits, counts)]
     out: list[Any] = []
-    for i, (planner, model) in enumerate(zip(planners, models, strict=True)):
-        if not (solved[i] and np.isfinite(total[i])):
+    for k, (planner, model) in enumerate(zip(planners, models, strict=True)):
+        if solved[k] and np.isfinite(total[k]):
+            of_states, often, collected = (table[k] for table in own)
+            model.remember(of_states, planner.start, often)
+            out.append((float(total[k]), collected, Visits(often, None)))
+        else:
             out.append(None)
-            continue
-        states = visits[:, i].copy()
-        model.remember(values[:, i].copy(), planner.start, states)
-        out.append((float(total[i]), counts[:, i].copy(), Visits(states, None)))
     return out
+
+
+def _side_by_side(columns: Sequence[Floats]) -> Floats:
+    return np.ascontiguousarray(np.array(columns).T)
 
 
 def _features(mdp: MDP) -> tuple[Any, ...]:
