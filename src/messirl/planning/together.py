@@ -35,6 +35,7 @@ def in_lanes(planner: Planner) -> bool:
         and mdp.discount < 1.0
         and not mdp.state_action
         and mdp.n_states <= MOST_STATES
+        and not planner.start[~planner.model.structure.alive].any()  # which is an error, and says so elsewhere
     )
 
 
@@ -64,7 +65,7 @@ def _one_batch(mdp: MDP, planners: Sequence[Planner], thetas: Sequence[Floats]) 
     own = [np.ascontiguousarray(table.T) for table in (values, visits, counts)]
     out: list[Any] = []
     for k, (planner, model) in enumerate(zip(planners, models, strict=True)):
-        if solved[k] and np.isfinite(total[k]):
+        if solved[k] and np.isfinite(total[k] + visits[:, k].sum()):
             of_states, often, collected = (table[k] for table in own)
             model.remember(of_states, planner.start, often)
             out.append((float(total[k]), collected, Visits(often, None)))
