@@ -322,7 +322,8 @@ event.register("numba:compile", Listener())
 import scipy.sparse as sp
 from messirl import MDP, Trajectories, optimal_policy, sample, soft_policy, soft_values, state_visitation
 from messirl.planning import Planner, visits
-from messirl.planning import kernels
+from messirl.planning import kernels, lanes
+from messirl.planning.together import expectations
 
 rng = np.random.default_rng(0)
 S, A = 6, 2
@@ -362,9 +363,11 @@ for transitions in (slippery, steady):
         Planner.for_trips(aimed, "causal", np.array([0, 1]), np.array([2, 2]), np.full(2, 0.5))(reward)
 exercise(stuck, by_state, start=last, horizon=4, discount=0.95)
 exercise(stuck, by_state, start=last, discount=0.9)
-exercise(sp.csr_array(slippery.reshape(S * A, S)), by_state, discount=0.9)
+endless = exercise(sp.csr_array(slippery.reshape(S * A, S)), by_state, discount=0.9)
+expectations([Planner(endless, "causal", start)], [np.ones(1)])
 
-dispatchers = {n: f for n, f in vars(kernels).items() if hasattr(f, "stats") and hasattr(f, "signatures")}
+every = {**vars(kernels), **vars(lanes)}.items()
+dispatchers = {n: f for n, f in every if hasattr(f, "stats") and hasattr(f, "signatures")}
 print(json.dumps({
     "compiled": compiled,
     "misses": {n: sum(f.stats.cache_misses.values()) for n, f in dispatchers.items()},

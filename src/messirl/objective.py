@@ -18,6 +18,7 @@ of choices their number over c. The more trajectories there are, the less it wei
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Self
@@ -32,6 +33,7 @@ from messirl.planning.chosen import Chosen
 from messirl.planning.curvature import curvature, differences
 from messirl.planning.likelihood import move_probability
 from messirl.planning.models import where_met
+from messirl.planning.together import expectations, in_lanes
 from messirl.problem.choices import choice_mass, choices_of
 from messirl.problem.counts import checked_feature_counts
 from messirl.problem.faults import check_trajectories
@@ -167,13 +169,21 @@ class Objective:
         except NoFiniteValue:
             nothing = np.zeros_like(t)
             return Evaluation(-np.inf, nothing, nothing, None)
-        counts = visits.counts(self.mdp)
+        return self._penalised(t, value, target, visits.counts(self.mdp), visits)
+
+    def _penalised(self, theta: Floats, value: float, target: Floats, counts: Floats, visits: Visits) -> Evaluation:
+        """J from L, and from the two sides of its gradient."""
         gradient = target - counts
         if self.quadratic is not None:
-            pull = self.quadratic @ t
-            value -= 0.5 * float(t @ pull)
+            pull = self.quadratic @ theta
+            value -= 0.5 * float(theta @ pull)
             gradient = gradient - pull
         return Evaluation(value, gradient, counts, visits)
+
+    @property
+    def lane(self) -> MDP | None:
+        """The MDP whose lanes it can be evaluated in, with other objectives (planning/together.py); else None."""
+        return self.mdp if type(self) is Objective and in_lanes(self.planner) else None
 
     def _likelihood(self, theta: Floats) -> tuple[float, Floats, Visits]:
         """L, and the two sides whose difference is its gradient: the target (d,), and the expected visits."""
@@ -202,6 +212,27 @@ class Objective:
         return self._bends and self.planner.goals is None and self.planner.entropy == "causal"
 
     _bends = True  # whether ∇²L is that of the values alone
+
+
+def evaluations(objectives: Sequence[Objective], thetas: Sequence[Floats]) -> list[Evaluation]:
+    """Each objective at its own θ; those that share an MDP are evaluated together where that can be."""
+    found: list[Evaluation | None] = [None] * len(objectives)
+    lanes: dict[int, list[int]] = {}
+    for k, objective in enumerate(objectives):
+        if objective.lane is not None:
+            lanes.setdefault(id(objective.mdp), []).append(k)
+    for these in lanes.values():
+        answers = expectations([objectives[k].planner for k in these], [thetas[k] for k in these])
+        for k, answer in zip(these, answers, strict=True):
+            if answer is not None:
+                log_partition, counts, visits = answer
+                objective, theta = objectives[k], thetas[k]
+                value = float(theta @ objective.target) + objective.constant - log_partition
+                found[k] = objective._penalised(theta, value, objective.target, counts, visits)
+    return [
+        objective(theta) if known is None else known
+        for objective, theta, known in zip(objectives, thetas, found, strict=True)
+    ]
 
 
 class SharedChoices(Objective):

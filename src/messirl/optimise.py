@@ -7,20 +7,22 @@
 
 Both measure weights in units of their own: `unit` (d,) is the spread of each feature, so that θ_j · unit_j has no unit.
 A feature given in millimetres instead of metres then changes neither the search nor when it stops.
+
+Each solver is a search that asks: a generator that yields θ and is sent the evaluation there. So many searches can be
+answered at once; `lbfgs` and `paper` answer one with a function.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from messirl._types import Flags, Floats
+from messirl.secants import Secants
 
-MEMORY = 100  # secants kept; with as many as there are weights, the last steps are nearly Newton's
-MEMORY_SIZE = 4_000_000  # numbers that the secants may take up in memory
 ARMIJO = 1e-4
 MAX_TRIALS = 60
 NOISE = 1e-12  # relative change of a value that may be rounding alone
@@ -33,8 +35,6 @@ PROBE = 1e-4  # length, in units, of the differences that give its curvature
 ENOUGH = 1e-2  # share of the squared residual at which its step is accurate enough, to about a tenth
 FEW = 16  # with so few weights Newton's step is computed in full
 RESOLVED = 1e-8  # curvature, relative to the largest, that such differences can tell from zero
-FLAT = 1e-12  # curvature, relative to the largest, that a search counts on where there is hardly any
-FORESEEN = 0.9  # share of a step by which the curvature known before it may err
 RISING = 1e-10  # relative rise of a value that is more than rounding
 
 SETTLED = "no weight would move by more than tol"
@@ -48,6 +48,8 @@ HISTORY = np.dtype(list(COLUMNS.items()))
 Function = Callable[[Floats], Any]  # θ → anything with a `value` and a `gradient`
 Bend = Callable[[Floats], Floats | None]  # θ → −∇² (d, d)
 Callback = Callable[[dict[str, Any]], object]
+T = TypeVar("T")
+Asking = Generator[Floats, Any, T]  # yields θ, is sent the evaluation there, and returns a T in the end
 
 
 @dataclass(frozen=True)
@@ -83,87 +85,6 @@ def projected_norm(theta: Floats, gradient: Floats, bound: float) -> float:
     return float(np.abs(np.clip(theta + gradient, -bound, bound) - theta).max(initial=0.0))
 
 
-class Secants:
-    """The curvature seen along the steps taken: pairs of a step s and the fall y of the gradient along it.
-
-    curvature : (d, d) what is said of it before the first step, or None
-    """
-
-    def __init__(self, d: int, curvature: Floats | None = None) -> None:
-        most = max(20, min(MEMORY, MEMORY_SIZE // max(d, 1)))
-        self._steps, self._falls = np.empty((most, d)), np.empty((most, d))
-        self.forget(curvature)
-
-    @property
-    def known(self) -> bool:
-        """Whether anything is known of the curvature."""
-        return self.n > 0 or self.told
-
-    @property
-    def told(self) -> bool:
-        """Whether what was said of the curvature is still believed."""
-        return self._said is not None
-
-    def forget(self, curvature: Floats | None = None) -> None:
-        """Know nothing any more, or only what is said now."""
-        self.n, self._said = 0, curvature
-        self._whole = None if curvature is None else _inverse(curvature)
-
-    def foresee(self, step: Floats, fall: Floats) -> bool:
-        """Whether H⁻¹ y is about s; if H is far too large, a steep fall is foreseen, and after it no move."""
-        gap = step - self.solve(fall, step != 0.0)
-        return self.known and bool(gap @ gap <= FORESEEN**2 * (step @ step))
-
-    def add(self, step: Floats, fall: Floats) -> None:
-        """Remember a step and the fall of the gradient along it, unless the function does not bend along it."""
-        if float(step @ fall) <= 1e-14 * float(np.sqrt((step @ step) * (fall @ fall))):
-            return
-        if self.n == len(self._steps):
-            for kept in (self._steps, self._falls):
-                kept[:-1] = kept[1:]
-            self.n -= 1
-        self._steps[self.n], self._falls[self.n] = step, fall
-        self.n += 1
-
-    @property
-    def weakest(self) -> float:
-        """The smallest curvature along any of the steps."""
-        steps, falls = self._steps[: self.n], self._falls[: self.n]
-        return float(((steps * falls).sum(axis=1) / (steps * steps).sum(axis=1)).min(initial=np.inf))
-
-    def solve(self, gradient: Floats, free: Flags) -> Floats:
-        """H⁻¹ g on the free coordinates, H the curvature: the two-loop recursion (Nocedal & Wright, Alg. 7.4)."""
-        q = np.where(free, gradient, 0.0)
-        steps, falls = self._steps[: self.n], self._falls[: self.n]
-        if not free.all():
-            steps, falls = steps * free, falls * free
-        curvature, size = (steps * falls).sum(axis=1), (falls * falls).sum(axis=1)
-        good = curvature > 1e-14 * np.sqrt((steps * steps).sum(axis=1) * size)
-        if not good.all():
-            steps, falls, curvature = steps[good], falls[good], curvature[good]
-        if curvature.size == 0:
-            return self._first(q, free)
-        alpha = np.empty(curvature.size)
-        for i in range(curvature.size - 1, -1, -1):
-            alpha[i] = steps[i].dot(q) / curvature[i]
-            q -= alpha[i] * falls[i]
-        # H₀ to the scale of the last step
-        q = self._first(q, free) * float(curvature[-1] / falls[-1].dot(self._first(falls[-1], free)))
-        for i in range(curvature.size):
-            q += (alpha[i] - falls[i].dot(q) / curvature[i]) * steps[i]
-        return q
-
-    def _first(self, q: Floats, free: Flags) -> Floats:
-        """H₀⁻¹ q on the free coordinates, H₀ what was said before the first step, or else the identity."""
-        if self._said is None or self._whole is None:
-            return q
-        if free.all():
-            return self._whole @ q
-        out = np.zeros_like(q)
-        out[free] = _inverse(self._said[np.ix_(free, free)]) @ q[free]
-        return out
-
-
 class _Climb:
     """A point on the way up, how it got there, and the ways to go on from it.
 
@@ -175,7 +96,6 @@ class _Climb:
 
     def __init__(
         self,
-        function: Function,
         theta: Floats,
         bound: float,
         tol: float,
@@ -188,7 +108,7 @@ class _Climb:
         curvature: Floats | None = None,
         bend: Bend | None = None,
     ) -> None:
-        self.function, self.bound, self.tol, self.callback, self.rising = function, bound, tol, callback, rising
+        self.bound, self.tol, self.callback, self.rising = bound, tol, callback, rising
         self.certain, self.bend = certain, bend
         self.unit = np.ones_like(theta) if unit is None else unit
         self.scale = self.unit if scale is None else scale
@@ -197,12 +117,16 @@ class _Climb:
         self.stride = np.inf  # how far the last step went, as `move` measures it
         self.foreseen = False  # whether the curvature known before it foresaw how the gradient falls along it
         self.rows: list[tuple[int, float, float, float, int]] = []  # of the history
-        point = _finite(self.at(theta), "at the start", "begin at a theta with more negative rewards")
+
+    def begin(self, theta: Floats) -> Asking[None]:
+        """Stand at θ."""
+        point = _finite((yield from self.at(theta)), "at the start", "begin at a theta with more negative rewards")
         self._arrive(theta, point)
 
-    def at(self, theta: Floats) -> Any:
+    def at(self, theta: Floats) -> Asking[Any]:
+        """The evaluation at θ."""
         self.evaluations += 1
-        return self.function(theta)
+        return (yield theta)
 
     def _scaled(self, curvature: Floats | None) -> Floats | None:
         return None if curvature is None else curvature / np.outer(self.scale, self.scale)
@@ -247,7 +171,7 @@ class _Climb:
     def gradient(self, free: Flags) -> Floats:
         return np.where(free, self.point.gradient / self.scale, 0.0)
 
-    def lead(self, solve: Callable[[Floats, Flags], Floats]) -> tuple[Floats, Floats]:
+    def lead(self, solve: Callable[[Floats, Flags], Asking[Floats]]) -> Asking[tuple[Floats, Floats]]:
         """The gradient, and the direction that `solve` makes of it, on the weights that neither leads out of the box.
 
         The direction may lead a weight out of the box that the gradient leads into it: if only the direction were cut
@@ -256,7 +180,7 @@ class _Climb:
         free = self.free
         while True:
             gradient = self.gradient(free)
-            direction = solve(gradient, free)
+            direction = yield from solve(gradient, free)
             out = self.at_box & (self.theta * direction > 0)
             if not out.any():
                 return gradient, direction
@@ -269,7 +193,7 @@ class _Climb:
     def _relative(self, theta: Floats) -> Floats:
         return np.asarray(np.abs(theta - self.theta) * self.unit / np.maximum(1.0, np.abs(self.theta) * self.unit))
 
-    def along(self, direction: Floats, step: float = 1.0) -> bool:
+    def along(self, direction: Floats, step: float = 1.0) -> Asking[bool]:
         """Backtrack along the projected path clip(θ + α d) until the value has risen enough; returns whether it has.
 
         If the rise is lost in rounding, the slope decides: it must not point back as steeply (Hager & Zhang 2005).
@@ -287,7 +211,7 @@ class _Climb:
                     return False
                 step = first
                 continue
-            there = self.at(ahead)
+            there = yield from self.at(ahead)
             rise = there.value - point.value
             lost = (lost or trial == 0) and max(promised, abs(rise)) <= noise
             slope = float(there.gradient @ moved)
@@ -304,17 +228,22 @@ class _Climb:
             step *= min(max(top, 0.1), 0.5)
         return False
 
-    def up(self, direction: Floats, gradient: Floats, *, near: bool) -> bool:
+    def up(self, direction: Floats, gradient: Floats, *, near: bool) -> Asking[bool]:
         """One step of L-BFGS or, if that fails and the optimum is not `near`, along the gradient."""
         if self.secants.known:
-            if self.along(direction):
+            if (yield from self.along(direction)):
                 return True
             if near:
                 return False
             self.secants.forget()
-        return self.along(gradient, 1.0 / max(1.0, float(np.abs(gradient).sum())))
+        return (yield from self.along(gradient, 1.0 / max(1.0, float(np.abs(gradient).sum()))))
 
-    def newton(self, gradient: Floats, free: Flags) -> Floats:
+    def by_secants(self, gradient: Floats, free: Flags) -> Asking[Floats]:
+        """The step H⁻¹ g of L-BFGS, H from the steps so far."""
+        yield from ()  # asks nothing, where `newton` does
+        return self.secants.solve(gradient, free)
+
+    def newton(self, gradient: Floats, free: Flags) -> Asking[Floats]:
         """Newton's step H⁻¹ g by conjugate gradients, H from differences of gradients; NaN if it fails.
 
         A direction in which the function is flat, as far as such differences can tell, is left out, unless the function
@@ -331,7 +260,7 @@ class _Climb:
             settled = free.sum() > FEW and float(np.abs(rest).max()) <= self.tol * weakest
             if not left > (ENOUGH if settled else 1e-12) * first:
                 break
-            bent = self._bend(way, size, free)
+            bent = yield from self._bend(way, size, free)
             if bent is None:
                 return np.full_like(step, np.nan)
             curvature, square = float(way @ bent), float(way @ way)
@@ -347,18 +276,38 @@ class _Climb:
             way = lead + left / before * way
         return step
 
-    def _bend(self, way: Floats, size: Floats, free: Flags) -> Floats | None:
+    def _bend(self, way: Floats, size: Floats, free: Flags) -> Asking[Floats | None]:
         """H v: how fast the gradient falls along a direction; None if the function is not finite close by."""
         reach = _reach(way, PROBE * np.maximum(1.0, PROBE * size))  # by more than the rounding of large weights
         for length in (reach, -reach):
-            there = self.at(self.theta + length * way / self.scale)
+            there = yield from self.at(self.theta + length * way / self.scale)
             if np.isfinite(there.value):
                 return np.where(free, (self.point.gradient - there.gradient) / self.scale, 0.0) / length
         return None
 
 
-def lbfgs(
-    function: Function,
+def answered(function: Function, search: Asking[T]) -> T:
+    """What a search finds when a function answers it."""
+    try:
+        theta = next(search)
+        while True:
+            theta = search.send(function(theta))
+    except StopIteration as end:
+        found: T = end.value
+        return found
+
+
+def lbfgs(function: Function, theta: Floats, **options: Any) -> Result:
+    """The maximum over the box; options are those of `seek_maximum`."""
+    return answered(function, seek_maximum(theta, **options))
+
+
+def paper(function: Function, theta: Floats, **options: Any) -> Result:
+    """Where the fixed steps of Alg. 1 lead; options are those of `fixed_steps`."""
+    return answered(function, fixed_steps(theta, **options))
+
+
+def seek_maximum(
     theta: Floats,
     *,
     bound: float,
@@ -370,8 +319,8 @@ def lbfgs(
     certain: bool = True,
     curvature: Floats | None = None,
     bend: Bend | None = None,
-) -> Result:
-    """The maximum over the box.
+) -> Asking[Result]:
+    """The maximum over the box, by projected L-BFGS and, close to it, Newton steps.
 
     tol : the maximum counts as found when no weight would move by more than `tol` · max(|θ_j|, 1/unit_j) to reach it
     unit : (d,) the spread of each feature; None: 1 for all
@@ -384,14 +333,15 @@ def lbfgs(
     """
     begin = np.clip(theta, -bound, bound)
     said: dict[str, Any] = {"certain": certain, "curvature": curvature, "bend": bend}
-    climb = _Climb(function, begin, bound, tol, unit, scale, callback, rising=True, **said)
+    climb = _Climb(begin, bound, tol, unit, scale, callback, rising=True, **said)
+    yield from climb.begin(begin)
     expected: list[float] = []  # the largest move at each step since the value hardly rises
     rounds = 0
     while True:
         reason = f"max_iter={max_iter} iterations were done"
         # Few secants may all have gone one way, and Newton's method is cheap; a curvature that holds leaves no way out.
         certain = certain or (theta.size <= FEW and not climb.secants.told)
-        gradient, direction = climb.lead(climb.secants.solve)
+        gradient, direction = yield from climb.lead(climb.by_secants)
         move = climb.move(direction)
         if climb.stopped:
             return climb.result(move, ASKED)
@@ -409,7 +359,7 @@ def lbfgs(
                 return climb.result(move, reason)
             if climb.edged >= EDGED:
                 return climb.result(move, EDGE)
-            if climb.up(direction, gradient, near=near):
+            if (yield from climb.up(direction, gradient, near=near)):
                 continue
             reason = ROUNDING
         elif stale:
@@ -418,7 +368,7 @@ def lbfgs(
             return climb.result(move, SETTLED, converged=True)
         if not (known and near):
             return climb.result(move, reason)
-        _, step = climb.lead(climb.newton)
+        _, step = yield from climb.lead(climb.newton)
         if not np.isfinite(step).all():
             return climb.result(move, EDGE)
         move = climb.move(step)
@@ -429,13 +379,12 @@ def lbfgs(
         rounds += 1
         if rounds > ROUNDS:
             return climb.result(move, UNSETTLED)
-        if not climb.along(step):
+        if not (yield from climb.along(step)):
             return climb.result(move, ROUNDING)
         expected = []
 
 
-def paper(
-    function: Function,
+def fixed_steps(
     theta: Floats,
     *,
     bound: float,
@@ -444,16 +393,20 @@ def paper(
     tol: float,
     unit: Floats | None = None,
     callback: Callback | None = None,
-) -> Result:
+) -> Asking[Result]:
     """Alg. 1, with the update of Eq. 7 corrected: θ ← θ + step · ∇J(θ), then θ ← θ · θ_max/‖θ‖∞ where ‖θ‖∞ > θ_max.
 
     `tol` and `unit` only serve to say whether the weights would still move, judged by the curvature along the steps.
     """
-    climb = _Climb(function, rescaled(theta, bound), bound, tol, unit, None, callback, rising=False)
+    begin = rescaled(theta, bound)
+    climb = _Climb(begin, bound, tol, unit, None, callback, rising=False)
+    yield from climb.begin(begin)
     while climb.iteration < max_iter and not climb.stopped:
         ahead = rescaled(climb.theta + step_size * climb.point.gradient, bound)
         when = f"after {climb.iteration + 1} steps of size {step_size:g}"
-        there = _finite(climb.at(ahead), when, "take smaller steps, or use solver='lbfgs', which backs off")
+        there = _finite(
+            (yield from climb.at(ahead)), when, "take smaller steps, or use solver='lbfgs', which backs off"
+        )
         climb.step_to(ahead, there)
     gradient = climb.gradient(climb.free)
     move = climb.move(climb.secants.solve(gradient, climb.free))
@@ -466,13 +419,6 @@ def rescaled(theta: Floats, bound: float) -> Floats:
     """The projection of Alg. 1, step 4."""
     size = float(np.abs(theta).max(initial=0.0))
     return theta * (bound / size) if size > bound else theta
-
-
-def _inverse(curvature: Floats) -> Floats:
-    """The inverse of a curvature, made positive: where it bends upwards, or hardly at all, a step goes up, and far."""
-    values, vectors = np.linalg.eigh(curvature)
-    size = np.abs(values)
-    return np.asarray((vectors / np.maximum(size, FLAT * max(size.max(initial=0.0), 1e-300))) @ vectors.T)
 
 
 def _reach(way: Floats, most: Floats) -> float:

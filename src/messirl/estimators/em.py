@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.lib.recfunctions as rfn
+import numpy.typing as npt
 from scipy.special import softmax
 
 from messirl._checks import whole
@@ -18,6 +19,7 @@ from messirl._defaults import EM_SOLVER, STEPS_PER_ROUND
 from messirl._types import Floats
 from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.estimators.reference import base_counts
+from messirl.estimators.together import Learning, answered_alone
 from messirl.objective import Objective
 from messirl.optimise import Callback, Result
 from messirl.planning import start_values
@@ -73,6 +75,15 @@ class EMMaxEnt(MaximumEntropy):
 
     def fit(self, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None = None) -> Self:
         """Fit to the expert's and the unlabelled trajectories together."""
+        return self._finish(*answered_alone(self._learning(mdp, expert, unlabelled)))
+
+    def _learning(
+        self,
+        mdp: MDP,
+        expert: Trajectories,
+        unlabelled: Trajectories | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> Learning:
         self._check_arguments()
         eta = whole("steps_per_round", self.steps_per_round)
         mdp, everyone = self._read(mdp, expert, unlabelled)
@@ -87,7 +98,7 @@ class EMMaxEnt(MaximumEntropy):
         while result is None or done < self.max_iter:
             weights = e_step(mdp, theta, self.entropy, everyone, counts)
             objective = weighted(weights)
-            result = self._optimise(objective, theta, min(eta, self.max_iter - done), self._numbered(done))
+            result = yield from self._optimise(objective, theta, min(eta, self.max_iter - done), self._numbered(done))
             steps = int(result.history.iteration[-1])
             spent = int(parts[-1]["evaluations"][-1]) if parts else 0
             if parts and steps == 0:  # the same iteration, with the last weights
@@ -103,7 +114,7 @@ class EMMaxEnt(MaximumEntropy):
         history = np.concatenate(parts).view(np.recarray)
         reason = f"all {done} steps were taken" if done == self.max_iter and not result.stopped else result.reason
         final = replace(result, history=history, reason=reason, converged=settled)
-        return self._finish(mdp, everyone, objective, theta_start, final)
+        return mdp, everyone, objective, theta_start, final
 
     @property
     def effective_sample_size_(self) -> float:

@@ -12,6 +12,7 @@ from messirl._checks import number
 from messirl._defaults import RIDGE
 from messirl._types import Floats
 from messirl.estimators.pooled import PooledEstimator
+from messirl.estimators.together import Learning, answered_alone
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.similarity.points import deviations
@@ -67,6 +68,15 @@ class MaxEntIRL(PooledEstimator):
 
         Unlabelled ones serve `standardise`, `reference="unlabelled"` and `unlabelled_weight`, and else nothing.
         """
+        return self._finish(*answered_alone(self._learning(mdp, expert, unlabelled, sample_weight)))
+
+    def _learning(
+        self,
+        mdp: MDP,
+        expert: Trajectories,
+        unlabelled: Trajectories | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> Learning:
         self._check_arguments()
         number("ridge", self.ridge, least=0.0)
         mdp, everyone = self._read(mdp, expert, unlabelled)
@@ -74,8 +84,8 @@ class MaxEntIRL(PooledEstimator):
         looked_at = unlabelled if spread or self.unlabelled_weight > 0 else None
         counts = self._counts(mdp, expert, looked_at, penalised=spread)
         quadratic = self._quadratic(mdp, counts)
-        found = self._search(mdp, expert, everyone, counts, quadratic, sample_weight)
-        return self._finish(mdp, *found)
+        found = yield from self._search(mdp, expert, everyone, counts, quadratic, sample_weight)
+        return mdp, *found
 
     def _quadratic(self, mdp: MDP, counts: Floats | None) -> Floats | None:
         if self.ridge == 0:

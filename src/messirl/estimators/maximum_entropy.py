@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -29,8 +30,9 @@ from messirl.estimators.standing import (
     numbers_of,
     some_features,
 )
-from messirl.objective import OBJECTIVES, Objective, check_start, made_likely
-from messirl.optimise import HISTORY, Callback, Result, lbfgs, paper
+from messirl.estimators.together import Learning, Question, about
+from messirl.objective import OBJECTIVES, Evaluation, Objective, check_start, made_likely
+from messirl.optimise import HISTORY, Callback, Result, fixed_steps, seek_maximum
 from messirl.planning import log_likelihood
 from messirl.planning.arguments import check_entropy
 from messirl.planning.identify import unidentified
@@ -226,7 +228,19 @@ class MaximumEntropy(RewardEstimator):
             return np.asarray(np.clip(self.theta_, -self._bound, self._bound))
         return first_theta(mdp, objective, self._bound, self.theta_init, self.random_state)
 
-    def _optimise(self, objective: Objective, theta: Floats, max_iter: int, callback: Callback | None) -> Result:
+    def _learning(
+        self,
+        mdp: MDP,
+        expert: Trajectories,
+        unlabelled: Trajectories | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> Learning:
+        """The search for θ: asks for evaluations of objectives, and returns what `_finish` takes."""
+        raise NotImplementedError
+
+    def _optimise(
+        self, objective: Objective, theta: Floats, max_iter: int, callback: Callback | None
+    ) -> Generator[Question, Evaluation, Result]:
         shared: dict[str, Any] = {
             "bound": self._bound,
             "max_iter": max_iter,
@@ -235,8 +249,10 @@ class MaximumEntropy(RewardEstimator):
             "callback": callback,
         }
         if self.solver == "paper":
-            return paper(objective, theta, step_size=float(self.step_size), **shared)
-        return lbfgs(objective, theta, scale=objective.scale, **shared)
+            search = fixed_steps(theta, step_size=float(self.step_size), **shared)
+        else:
+            search = seek_maximum(theta, scale=objective.scale, **shared)
+        return (yield from about(objective, search))
 
     def _finish(
         self, mdp: MDP, expert: Trajectories, objective: Objective, theta_start: Floats, result: Result

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from messirl._checks import number
 from messirl._defaults import LAMBDA0
 from messirl.estimators.pooled import PooledEstimator
+from messirl.estimators.together import Learning, answered_alone
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.similarity import (
@@ -91,6 +92,15 @@ class MESSI(PooledEstimator):
         sample_weight: npt.ArrayLike | None = None,
     ) -> Self:
         """Fit to the expert's trajectories and to those of unknown quality (None: the penalty is on experts alone)."""
+        return self._finish(*answered_alone(self._learning(mdp, expert, unlabelled, sample_weight)))
+
+    def _learning(
+        self,
+        mdp: MDP,
+        expert: Trajectories,
+        unlabelled: Trajectories | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> Learning:
         self._check_arguments()
         weight = number("lambda0", self.lambda0, least=0.0) / number("theta_max", self.theta_max, above=0.0)
         mdp, everyone = self._read(mdp, expert, unlabelled)
@@ -99,9 +109,9 @@ class MESSI(PooledEstimator):
         if counts is not None and len(everyone) > 1:  # without a pair there is no penalty
             penalty = self.measure.penalty(everyone, counts)
         quadratic = weight * penalty if penalty is not None and weight > 0 else None
-        found = self._search(mdp, expert, everyone, counts, quadratic, sample_weight)
+        found = yield from self._search(mdp, expert, everyone, counts, quadratic, sample_weight)
         self.penalty_matrix_ = penalty
-        return self._finish(mdp, *found)
+        return mdp, *found
 
     def _revive(self, parts: dict[str, Any]) -> None:
         super()._revive(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,8 @@ from messirl._defaults import THETA_PRIOR, UNLABELLED_WEIGHT
 from messirl._types import Floats
 from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.estimators.summit import upward
-from messirl.objective import Objective, checked_weights
+from messirl.estimators.together import Question
+from messirl.objective import Evaluation, Objective, checked_weights
 from messirl.optimise import Result
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
@@ -54,7 +56,7 @@ class PooledEstimator(MaximumEntropy):
         counts: Floats | None,
         quadratic: Floats | None,
         weight: npt.ArrayLike | None,
-    ) -> tuple[Trajectories, Objective, Floats, Result]:
+    ) -> Generator[Question, Evaluation, tuple[Trajectories, Objective, Floats, Result]]:
         """Search θ for the experts, and for the others of everyone as far as `unlabelled_weight` says.
 
         Returns the trajectories that were made likely, their objective, where the search began, and its end.
@@ -67,17 +69,18 @@ class PooledEstimator(MaximumEntropy):
         objective = self._objective(mdp, some, known, quadratic, weight, n_expert)
         objective = objective.penalised(objective.with_prior(quadratic, self.theta_prior))
         theta = self._theta_start(mdp, objective)
-        result = self._optimise(objective, theta, self.max_iter, self.callback)
+        result = yield from self._optimise(objective, theta, self.max_iter, self.callback)
         for _ in range(SADDLES):
             way = upward(objective, result.theta, self._bound) if result.converged else None
             if way is None:
                 break
-            result = self._over(objective, result, way)
+            result = yield from self._over(objective, result, way)
         return some, objective, theta, result
 
-    def _over(self, objective: Objective, result: Result, way: Floats) -> Result:
+    def _over(self, objective: Objective, result: Result, way: Floats) -> Generator[Question, Evaluation, Result]:
         """The search gone on from a saddle, along a direction in which J rises."""
         sides = [np.clip(result.theta + side * way, -self._bound, self._bound) for side in (0.1, -0.1)]
         begin = max(sides, key=lambda at: objective(at).value)
         left = self.max_iter - int(result.history.iteration[-1])
-        return self._optimise(objective, begin, left, self.callback).after(result)
+        beyond = yield from self._optimise(objective, begin, left, self.callback)
+        return beyond.after(result)

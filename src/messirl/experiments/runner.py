@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from messirl.execution import processes, uninterrupted
 from messirl.experiments.learners import FIGURE, run_learners
 from messirl.experiments.settings import Setting
 from messirl.experiments.store import Origin, Store
-from messirl.experiments.trials import run_trials, trials
+from messirl.experiments.trials import rows_of, train_all, trials
 
 
 @dataclass(frozen=True)
@@ -46,27 +46,44 @@ def _domain(name: str, arguments: tuple[tuple[str, Any], ...]) -> Domain:
 
 def do(task: Task) -> list[dict[str, Any]]:
     """The rows of one task; depends on the task alone."""
-    domain = _domain(task.setting.domain, tuple(sorted(task.setting.arguments.items())))
-    scene = domain.scene(task.seed)
-    place = {
-        "domain": task.name,
-        "figure": task.figure,
-        "run": task.run,
-        "seed": task.seed,
-        "config_hash": task.setting.config_hash,
-    }
-    if task.figure == FIGURE:
-        rows = run_learners(task.setting, scene)
-    else:
-        rows = run_trials(trials(task.figure, task.setting), task.setting, scene)
-    return [{**place, **row} for row in rows]
+    return do_all([task])[0]
 
 
-def _work(folder: Path, origin: Origin, task: Task) -> str:
-    rows = do(task)
-    with uninterrupted():
-        Store(folder, origin).put(task.key, rows)
-    return task.key
+def do_all(tasks: Sequence[Task]) -> list[list[dict[str, Any]]]:
+    """The rows of each task of one run of one setting. Figures share trainings; no row depends on the other figures."""
+    setting = tasks[0].setting
+    domain = _domain(setting.domain, tuple(sorted(setting.arguments.items())))
+    scene = domain.scene(tasks[0].seed)
+    wanted = {task.figure: trials(task.figure, setting) for task in tasks if task.figure != FIGURE}
+    known = train_all([trial for every in wanted.values() for trial in every], setting, scene)
+    out = []
+    for task in tasks:
+        place = {
+            "domain": task.name,
+            "figure": task.figure,
+            "run": task.run,
+            "seed": task.seed,
+            "config_hash": task.setting.config_hash,
+        }
+        rows = run_learners(setting, scene) if task.figure == FIGURE else rows_of(wanted[task.figure], known)
+        out.append([{**place, **row} for row in rows])
+    return out
+
+
+def _work(folder: Path, origin: Origin, tasks: Sequence[Task]) -> int:
+    """Do the tasks of one run of one setting, and write their rows."""
+    for task, rows in zip(tasks, do_all(tasks), strict=True):
+        with uninterrupted():
+            Store(folder, origin).put(task.key, rows)
+    return len(tasks)
+
+
+def together(tasks: Sequence[Task]) -> list[list[Task]]:
+    """Tasks that are done together: those of one run of one setting."""
+    groups: dict[tuple[str, int, int, str], list[Task]] = {}
+    for task in tasks:
+        groups.setdefault((task.name, task.run, task.seed, task.setting.config_hash), []).append(task)
+    return list(groups.values())
 
 
 def run(store: Store, todo: list[Task], jobs: int, progress: Callable[[int, int], object]) -> None:
@@ -78,5 +95,7 @@ def run(store: Store, todo: list[Task], jobs: int, progress: Callable[[int, int]
         return
     with processes(jobs) as executor:
         work = functools.partial(_work, store.folder, store.origin)
-        for _ in execution.run(work, left, executor, lambda done, _: progress(there + done, len(todo))):
-            pass  # the workers have written the results
+        for done in execution.run(work, together(left), executor):  # the workers have written the results
+            for _ in range(done):
+                there += 1
+                progress(there, len(todo))

@@ -8,7 +8,7 @@ that equal λ0 are equally strong. Names that end in "/exact" are the same objec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from messirl.domains import Scene, mixture
 from messirl.estimators import MESSI, EMMaxEnt
 from messirl.estimators.methods import BASELINES, METHODS, baseline
 from messirl.estimators.standing import quietly
+from messirl.estimators.together import search_together
 from messirl.experiments.settings import EXACT, Setting
 
 FIGURES = ("iterations", "unlabelled", "nu", "lambda", "em")
@@ -114,30 +115,49 @@ def estimator(trial: Trial, setting: Setting, scene: Scene, callback: Any) -> tu
 
 def run_trials(every: Iterable[Trial], setting: Setting, scene: Scene) -> Iterator[dict[str, Any]]:
     """Rows of all trials, each training done once: every iteration, or the last where the trial has its own x."""
-    known: dict[Trial, list[dict[str, Any]]] = {}
+    wanted = list(every)
+    return rows_of(wanted, train_all(wanted, setting, scene))
+
+
+def rows_of(every: Iterable[Trial], known: dict[Trial, list[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    """Rows of all trials, from what is known of their trainings."""
     for trial in every:
-        same = canonical(trial)
-        if same not in known:
-            known[same] = train(same, setting, scene)
-        for row in known[same] if trial.x is None else known[same][-1:]:
+        found = known[canonical(trial)]
+        for row in found if trial.x is None else found[-1:]:
             yield {"method": trial.name, "x": float(row["iteration"]) if trial.x is None else trial.x, **row}
 
 
 def train(trial: Trial, setting: Setting, scene: Scene) -> list[dict[str, Any]]:
     """One training, a row for every iteration."""
-    rows: list[dict[str, Any]] = []
+    return train_all([trial], setting, scene)[canonical(trial)]
 
-    def record(state: dict[str, Any]) -> None:
-        rows.append(
-            {
-                "iteration": state["iteration"],
-                "performance": scene.performance(state["point"].visitation),
-                "theta_norm": state["theta_norm"],
-                "objective": state["objective"],
-            }
-        )
 
-    model, data = estimator(trial, setting, scene, record)
-    with quietly():  # fixed steps need not converge, and the features of the gridworld are not identified
-        model.fit(scene.mdp, *data)
-    return [{**row, "converged": bool(model.converged_)} for row in rows]
+def train_all(every: Iterable[Trial], setting: Setting, scene: Scene) -> dict[Trial, list[dict[str, Any]]]:
+    """All trainings that these trials come down to, side by side: for each a row for every iteration."""
+    different = list(dict.fromkeys(canonical(trial) for trial in every))
+    different.sort(key=lambda trial: not trial.exact)  # the longest begin first, so that all end at about one time
+    rows: list[list[dict[str, Any]]] = [[] for _ in different]
+
+    def recorder(of_this: list[dict[str, Any]]) -> Callable[[dict[str, Any]], None]:
+        def record(state: dict[str, Any]) -> None:
+            of_this.append(
+                {
+                    "iteration": state["iteration"],
+                    "performance": scene.performance(state["point"].visitation),
+                    "theta_norm": state["theta_norm"],
+                    "objective": state["objective"],
+                }
+            )
+
+        return record
+
+    def fits() -> Iterator[tuple[Any, tuple[Any, ...]]]:
+        for trial, of_this in zip(different, rows, strict=True):
+            model, data = estimator(trial, setting, scene, recorder(of_this))
+            yield model, (scene.mdp, *data)
+
+    with quietly():  # similarities may be approximate
+        for number, result in search_together(fits()):
+            for row in rows[number]:
+                row["converged"] = bool(result.converged)
+    return dict(zip(different, rows, strict=True))

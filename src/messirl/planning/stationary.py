@@ -179,6 +179,18 @@ class StationaryModel:
         self._signed = (mass, both[0] - both[1], both[0] + both[1])
         return self._signed[1]
 
+    def recalled(self, source: Floats) -> tuple[Floats, Floats] | None:
+        """Values and visits (S,) last found, where the visits are from this source; else None."""
+        known, guess = self._visits.get(0.0, (None, None))
+        if self._values is None or known is None or guess is None or not np.array_equal(known, source):
+            return None
+        return self._values, guess
+
+    def remember(self, values: Floats, source: Floats, visits: Floats) -> None:
+        """Begin with these when asked again."""
+        self._values = values if self.structure.alive.all() else np.where(self.structure.alive, values, -np.inf)
+        self._visits[0.0] = (source, visits)
+
     def visits(self, chain: Chain, source: Floats, sign: float = 0.0) -> Floats:
         """ρ (S,) from a source that is nowhere negative, begun at those last found for it under this sign."""
         known, guess = self._visits.get(sign, (None, None))

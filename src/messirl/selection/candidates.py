@@ -28,12 +28,13 @@ from messirl.estimators.beginning import first_theta
 from messirl.estimators.methods import LIGHT_RIDGE, METHODS, baseline, equal_trace
 from messirl.estimators.reference import usual_policy
 from messirl.objective import Objective, made_likely
-from messirl.optimise import FEW, MEMORY_SIZE, lbfgs
+from messirl.optimise import FEW, lbfgs
 from messirl.planning import NoFiniteValue, log_likelihood, soft_policy
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.problem.counts import counts_of_sets
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
+from messirl.secants import MEMORY_SIZE
 from messirl.similarity import as_similarity
 
 LAMBDAS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)

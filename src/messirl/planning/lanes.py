@@ -1,0 +1,369 @@
+"""Compiled loops over many problems at once: the same dynamics, another reward and another start in each lane.
+
+Arrays are (…, L) with the lanes innermost, so that inner loops become vector instructions and every successor is looked
+up once for all. Lanes never mix: what comes out of one does not depend on its neighbours, to the last bit. A lane that
+has converged stands still while the others go on.
+
+Moves (made in together.py) are taken in two stages. An action leads to places, with the probabilities `chance`; from a
+place the state entered is drawn, with the probabilities `share`. Where many actions of many states lead to the same
+distribution over states (traffic that nobody's choice alters) it is one place, and is averaged over once. Where
+there is nothing to gain, places are the states themselves.
+
+    place_ptr (S·A + 1,), place, chance, slot   the places that each action leads to, and which slot each of them is
+    slot_ptr (S + 1,), slot_place               the distinct places of each state: its slots
+    land_ptr (R + 1,), land, share              the states that each place leads to; (1,) where places are states
+
+The number of lanes is read from the arrays, and sums are gathered in arrays made here: only such loops are vectorised.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from messirl.planning.kernels import LOWEST, _exp, _log, inlined, jit
+
+L = 16
+MOVES, ENDS, DEAD = 0, 1, 2  # what a state does
+EPS = float(np.finfo(np.float64).eps)
+MAX_NEWTON = 60
+MAX_KRYLOV = 400
+PASSES = 6
+LARGEST = 1e250
+
+
+@jit
+def _average(land_ptr, land, share, x, out):
+    """out[r] = Σ_s share(s|r) x[s]: what x is worth at each place."""
+    m = x.shape[1]
+    total = np.empty(m)
+    for r in range(land_ptr.shape[0] - 1):
+        for i in range(m):
+            total[i] = 0.0
+        for j in range(land_ptr[r], land_ptr[r + 1]):
+            c, here = share[j], x[land[j]]
+            for i in range(m):
+                total[i] += c * here[i]
+        at = out[r]
+        for i in range(m):
+            at[i] = total[i]
+
+
+@jit
+def _sweep(moves, base, kind, gamma, reward, values, places, gap, weights):
+    """One soft backup: gap ← T V − V, and the chain of its policy on the slots, weights (slots, L)."""
+    place_ptr, place, chance, slot, slot_ptr, _, land_ptr, land, share = moves
+    n_actions, m = base.shape[1], values.shape[1]
+    ahead = values
+    if land_ptr.shape[0] > 1:
+        _average(land_ptr, land, share, values, places)
+        ahead = places
+    q, top, total = np.empty((n_actions, m)), np.empty(m), np.empty(m)
+    for s in range(kind.shape[0]):
+        own, value, left = reward[s], values[s], gap[s]
+        for j in range(slot_ptr[s], slot_ptr[s + 1]):
+            weight = weights[j]
+            for i in range(m):
+                weight[i] = 0.0
+        if kind[s] != MOVES:
+            for i in range(m):
+                left[i] = 0.0
+            continue
+        for i in range(m):
+            top[i] = LOWEST
+        for a in range(n_actions):
+            qa, worth = q[a], base[s, a]
+            for i in range(m):
+                total[i] = 0.0
+            for j in range(place_ptr[s * n_actions + a], place_ptr[s * n_actions + a + 1]):
+                c, here = chance[j], ahead[place[j]]
+                for i in range(m):
+                    total[i] += c * here[i]
+            for i in range(m):
+                qa[i] = gamma * total[i] + worth
+            for i in range(m):
+                top[i] = max(top[i], qa[i])
+        for i in range(m):
+            total[i] = 0.0
+        for a in range(n_actions):
+            qa = q[a]
+            for i in range(m):
+                qa[i] = _exp(qa[i] - top[i])
+            for i in range(m):
+                total[i] += qa[i]
+        for i in range(m):
+            top[i] += _log(total[i])
+        for i in range(m):
+            left[i] = own[i] + top[i] - value[i]
+        for i in range(m):
+            total[i] = 1.0 / total[i]
+        for a in range(n_actions):
+            qa = q[a]
+            for i in range(m):
+                qa[i] *= total[i]
+            for j in range(place_ptr[s * n_actions + a], place_ptr[s * n_actions + a + 1]):
+                c, weight = chance[j], weights[slot[j]]
+                for i in range(m):
+                    weight[i] += c * qa[i]
+
+
+@jit
+def _apply(moves, weights, gamma, x, places, out, with_one, one, with_two, two):
+    """out = (I − γ P) x, and in each lane its products `one` and `two` with two other vectors."""
+    slot_ptr, slot_place, land_ptr, land, share = moves[4:]
+    m = x.shape[1]
+    ahead = x
+    if land_ptr.shape[0] > 1:
+        _average(land_ptr, land, share, x, places)
+        ahead = places
+    total, first, second = np.empty(m), np.zeros(m), np.zeros(m)
+    for s in range(x.shape[0]):
+        for i in range(m):
+            total[i] = 0.0
+        for j in range(slot_ptr[s], slot_ptr[s + 1]):
+            weight, here = weights[j], ahead[slot_place[j]]
+            for i in range(m):
+                total[i] += weight[i] * here[i]
+        xs, at = x[s], out[s]
+        for i in range(m):
+            total[i] = xs[i] - gamma * total[i]
+        for i in range(m):
+            at[i] = total[i]
+        _multiplied(total, with_one[s], first)
+        _multiplied(total, with_two[s], second)
+    one[:] = first
+    two[:] = second
+
+
+@jit
+def _apply_back(moves, weights, gamma, scale, x, places, out, with_one, one, with_two, two):
+    """The same for out = m⁻¹ (I − γ Pᵀ) (m x), with m the positive `scale`."""
+    slot_ptr, slot_place, land_ptr, land, share = moves[4:]
+    m = x.shape[1]
+    total, first, second = np.empty(m), np.zeros(m), np.zeros(m)
+    two_stages = land_ptr.shape[0] > 1
+    into = places if two_stages else out
+    into[:] = 0.0
+    for s in range(x.shape[0]):
+        size, xs = scale[s], x[s]
+        for i in range(m):
+            total[i] = gamma * size[i] * xs[i]
+        for j in range(slot_ptr[s], slot_ptr[s + 1]):
+            weight, at = weights[j], into[slot_place[j]]
+            for i in range(m):
+                at[i] += weight[i] * total[i]
+    if two_stages:
+        out[:] = 0.0
+        for r in range(land_ptr.shape[0] - 1):
+            here = places[r]
+            for j in range(land_ptr[r], land_ptr[r + 1]):
+                c, at = share[j], out[land[j]]
+                for i in range(m):
+                    at[i] += c * here[i]
+    for s in range(x.shape[0]):
+        size, xs, at = scale[s], x[s], out[s]
+        for i in range(m):
+            total[i] = xs[i] - at[i] / size[i]
+        for i in range(m):
+            at[i] = total[i]
+        _multiplied(total, with_one[s], first)
+        _multiplied(total, with_two[s], second)
+    one[:] = first
+    two[:] = second
+
+
+@inlined
+def _multiplied(x, y, total):
+    """total += x y, lane by lane."""
+    for i in range(x.shape[0]):
+        total[i] += x[i] * y[i]
+
+
+@jit
+def _largest(x, out):
+    """‖x‖∞ of each lane."""
+    m = x.shape[1]
+    most = np.zeros(m)
+    for s in range(x.shape[0]):
+        xs = x[s]
+        for i in range(m):
+            most[i] = max(most[i], abs(xs[i]))
+    out[:] = most
+
+
+@jit
+def _bicgstab(moves, weights, gamma, scale, r, x, tolerance, places, room):
+    """Add to x what solves (I − γ P) · = r, or the scaled transpose where there is a scale; r becomes what is left.
+
+    Each lane stops at ‖r‖∞ ≤ its tolerance, or where its recurrence breaks down; the caller judges.
+    """
+    n, m = x.shape
+    shadow, p, v, t = room[0], room[1], room[2], room[3]
+    rho, alpha, omega, beta = np.ones(m), np.ones(m), np.ones(m), np.zeros(m)
+    one, two, next_rho, worst = np.empty(m), np.empty(m), np.zeros(m), np.zeros(m)
+    on = np.ones(m, np.bool_)
+    backwards = scale.shape[0] > 0
+    shadow[:] = r
+    p[:] = 0.0
+    v[:] = 0.0
+    _largest(r, worst)
+    for s in range(n):
+        _multiplied(r[s], r[s], next_rho)
+    for _ in range(MAX_KRYLOV):
+        any_on = False
+        for i in range(m):
+            on[i] = on[i] and worst[i] > tolerance[i] and next_rho[i] != 0.0 and omega[i] != 0.0
+            any_on |= on[i]
+            beta[i] = (next_rho[i] / rho[i]) * (alpha[i] / omega[i]) if on[i] else 0.0
+            rho[i] = next_rho[i] if on[i] else 1.0
+            omega[i] = omega[i] if on[i] else 0.0
+        if not any_on:
+            break
+        for s in range(n):
+            rs, ps, vs = r[s], p[s], v[s]
+            for i in range(m):
+                ps[i] = rs[i] + beta[i] * (ps[i] - omega[i] * vs[i])
+        if backwards:
+            _apply_back(moves, weights, gamma, scale, p, places, v, shadow, one, shadow, two)
+        else:
+            _apply(moves, weights, gamma, p, places, v, shadow, one, shadow, two)
+        for i in range(m):
+            on[i] = on[i] and one[i] != 0.0
+            alpha[i] = rho[i] / one[i] if on[i] else 0.0
+        for s in range(n):
+            rs, vs = r[s], v[s]
+            for i in range(m):
+                rs[i] -= alpha[i] * vs[i]
+        if backwards:
+            _apply_back(moves, weights, gamma, scale, r, places, t, t, one, r, two)
+        else:
+            _apply(moves, weights, gamma, r, places, t, t, one, r, two)
+        for i in range(m):
+            omega[i] = two[i] / one[i] if on[i] and one[i] > 0.0 else 0.0
+            next_rho[i] = 0.0
+            worst[i] = 0.0
+        for s in range(n):
+            xs, ps, rs, ts, begin = x[s], p[s], r[s], t[s], shadow[s]
+            for i in range(m):
+                xs[i] += alpha[i] * ps[i] + omega[i] * rs[i]
+            for i in range(m):
+                rs[i] -= omega[i] * ts[i]
+            for i in range(m):
+                worst[i] = max(worst[i], abs(rs[i]))
+            _multiplied(begin, rs, next_rho)
+
+
+@jit
+def solve_lanes(moves, base, kind, gamma, reward, values, weights, places, room):
+    """Soft values (S, L), begun at those given, and the chain of their policy on the slots, weights (slots, L).
+
+    Newton's method as in stationary.py. Returns which lanes are solved to rounding, (L,).
+    """
+    n, m = values.shape
+    gap, step, none = room[4], room[5], np.empty((0, m))
+    solved, rises = np.zeros(m, np.bool_), np.zeros(m, np.int64)
+    residual, size, before, tolerance = np.empty(m), np.empty(m), np.full(m, np.inf), np.empty(m)
+    for s in range(n):
+        if kind[s] != MOVES:
+            for i in range(m):
+                values[s, i] = reward[s, i] if kind[s] == ENDS else 0.0
+    for _ in range(MAX_NEWTON):
+        _sweep(moves, base, kind, gamma, reward, values, places, gap, weights)
+        _largest(gap, residual)
+        _largest(values, size)
+        every = True
+        for i in range(m):
+            rounding = 8.0 * EPS * (1.0 + size[i])
+            close = residual[i] <= 1e3 * rounding and residual[i] >= 0.5 * before[i]
+            solved[i] = solved[i] or residual[i] <= rounding or close
+            every &= solved[i]
+            rises[i] += residual[i] > before[i]
+            before[i] = residual[i]
+            # Solved only as well as the next step can use, unless the values come back to where they were.
+            wanted = residual[i] * min(1e-2, residual[i] / (1.0 + size[i])) if rises[i] < 2 else 0.0
+            tolerance[i] = np.inf if solved[i] else max(0.5 * rounding, wanted)
+        if every:
+            break
+        step[:] = 0.0
+        _bicgstab(moves, weights, gamma, none, gap, step, tolerance, places, room)
+        for s in range(n):
+            vs, ds = values[s], step[s]
+            for i in range(m):
+                vs[i] += ds[i]
+    for i in range(m):
+        solved[i] = solved[i] and size[i] < LARGEST
+    return solved
+
+
+@jit
+def visits_lanes(moves, weights, gamma, source, visits, solved, places, room):
+    """ρ (S, L) with (I − γ Pᵀ) ρ = source ≥ 0, begun at the visits given; clears `solved` of lanes where that failed.
+
+    Solved for ρ/m with m close to ρ, as in chain.py.
+    """
+    n, m = source.shape
+    scale, r, y = room[4], room[5], room[6]
+    mean, worst, tolerance = np.zeros(m), np.empty(m), np.empty(m)
+    for s in range(n):
+        for i in range(m):
+            mean[i] += source[s, i]
+    for i in range(m):
+        mean[i] /= (1.0 - gamma) * n
+    for _ in range(PASSES + 1):
+        for s in range(n):
+            vs, size, ys = visits[s], scale[s], y[s]
+            for i in range(m):
+                vs[i] = max(vs[i], 0.0)
+            for i in range(m):
+                size[i] = vs[i] + 1e-3 * mean[i]
+            for i in range(m):
+                ys[i] = vs[i] / size[i]
+        _apply_back(moves, weights, gamma, scale, y, places, r, y, worst, y, worst)
+        for s in range(n):
+            rs, size, begin = r[s], scale[s], source[s]
+            for i in range(m):
+                rs[i] = begin[i] / size[i] - rs[i]
+        _largest(r, worst)
+        every = True
+        for i in range(m):
+            fine = worst[i] <= 1e-13
+            tolerance[i] = np.inf if fine else 1e-14
+            every &= fine or not solved[i]
+        if every:
+            return
+        _bicgstab(moves, weights, gamma, scale, r, y, tolerance, places, room)
+        for s in range(n):
+            vs, size, ys = visits[s], scale[s], y[s]
+            for i in range(m):
+                vs[i] = size[i] * ys[i] if tolerance[i] < 1.0 else vs[i]
+    for i in range(m):
+        solved[i] &= worst[i] <= 1e-13
+
+
+@jit
+def evaluate_lanes(moves, base, kind, gamma, feature_ptr, feature, amount, theta, source, values, visits, counts):
+    """Σ_s source(s) V(s) (L,), values and visits (S, L), begun at those given, and expected counts (d, L) at θ (d, L).
+
+    Features come as the rows of a sparse matrix. Returns the sums, and which lanes are solved.
+    """
+    n, m = values.shape
+    reward, room = np.zeros((n, m)), np.empty((7, n, m))
+    places = np.empty((moves[6].shape[0] - 1, m))
+    weights = np.empty((moves[5].shape[0], m))
+    for s in range(n):
+        at = reward[s]
+        for j in range(feature_ptr[s], feature_ptr[s + 1]):
+            c, here = amount[j], theta[feature[j]]
+            for i in range(m):
+                at[i] += c * here[i]
+    solved = solve_lanes(moves, base, kind, gamma, reward, values, weights, places, room)
+    visits_lanes(moves, weights, gamma, source, visits, solved, places, room)
+    total = np.zeros(m)
+    for s in range(n):
+        begin, value, often = source[s], values[s], visits[s]
+        for i in range(m):
+            total[i] += begin[i] * value[i]
+        for j in range(feature_ptr[s], feature_ptr[s + 1]):
+            c, at = amount[j], counts[feature[j]]
+            for i in range(m):
+                at[i] += c * often[i]
+    return total, solved
