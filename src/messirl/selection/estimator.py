@@ -18,6 +18,7 @@ from messirl._defaults import CV, SOLVER, STEP_SIZE, WEAK_PRIOR
 from messirl._types import Floats, Ints
 from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.estimators.messi import MESSI
+from messirl.estimators.streaming import refuse_streamed
 from messirl.execution import run
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
@@ -137,6 +138,7 @@ class MESSICV(MaximumEntropy):
         executor : runs the splits (see execution.run); None: this process
         """
         self._check_arguments()
+        refuse_streamed(unlabelled, "MESSICV", "fits to every split of them")
         number("validation_tol", self.validation_tol, above=0.0)
         if self.theta_prior is not None:
             number("theta_prior", self.theta_prior, above=0.0)
