@@ -11,7 +11,7 @@ import numpy.typing as npt
 from messirl._checks import number
 from messirl._defaults import LAMBDA0
 from messirl.estimators.pooled import PooledEstimator
-from messirl.estimators.streaming import refuse_streamed
+from messirl.estimators.streaming import penalty_of, refuse_streamed
 from messirl.problem.mdp import MDP
 from messirl.problem.streamed import streamed_or_not
 from messirl.problem.trajectories import Trajectories
@@ -107,7 +107,7 @@ class MESSI(PooledEstimator):
         counts = self._counts(mdp, expert, unlabelled, penalised=weight > 0)
         penalty = None if counts is None else np.zeros((mdp.n_features,) * 2)
         if counts is not None and len(everyone) > 1:  # without a pair there is no penalty
-            penalty = self.measure.penalty(everyone, counts)
+            penalty = penalty_of(self.measure, mdp, everyone, counts)
         quadratic = weight * penalty if penalty is not None and weight > 0 else None
         found = self._search(mdp, expert, everyone, counts, quadratic, sample_weight)
         self.penalty_matrix_ = penalty

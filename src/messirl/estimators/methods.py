@@ -105,7 +105,7 @@ class Method:
             everyone = expert + unlabelled if isinstance(unlabelled, Trajectories) else Together(expert, unlabelled)
         if self.shape is not None:
             count: Any = counts_of_both if isinstance(everyone, Together) else counts_of_sets
-            strength = _as_strong(self.shape, model, everyone, count(mdp, expert, unlabelled))
+            strength = _as_strong(self.shape, model, mdp, everyone, count(mdp, expert, unlabelled))
             return alone if strength is None else (self.build(settings | strength), sets)
         if self.fitted_to == POOLED and isinstance(everyone, Together):  # one set cannot be made of them
             return self.build(settings | {"unlabelled_weight": 1.0}), sets
@@ -161,15 +161,16 @@ def equal_trace(weight: float, strength: float, shape: Floats) -> float:
 
 
 def _as_strong(
-    shape_of: Callable[[Floats], Floats], model: Any, everyone: Any, counts: Floats
+    shape_of: Callable[[Floats], Floats], model: Any, mdp: MDP, everyone: Any, counts: Floats
 ) -> dict[str, Any] | None:
     """Parameters that make a ridge or a complete graph as strong as the model's penalty; None if no counts differ."""
+    from messirl.estimators.streaming import penalty_of
     from messirl.similarity import CompleteGraph
     from messirl.similarity.points import deviations
 
     if not deviations(counts).any():
         return None
-    strength, shape = float(model.measure.penalty(everyone, counts).trace()), shape_of(counts)
+    strength, shape = float(penalty_of(model.measure, mdp, everyone, counts).trace()), shape_of(counts)
     return {
         "ridge": equal_trace(model.lambda0 / model.theta_max, strength, shape),
         "standardise": shape_of is _spread,
@@ -193,9 +194,9 @@ def _spread(counts: Floats) -> Floats:
 
 
 def _complete(counts: Floats) -> Floats:
-    from messirl.similarity import CompleteGraph, penalty_matrix
+    from messirl.similarity import CompleteGraph
 
-    return penalty_matrix(counts, CompleteGraph())
+    return CompleteGraph().penalty(None, counts)
 
 
 METHODS = {

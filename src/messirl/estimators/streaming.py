@@ -7,6 +7,7 @@ was made.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,8 @@ from messirl.problem.gathered import Gathered, Kinds, gathered, makers
 from messirl.problem.mdp import MDP
 from messirl.problem.streamed import StreamedTrajectories, in_files
 from messirl.problem.trajectories import Trajectories
+from messirl.similarity.blocks import pieces
+from messirl.similarity.measure import Similarity
 
 IN_MEMORY = "read them with messirl.io.read_trajectories, if they fit in memory"
 
@@ -38,6 +41,16 @@ def counts_of_both(mdp: MDP, expert: Trajectories, unlabelled: StreamedTrajector
     assert table is not None
     table[: len(expert)] = own
     return table
+
+
+def penalty_of(measure: Similarity, mdp: MDP, everyone: Trajectories | Together, counts: Floats) -> Floats:
+    """M (d, d) of Eq. 5; of many trajectories in files it is kept, since the methods beside a fit ask for it too."""
+    if not isinstance(everyone, Together):
+        return measure.penalty(everyone, counts)
+    if not isinstance(measure, Hashable):
+        return measure.penalty(None, counts)
+    key = "penalty", measure, counts[: len(everyone.expert)].tobytes()
+    return everyone.unlabelled.memo(mdp, key, lambda: measure.penalty(None, counts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +93,9 @@ class Together:
             start = np.bincount(self.expert.first, weights, mdp.n_states) + weight * others.first
         planner = Planner(mdp, entropy, start, tilted=tilted)
         if counts is not None:
-            target = weights @ counts[: len(own)] + weight * counts[len(own) :].sum(axis=0)
+            target = weights @ counts[: len(own)]
+            for rows in pieces(others.size, mdp.n_features):
+                target = target + weight * counts[len(own) + rows.start : len(own) + rows.stop].sum(axis=0)
             return Objective(mdp, planner, target, quadratic, size=size)
         scale = self._scale(mdp, weights, weight, others)
         keys, totals = self._totals(mdp, kinds, scale * weights, scale * weight)

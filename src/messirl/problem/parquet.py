@@ -62,19 +62,19 @@ class Source:
             return column in self.dataset.schema.names
         return column in _opened(*self.files[0]).schema_arrow.names
 
-    def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
-        """These columns of all rows, in their order."""
+    def batches(self, columns: Sequence[str], most: int = BATCH) -> Iterator[Batch]:
+        """These columns of all rows, in their order, at most so many rows at once."""
         if self.dataset is not None:
-            yield from self._from_dataset(list(columns))
+            yield from self._from_dataset(list(columns), most)
             return
         for name, path in self.files:
             file = _opened(name, path)
             _check_columns(name, file.schema_arrow.names, columns)
-            yield from _numbered(name, file.iter_batches(BATCH, columns=list(columns), use_threads=False))
+            yield from _numbered(name, file.iter_batches(most, columns=list(columns), use_threads=False))
 
-    def _from_dataset(self, columns: list[str]) -> Iterator[Batch]:
+    def _from_dataset(self, columns: list[str], most: int) -> Iterator[Batch]:
         assert self.dataset is not None
-        how = {"columns": columns, "batch_size": BATCH, "use_threads": False}
+        how = {"columns": columns, "batch_size": most, "use_threads": False}
         how |= {"batch_readahead": 1, "fragment_readahead": 1}
         _check_columns("the dataset", self.dataset.schema.names, columns)
         try:

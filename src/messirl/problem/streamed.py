@@ -20,7 +20,7 @@ from messirl.problem.cells import Labels, begins_of, known_cells, names_of, whol
 from messirl.problem.errors import InputError
 from messirl.problem.faults import Fault, start_faults, trajectory_faults
 from messirl.problem.mdp import MDP
-from messirl.problem.parquet import Batch, Source, is_dataset
+from messirl.problem.parquet import BATCH, Batch, Source, is_dataset
 from messirl.problem.trajectories import Trajectories
 
 CHUNK = 1_000_000  # rows of a chunk
@@ -127,7 +127,7 @@ class StreamedTrajectories:
         held: list[Rows] = []
         first, base, before = 0, None, None
         columns = ["trajectory_id", "step", "state", *(["action"] if self.with_actions else [])]
-        for batch in self.source.batches(columns):
+        for batch in self.source.batches(columns, min(BATCH, self.chunk_rows)):
             rows, before = _rows(batch, states, actions, before)
             held.append(rows)
             if sum(some.begins.size for some in held) < self.chunk_rows or sum(some.names.size for some in held) < 2:

@@ -75,8 +75,8 @@ def fit(
     """
     if streamed is not None and settings.method == "em":
         raise ValueError(
-            "--method em weighs every trajectory anew in each round, and reads none from files: choose messi or maxent, "
-            "or name trajectories of the folder with --unlabelled"
+            "--method em weighs every trajectory anew in each round, and reads none from files: choose messi or "
+            "maxent, or name trajectories of the folder with --unlabelled"
         )
     if estimate is None:
         parts = with_streamed(divide(problem, split, watcher, folder), split, streamed)
