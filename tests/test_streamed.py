@@ -10,15 +10,17 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from folders import grid, park, read_json
 from problems import problem
 from seeds import generator
 from sklearn.base import clone
 from worlds import random_mdp
 
-from messirl import MDP, MESSI, MESSICV, EMMaxEnt, MaxEntIRL, Trajectories, diagnose
+from messirl import MDP, MESSI, MESSICV, EMMaxEnt, MaxEntIRL, Trajectories, cli, diagnose
 from messirl.estimators.reference import usual_policy
 from messirl.estimators.streaming import Together, counts_of_both
-from messirl.io import InputError, StreamedTrajectories, read_trajectories, write_trajectories
+from messirl.io import InputError, StreamedTrajectories, read_problem, read_trajectories, write_trajectories
+from messirl.io.folder.labels import Labels
 from messirl.objective import Objective
 from messirl.problem import room
 from messirl.problem.choices import choices_of
@@ -394,15 +396,75 @@ def test_what_needs_trajectories_in_memory_says_so_at_once(tmp_path):
         MESSI().fit(aimed.mdp, aimed.expert, spread(table_of(without_actions(aimed.unlabelled)), tmp_path / "g"))
 
 
-def test_what_the_model_never_does_is_refused_from_files_as_from_memory(tmp_path):
-    dead = np.zeros((4, 2, 4))
-    dead[0, 0, 1] = dead[0, 1, 2] = dead[1, 0, 1] = dead[2, 0, 2] = 1.0
-    dead[1, 1, 3] = 1.0  # from 3 there is no way on
-    world = MDP(dead, np.eye(4), discount=0.9)
-    expert, others = Trajectories.from_lists([[0, 2, 2]]), Trajectories.from_lists([[0, 1, 1], [0, 1, 3]])
-    for some in (others, spread(table_of(others), tmp_path / "w")):
-        with pytest.raises(ValueError, match=r"trajectory 1.*state 3 has no allowed action"):
-            MaxEntIRL(unlabelled_weight=1.0).fit(world, expert, some)
+@pytest.mark.parametrize("actions", [True, False])
+@pytest.mark.parametrize("horizon", [None, 3])
+def test_what_the_model_never_does_is_refused_from_files_as_from_memory(tmp_path, horizon, actions):
+    moves = np.zeros((4, 2, 4))
+    moves[0, 0, 1] = moves[0, 1, 2] = moves[1, 0, 1] = moves[2, 0, 2] = 1.0
+    moves[1, 1, 2] = moves[1, 1, 3] = 0.5  # from 3 there is no way on
+    mdp = MDP(moves, np.eye(4), discount=0.9, horizon=horizon)
+    expert = Trajectories.from_lists([[0, 2, 2], [0, 1, 1]], [[1, 0], [0, 0]])
+    others = Trajectories.from_lists([[0, 1, 1], [1, 1, 2], [1, 2, 2]], [[0, 0], [0, 1], [1, 0]])
+    others = others if actions else without_actions(others)
+    step = 1 if horizon is None else 0  # at the last step there is no way on that could be missed
+    wrong = others if horizon is None else others[[0, 2]]
+    for some in (wrong, spread(table_of(wrong), tmp_path / "w")):
+        with pytest.raises(ValueError, match=rf"unlabelled: trajectory 1.*, step {step}: .*run into a dead end"):
+            MaxEntIRL(unlabelled_weight=1.0).fit(mdp, expert, some)
+
+
+# ------------------------------------------------------------ the command
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """A problem with labels, one whose states are numbered, and in files those of their trajectories with no role."""
+    place, made = tmp_path_factory.mktemp("folders"), {}
+    for name, build in (("grid", grid), ("park", park)):
+        folder = build(place / name)
+        whole = read_problem(folder)
+        some = whole.select("role = unlabelled") if "role" in whole.meta else whole.select([0, 1])
+        write_trajectories(some.trajectories, place / f"{name}.parquet", labels=Labels.of(some))
+        made[name] = folder, spread(pq.read_table(place / f"{name}.parquet"), place / f"{name} files")
+    return made
+
+
+@pytest.mark.parametrize("words", [[], ["--reference", "unlabelled"], ["--unlabelled-weight", "0.1"]])
+def test_messirl_fit_from_files_gives_the_scores_from_memory(folders, run, tmp_path, words):
+    folder, files = folders["grid"]
+    shared = [folder, "--expert", "role = expert", "--test", "role = test", *words, "--no-report"]
+    run("fit", *shared, "--unlabelled", "role = unlabelled", "--out", tmp_path / "a")
+    run("fit", *shared, "--unlabelled-from", files, "--out", tmp_path / "b")
+    one, other = (read_json((tmp_path / name / "fit.json").read_text()) for name in "ab")
+    assert other["trajectories"] == one["trajectories"]
+    assert list(other["theta"].values()) == pytest.approx(list(one["theta"].values()), rel=1e-9, abs=1e-9)
+    for row, was in zip(other["scores"], one["scores"], strict=True):
+        assert row["name"] == was["name"]
+        assert (row["expert"], row["held_out"]) == pytest.approx((was["expert"], was["held_out"]), rel=1e-8)
+
+
+def test_messirl_fit_reads_the_labels_of_the_folder_from_files(folders, run, tmp_path):
+    folder, files = folders["park"]
+    run("fit", folder, "--unlabelled-from", files, "--no-baselines", "--out", tmp_path)
+    assert read_json((tmp_path / "fit.json").read_text())["trajectories"]["unlabelled"] == 2
+    assert (tmp_path / "report.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--unlabelled", "role = unlabelled"], "--unlabelled and --unlabelled-from both name"),
+        (["--method", "em"], "--method em weighs every trajectory anew in each round, and reads none from files"),
+        (["--dynamics", "estimated"], "--unlabelled-from goes with --dynamics known"),
+        (["--n-unlabelled", "3"], "--n-unlabelled without --unlabelled"),
+    ],
+)
+def test_messirl_fit_says_what_does_not_go_with_files(folders, capsys, tmp_path, words, said):
+    folder, files = folders["grid"]
+    given = [folder, "--expert", "role = expert", "--unlabelled-from", files, *words, "--out", tmp_path / "out"]
+    assert cli.main(["fit", *map(str, given)]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 # ------------------------------------------------------------ memory
