@@ -327,10 +327,12 @@ def test_it_is_so_whoever_has_actions(tmp_path, kind, how, who):
     agree(*both_fits(how, mdp, expert, walks, spread(table_of(walks), tmp_path / "w")), digits=1e-10)
 
 
+@pytest.mark.parametrize("kept", [0, room.IN_MEMORY])
 @pytest.mark.parametrize("how", FITS)
-def test_it_is_so_where_counts_are_in_a_file_too(tmp_path, monkeypatch, how):
+def test_it_is_so_where_counts_are_in_a_file_or_never_copied(tmp_path, monkeypatch, how, kept):
     mdp, expert, walks = problem("endless")
-    monkeypatch.setattr(room, "IN_MEMORY", 0)
+    monkeypatch.setattr(room, "IN_MEMORY", kept)
+    monkeypatch.setattr(room, "COPIED", 0)
     monkeypatch.setattr(room, "HELD", 200)
     one, other = both_fits(how, mdp, expert, walks, spread(table_of(walks), tmp_path / "w"))
     agree(other, one, 1e-12 if FITS[how].unlabelled_weight <= 0 else 1e-10)
@@ -435,7 +437,7 @@ def test_messirl_fit_from_files_gives_the_scores_from_memory(folders, run, tmp_p
     shared = [folder, "--expert", "role = expert", "--test", "role = test", *words, "--no-report"]
     run("fit", *shared, "--unlabelled", "role = unlabelled", "--out", tmp_path / "a")
     run("fit", *shared, "--unlabelled-from", files, "--out", tmp_path / "b")
-    one, other = (read_json((tmp_path / name / "fit.json").read_text()) for name in "ab")
+    one, other = (read_json((tmp_path / name / "fit.json").read_text(encoding="utf-8")) for name in "ab")
     assert other["trajectories"] == one["trajectories"]
     assert list(other["theta"].values()) == pytest.approx(list(one["theta"].values()), rel=1e-9, abs=1e-9)
     for row, was in zip(other["scores"], one["scores"], strict=True):
@@ -446,7 +448,7 @@ def test_messirl_fit_from_files_gives_the_scores_from_memory(folders, run, tmp_p
 def test_messirl_fit_reads_the_labels_of_the_folder_from_files(folders, run, tmp_path):
     folder, files = folders["park"]
     run("fit", folder, "--unlabelled-from", files, "--no-baselines", "--out", tmp_path)
-    assert read_json((tmp_path / "fit.json").read_text())["trajectories"]["unlabelled"] == 2
+    assert read_json((tmp_path / "fit.json").read_text(encoding="utf-8"))["trajectories"]["unlabelled"] == 2
     assert (tmp_path / "report.html").is_file()
 
 
@@ -472,7 +474,7 @@ def test_messirl_fit_says_what_does_not_go_with_files(folders, capsys, tmp_path,
 
 def test_too_little_room_is_foreseen_and_the_error_says_what_would_fit(tmp_path, monkeypatch):
     mdp, expert, walks = problem("finite")
-    monkeypatch.setattr(room, "IN_MEMORY", 24)
+    monkeypatch.setattr(room, "IN_MEMORY", 24)  # one row of three numbers
     monkeypatch.setattr(room, "SPARE", 2**62)
     read = []
     monkeypatch.setattr(StreamedTrajectories, "_whole", lambda *given: read.append(1))
@@ -481,7 +483,7 @@ def test_too_little_room_is_foreseen_and_the_error_says_what_would_fit(tmp_path,
     assert not read, "before anything else was read"
 
 
-def test_a_table_in_a_file_is_used_like_an_array(monkeypatch):
+def test_a_table_in_a_file_is_read_and_written_like_an_array(monkeypatch):
     monkeypatch.setattr(room, "HELD", 700)
     rows = generator(1).normal(size=(50, 3))
     table = room.Filed(50, 3)
@@ -489,8 +491,21 @@ def test_a_table_in_a_file_is_used_like_an_array(monkeypatch):
         table[lo : lo + 9] = rows[lo : lo + 9]
     assert table.shape == (50, 3)
     assert len(table) == 50
-    np.testing.assert_allclose(np.asarray(table), rows)
+    np.testing.assert_allclose(table[:], rows)
     np.testing.assert_allclose(table[[4, 2]], rows[[4, 2]])
+
+
+def test_a_table_above_another_is_used_like_an_array(monkeypatch):
+    monkeypatch.setattr(room, "HELD", 700)
+    monkeypatch.setattr(room, "COPIED", 0)
+    rows = generator(1).normal(size=(50, 3))
+    table = room.stacked(rows[:4], rows[4:])
+    assert isinstance(table, room.Stacked)
+    assert table.shape == (50, 3)
+    mask = rows[:, 0] > 0
+    for some in (slice(None), slice(0, 2), slice(2, 9), slice(7, 50), slice(1, 20, 3), [4, 2, 3, -1], mask):
+        np.testing.assert_allclose(table[some], rows[some], rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(table), rows, rtol=1e-12)
     for name in ("sum", "mean", "max", "min"):
         np.testing.assert_allclose(getattr(table, name)(axis=0), getattr(rows, name)(axis=0), rtol=1e-12)
 

@@ -205,7 +205,7 @@ class MaximumEntropy(RewardEstimator):
         if len(unlabelled) == 0:
             raise ValueError(EMPTY)
         bare = unlabelled.with_actions and expert.actions is None and getattr(self, "unlabelled_weight", 0.0) > 0.0
-        gathered(mdp, unlabelled, counted=counted, free=len(expert), moved=bare)
+        gathered(mdp, unlabelled, counted=counted, moved=bare)
         return self._based(mdp, unlabelled), Together(expert, unlabelled)
 
     def _based(self, mdp: MDP, unlabelled: Trajectories | StreamedTrajectories | None) -> MDP:
@@ -229,7 +229,7 @@ class MaximumEntropy(RewardEstimator):
         if self.likelihood_ == "choices" and not penalised:
             return None
         if isinstance(unlabelled, StreamedTrajectories):
-            return counts_of_both(mdp, expert, unlabelled)
+            return counts_of_both(mdp, expert, unlabelled)  # type: ignore[no-any-return]
         sets = {" of expert": expert} | ({} if unlabelled is None else {" of unlabelled": unlabelled})
         return np.concatenate([checked_feature_counts(mdp, some, whose) for whose, some in sets.items()])
 

@@ -20,6 +20,7 @@ from messirl.problem.choices import choice_keys, choice_mass
 from messirl.problem.counts import checked_feature_counts
 from messirl.problem.gathered import Gathered, Kinds, gathered, makers
 from messirl.problem.mdp import MDP
+from messirl.problem.room import stacked
 from messirl.problem.streamed import StreamedTrajectories, in_files
 from messirl.problem.trajectories import Trajectories
 from messirl.similarity.blocks import pieces
@@ -34,13 +35,13 @@ def refuse_streamed(given: Any, who: str, why: str) -> None:
         raise ValueError(f"{who} {why}, so that unlabelled trajectories cannot stay in files: {IN_MEMORY}")
 
 
-def counts_of_both(mdp: MDP, expert: Trajectories, unlabelled: StreamedTrajectories) -> Floats:
-    """Feature counts of the experts and of those in files, (l + n, d), each set by its own actions."""
+def counts_of_both(mdp: MDP, expert: Trajectories, unlabelled: StreamedTrajectories) -> Any:
+    """Feature counts of the experts and of those in files, (l + n, d), each set by its own actions.
+
+    They are an array, or used like one (problem/room.py).
+    """
     own = checked_feature_counts(mdp, expert, " of expert")
-    table = gathered(mdp, unlabelled, counted=True, free=len(expert)).counts
-    assert table is not None
-    table[: len(expert)] = own
-    return table
+    return stacked(own, gathered(mdp, unlabelled, counted=True).counts)
 
 
 def penalty_of(measure: Similarity, mdp: MDP, everyone: Trajectories | Together, counts: Floats) -> Floats:

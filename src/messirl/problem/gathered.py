@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +54,7 @@ class Gathered:
     moved : by next state where there are actions; None if not asked for
     first : (S,) how many begin in each state
     made, mass : the number of choices of all, and the sum of their discounted mass (`choice_mass`)
-    counts : (l + n, d) feature counts, after l rows that are left free for the experts'; None if not asked for
+    counts : (n, d) feature counts, an array or in a file (room.py); None if not asked for
     """
 
     size: int
@@ -62,7 +63,7 @@ class Gathered:
     first: Ints
     made: int
     mass: float
-    counts: Floats | None
+    counts: Any
 
     def kinds(self, *, recorded: bool) -> Kinds:
         """The kinds by action, or by next state."""
@@ -76,24 +77,22 @@ def gathered(
     streamed: StreamedTrajectories,
     *,
     counted: bool = False,
-    free: int = 0,
     moved: bool = False,
     name: str = "unlabelled",
 ) -> Gathered:
     """What a pass over the set finds, in which every trajectory is checked; kept for the next who asks.
 
     counted : whether feature counts are wanted
-    free : how many rows are left free before them
     moved : whether kinds by next state are wanted where there are actions
     name : what errors call the set
     """
     kept: dict[str, Gathered] = streamed.memo(mdp, "gathered", dict)
     last = kept.get("last")
-    lacks_counts = counted and (last is None or last.counts is None or len(last.counts) != free + last.size)
+    lacks_counts = counted and (last is None or last.counts is None)
     lacks_moves = moved and streamed.with_actions and (last is None or last.moved is None)
     if last is None or lacks_counts or lacks_moves:
         kept.clear()  # so that two tables are never held at once
-        room = Room(free + len(streamed), mdp.n_features, free) if counted else None
+        room = Room(len(streamed), mdp.n_features) if counted else None
         kept["last"] = last = _gathered(mdp, streamed, room, name, moved=moved)
     return last
 

@@ -17,14 +17,15 @@ from messirl._types import Floats
 
 IN_MEMORY = 2**30  # bytes of a table that is held in memory
 SPARE = 2**28  # bytes of a disk that are left free
+COPIED = 2**27  # bytes of a table that may be held twice
 HELD = 2**27  # bytes of a file that are looked at before they are let go
 
 
 class Room:
-    """A table (n, d) of numbers, filled from row `free` on; the rows before it are for whoever asked."""
+    """A table (n, d) of numbers, filled row by row."""
 
-    def __init__(self, n: int, d: int, free: int = 0) -> None:
-        self.shape, self.done = (n, d), free
+    def __init__(self, n: int, d: int) -> None:
+        self.shape, self.done = (n, d), 0
         self._table: Any = np.empty((n, d)) if 8 * n * d <= IN_MEMORY else Filed(n, d)
 
     def add(self, rows: Floats) -> None:
@@ -42,7 +43,7 @@ class Room:
 
 
 class Filed:
-    """A table (n, d) in a temporary file, as far as it is used like an array; it is gone when nobody uses it.
+    """A table (n, d) in a temporary file, as far as rows are read and written; it is gone when nobody uses it.
 
     Rows that are asked for are copied, and parts of the file that were looked at are let go, so that hardly any of it
     counts as memory of this process.
@@ -66,17 +67,55 @@ class Filed:
 
     def __setitem__(self, rows: Any, values: Floats) -> None:
         self._rows[rows] = values
-        self._let_go(np.asarray(values).nbytes)
+        self._let_go(values.nbytes)
+
+    def _let_go(self, n_bytes: int) -> None:
+        self._seen += n_bytes
+        if self._seen > HELD and hasattr(self._map, "madvise"):
+            self._map.madvise(mmap.MADV_DONTNEED)  # what was written stays in the file
+            self._seen = 0
+
+
+def stacked(head: Floats, tail: Any) -> Any:
+    """Two tables one above the other: an array, or `Stacked` where a second copy would be large."""
+    if isinstance(tail, np.ndarray) and tail.nbytes <= COPIED:
+        return np.concatenate([head, tail])
+    return Stacked(head, tail)
+
+
+class Stacked:
+    """A table (l, d) above another one (n, d) without a copy of either, as far as it is used like an array."""
+
+    def __init__(self, head: Floats, tail: Any) -> None:
+        self.head, self.tail = head, tail
+        self.shape = (len(head) + len(tail), head.shape[1])
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Floats:
+        l = len(self.head)
+        if isinstance(rows, slice):
+            lo, hi, step = rows.indices(len(self))
+            if step == 1:
+                below = self.tail[max(lo - l, 0) : max(hi - l, 0)]
+                return np.concatenate([self.head[lo:hi], below]) if lo < l else np.asarray(below)
+            rows = np.arange(lo, hi, step)
+        which = np.arange(len(self))[rows] if np.asarray(rows).dtype.kind == "b" else np.asarray(rows) % len(self)
+        found = np.empty((which.size, self.shape[1]))
+        above = which < l
+        found[above], found[~above] = self.head[which[above]], self.tail[which[~above] - l]
+        return found
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Floats:
-        return np.array(self._rows, dtype=dtype)
+        return np.asarray(self[:], dtype=dtype)
 
     def sum(self, axis: int = 0) -> Floats:
         """The sum over the rows, (d,)."""
         assert axis == 0
         total = np.zeros(self.shape[1])
         for part in self._parts():
-            total = np.add.reduce(np.vstack([total, part]), axis=0)  # row by row, as of an array in memory
+            total = np.add.reduce(np.vstack([total, part]), axis=0)  # row by row, as of an array
         return total
 
     def mean(self, axis: int = 0) -> Floats:
@@ -96,12 +135,6 @@ class Filed:
     def _parts(self) -> Iterator[Floats]:
         height = max(1, HELD // (64 * self.shape[1]))
         return (self[lo : lo + height] for lo in range(0, len(self), height))
-
-    def _let_go(self, n_bytes: int) -> None:
-        self._seen += n_bytes
-        if self._seen > HELD and hasattr(self._map, "madvise"):
-            self._map.madvise(mmap.MADV_DONTNEED)  # what was written stays in the file
-            self._seen = 0
 
 
 def _place_for(n: int, d: int) -> str:

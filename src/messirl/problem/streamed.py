@@ -82,6 +82,9 @@ class StreamedTrajectories:
         self._size: int | None = None
         self._kept: tuple[Any, dict[Any, Any]] = (None, {})
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_kept": (None, {})}  # another process reads the files itself
+
     def __repr__(self) -> str:
         size = "" if self._size is None else f"{self._size} "
         return f"StreamedTrajectories({size}from {self.source!r}, {'with' if self.with_actions else 'without'} actions)"
