@@ -26,6 +26,7 @@ from messirl.problem import room
 from messirl.problem.choices import choices_of
 from messirl.problem.counts import feature_counts
 from messirl.problem.gathered import gathered
+from messirl.selection import bootstrap, stability
 from messirl.similarity import RBF, CompleteGraph, Exponential, NearestNeighbours, Similarity
 
 KINDS = ["finite", "endless", "episodic", "steps", "sparse"]
@@ -376,6 +377,22 @@ def test_every_similarity_of_counts_works_from_files(tmp_path, measure):
     np.testing.assert_allclose(other.penalty_matrix_, one.penalty_matrix_, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("likely", ["choices", "counts"])
+@pytest.mark.parametrize("kind", ["finite", "endless", "episodic"])
+def test_what_is_chosen_from_files_is_what_is_chosen_from_memory(tmp_path, kind, likely):
+    mdp, expert, walks = problem(kind)
+    folder = spread(table_of(walks), tmp_path / "w")
+    few = expert[:5]
+    one, other = (
+        MESSICV(lambdas=[0.1, 1.0], cv=2, objective=likely, random_state=0).fit(mdp, few, some)
+        for some in (walks, StreamedTrajectories(folder, chunk_rows=9))
+    )
+    assert str(other.candidate_) == str(one.candidate_)
+    np.testing.assert_allclose(other.validation_.scores, one.validation_.scores, rtol=1e-7)
+    np.testing.assert_allclose(other.likeness_.unlabelled, one.likeness_.unlabelled, rtol=1e-9)
+    np.testing.assert_allclose(other.theta_, one.theta_, rtol=1e-7, atol=1e-9)
+
+
 def test_what_needs_trajectories_in_memory_says_so_at_once(tmp_path):
     class OfLengths(Similarity):
         def on(self, trajectories, counts):
@@ -387,8 +404,12 @@ def test_what_needs_trajectories_in_memory_says_so_at_once(tmp_path):
     remedy = "cannot stay in files: read them with messirl.io.read_trajectories"
     with pytest.raises(ValueError, match=f"EMMaxEnt weighs every trajectory anew in each round.*{remedy}"):
         EMMaxEnt().fit(mdp, expert, folder)
-    with pytest.raises(ValueError, match=f"MESSICV .*{remedy}"):
-        MESSICV().fit(mdp, expert, str(folder))
+    with pytest.raises(ValueError, match=f"bootstrap draws .*{remedy}"):
+        bootstrap(MESSI(), mdp, expert, str(folder))
+    with pytest.raises(ValueError, match=f"stability fits to halves.*{remedy}"):
+        stability(MESSI(), mdp, expert, folder)
+    with pytest.raises(ValueError, match=f"looks at whole trajectories.*{remedy}"):
+        MESSICV([OfLengths()]).fit(mdp, expert, folder)
     with pytest.raises(ValueError, match=f"looks at whole trajectories.*{remedy}"):
         MESSI(OfLengths()).fit(mdp, expert, StreamedTrajectories(folder))
     with pytest.raises(ValueError, match=f"diagnose looks at trajectories one by one.*{remedy}"):
@@ -443,6 +464,18 @@ def test_messirl_fit_from_files_gives_the_scores_from_memory(folders, run, tmp_p
     for row, was in zip(other["scores"], one["scores"], strict=True):
         assert row["name"] == was["name"]
         assert (row["expert"], row["held_out"]) == pytest.approx((was["expert"], was["held_out"]), rel=1e-8)
+
+
+def test_messirl_select_from_files_chooses_as_from_memory(folders, run, tmp_path):
+    folder, files = folders["grid"]
+    shared = [folder, "--expert", "role = expert", "--lambdas", "0.1,1", "--cv", "2"]
+    run("select", *shared, "--unlabelled", "role = unlabelled", "--out", tmp_path / "a")
+    run("select", *shared, "--unlabelled-from", files, "--out", tmp_path / "b")
+    one, other = (read_json((tmp_path / name / "select.json").read_text(encoding="utf-8")) for name in "ab")
+    assert other["chosen"]["candidate"] == one["chosen"]["candidate"]
+    assert other["verdict"] == one["verdict"]
+    assert list(other["theta"].values()) == pytest.approx(list(one["theta"].values()), rel=1e-6, abs=1e-9)
+    assert [f"--unlabelled-from '{files}'" in command for command in other["next"]] == [True]
 
 
 def test_messirl_fit_reads_the_labels_of_the_folder_from_files(folders, run, tmp_path):

@@ -123,12 +123,14 @@ def problem_in(folder: Path) -> Problem:
     return noted(read_problem(folder))
 
 
-def trajectories_in(place: Path, problem: Problem) -> StreamedTrajectories:
+def trajectories_in(place: Path | None, problem: Problem) -> StreamedTrajectories | None:
     """Trajectories in Parquet files that stay there, with what the problem calls its states and actions."""
+    if place is None:
+        return None
     from messirl.io import StreamedTrajectories
 
-    both = (None if ids is None else ids.tolist() for ids in (problem.state_ids, problem.action_ids))
-    states, actions = both
+    both = problem.state_ids, problem.action_ids
+    states, actions = (None if ids is None else ids.tolist() for ids in both)
     return StreamedTrajectories(place, state_labels=states, action_labels=actions)
 
 

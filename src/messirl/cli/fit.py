@@ -17,7 +17,7 @@ from messirl.cli.common import (
     problem_in,
     trajectories_in,
 )
-from messirl.cli.options import add_data, add_model
+from messirl.cli.options import add_data, add_model, add_streamed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,13 +50,7 @@ def add(made: Parser) -> None:
     group.add_argument(
         "--grid", type=count, metavar="N", help="of fitted: features from N centres per coordinate (default: 1, o, o²)"
     )
-    group = made.add_argument_group("trajectories in files")
-    group.add_argument(
-        "--unlabelled-from",
-        type=path,
-        help="those of unknown quality, where they need not fit in memory: a Parquet file or a folder of them with "
-        "the columns trajectory_id, step, state and, where known, action, sorted by trajectory and step",
-    )
+    add_streamed(made)
     made.add_argument("--out", type=path, default="out/fit", help="folder of the results (out/fit)")
     made.add_argument(
         "--no-baselines", dest="baselines", action="store_false", help="do not fit the simpler methods beside it"
@@ -92,7 +86,7 @@ def _fit(arguments: argparse.Namespace) -> int:
         problem, estimate = noted(found.problem), partial(found.estimate, prior=arguments.prior or 0.0)
     else:
         problem = problem_in(arguments.folder)
-    streamed = None if arguments.unlabelled_from is None else trajectories_in(arguments.unlabelled_from, problem)
+    streamed = trajectories_in(arguments.unlabelled_from, problem)
     page = ("report.html",) if arguments.report else ()
     files = ("fit.json", "model.npz", *page)
     out = Results(arguments.out, files, arguments.report, lambda model: save_model(model, place, problem))

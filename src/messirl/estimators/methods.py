@@ -112,7 +112,7 @@ class Method:
         return self.build(settings), {BOTH: sets, POOLED: (everyone,)}.get(self.fitted_to, (expert,))
 
 
-def baseline(name: str, model: Any, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None) -> Task:
+def baseline(name: str, model: Any, mdp: MDP, expert: Trajectories, unlabelled: Any) -> Task:
     """An unfitted method with the solver, the bound and the strength of a MESSI `model`, and what to fit it to."""
     if name not in METHODS:
         raise ValueError(f"baseline {name!r}: choose from {', '.join(METHODS)}")

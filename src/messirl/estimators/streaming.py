@@ -64,6 +64,11 @@ class Together:
     def __len__(self) -> int:
         return len(self.expert) + len(self.unlabelled)
 
+    def first(self, mdp: MDP) -> Floats:
+        """How many begin in each state, (S,)."""
+        own = np.bincount(self.expert.first, minlength=mdp.n_states)
+        return np.asarray(own + gathered(mdp, self.unlabelled).first, dtype=np.float64)
+
     def objective(
         self,
         mdp: MDP,

@@ -91,9 +91,12 @@ def gathered(
     lacks_counts = counted and (last is None or last.counts is None)
     lacks_moves = moved and streamed.with_actions and (last is None or last.moved is None)
     if last is None or lacks_counts or lacks_moves:
-        kept.clear()  # so that two tables are never held at once
-        room = Room(len(streamed), mdp.n_features) if counted else None
-        kept["last"] = last = _gathered(mdp, streamed, room, name, moved=moved)
+        room = Room(len(streamed), mdp.n_features) if lacks_counts else None
+        moved = moved or (last is not None and last.moved is not None)
+        found = _gathered(mdp, streamed, room, name, moved=moved)
+        if last is not None and room is None:
+            found = replace(found, counts=last.counts)
+        kept["last"] = last = found
     return last
 
 
