@@ -15,7 +15,7 @@ import numpy as np
 
 from messirl._types import Floats
 
-IN_MEMORY = 2**30  # bytes of a table that is held in memory
+IN_MEMORY = 3 * 2**28  # bytes of a table that is held in memory
 SPARE = 2**28  # bytes of a disk that are left free
 COPIED = 2**27  # bytes of a table that may be held twice
 HELD = 2**27  # bytes of a file that are looked at before they are let go
