@@ -30,7 +30,7 @@ METHODS = {  # what a user chooses among: parameters, a reference, and an exampl
 }
 MADE = {  # what a user makes, and no paper describes: parameters and an example
     "messirl.estimators": ("UniformPolicy",),
-    "messirl.io": ("Grid", "KMeans", "Problem", "Recording"),
+    "messirl.io": ("Grid", "KMeans", "Problem", "Recording", "StreamedTrajectories"),
     "messirl.selection": ("Bench", "Candidate"),
     "messirl.workflow.diagnose": ("DiagnoseSettings",),
     "messirl.workflow.fit": ("FitSettings",),

@@ -22,6 +22,7 @@ from messirl._defaults import CV, INFLUENTIAL, WEAK_PRIOR
 from messirl._types import Floats, Ints
 from messirl.estimators.messi import MESSI
 from messirl.estimators.standing import quietly
+from messirl.estimators.streaming import refuse_streamed
 from messirl.execution import run
 from messirl.objective import Objective
 from messirl.problem.counts import counts_of_sets
@@ -138,6 +139,7 @@ def diagnose(
     if not isinstance(model, MESSI):
         raise TypeError(f"model must be a fitted MESSI, not {type(model).__name__}: of a MESSICV give best_estimator_")
     model._fitted()
+    refuse_streamed(unlabelled, "diagnose", "looks at trajectories one by one")
     everyone = expert + unlabelled
     counts = counts_of_sets(mdp, expert, unlabelled)
     block, l = model.measure.on(everyone, counts), len(expert)

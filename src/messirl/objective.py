@@ -27,14 +27,14 @@ import numpy as np
 import numpy.typing as npt
 
 from messirl._checks import numbers
-from messirl._types import Floats
+from messirl._types import Flags, Floats
 from messirl.planning import NoFiniteValue, Planner, Visits, model_for
 from messirl.planning.chosen import Chosen
 from messirl.planning.curvature import curvature, differences
 from messirl.planning.likelihood import move_probability
 from messirl.planning.models import where_met
 from messirl.planning.together import expectations, in_lanes
-from messirl.problem.choices import choice_mass, choices_of
+from messirl.problem.choices import Choices, choice_mass, choices_of
 from messirl.problem.counts import checked_feature_counts
 from messirl.problem.faults import check_trajectories
 from messirl.problem.mdp import MDP
@@ -119,7 +119,7 @@ class Objective:
                 raise ValueError("expert is empty: at least one trajectory is needed")
         weights = normalised_weights(sample_weight, len(expert))
         if entropy == "causal":  # under the noncausal model the moves themselves may avoid dead ends
-            _check_alive(mdp, expert, len(expert) if n_expert is None else n_expert)
+            check_alive(mdp, expert, len(expert) if n_expert is None else n_expert)
         q = None if quadratic is None else np.asarray(quadratic, dtype=np.float64)
         if q is not None and q.shape != (mdp.n_features, mdp.n_features):
             raise ValueError(f"quadratic has shape {q.shape}, not ({mdp.n_features}, {mdp.n_features})")
@@ -275,14 +275,25 @@ def _planner(mdp: MDP, expert: Trajectories, entropy: str, weights: Floats, *, t
 def _choices(
     mdp: MDP, planner: Planner, expert: Trajectories, weights: Floats, quadratic: Floats | None, n: float
 ) -> Objective:
-    made = float(weights @ (expert.lengths - 1))
+    scale = choice_scale(mdp, float(weights @ (expert.lengths - 1)), float(weights @ choice_mass(mdp, expert)))
+    choices = choices_of(mdp, expert)
+    return of_choices(mdp, planner, choices, choices.totals(scale * weights), quadratic, n / (scale or 1.0))
+
+
+def choice_scale(mdp: MDP, made: float, mass: float) -> float:
+    """c = Σ w_i M_i / Σ w_i T_i, from the mass and the number of the choices made."""
     if made == 0.0 and mdp.horizon != 1:  # which leaves nothing to choose
         raise ValueError(
             "no trajectory makes a step, so there is no choice to learn from: give longer ones, or objective='counts'"
         )
-    choices, scale = choices_of(mdp, expert), float(weights @ choice_mass(mdp, expert)) / (made or 1.0)
-    chosen = Chosen(mdp, choices, choices.totals(scale * weights))
-    size = n / (scale or 1.0)
+    return mass / (made or 1.0)
+
+
+def of_choices(
+    mdp: MDP, planner: Planner, choices: Choices, totals: Floats, quadratic: Floats | None, size: float
+) -> Objective:
+    """J of choices, of which each kind counts as `totals` (K,) says, scaled by c; `size` is N."""
+    chosen = Chosen(mdp, choices, totals)
     if not chosen.choices.certain:
         return SharedChoices(mdp, planner, chosen, quadratic, size)
     planner.source = chosen.source(chosen.totals)
@@ -335,7 +346,7 @@ def check_start(mdp: MDP, trajectories: Trajectories, name: str) -> None:
         )
 
 
-def _check_alive(mdp: MDP, expert: Trajectories, n_expert: int) -> None:
+def check_alive(mdp: MDP, expert: Trajectories, n_expert: int) -> None:
     """A trajectory that does what the model never does (risk a dead end, never end) is impossible at every θ."""
     left = np.flatnonzero(expert.leaves)
     states, step = expert.states[left], expert.step[left]
@@ -362,3 +373,9 @@ def _check_alive(mdp: MDP, expert: Trajectories, n_expert: int) -> None:
             f"{whose}, step {t}: from state {expert.states[expert.offsets[i] + t]} this can run into a "
             "dead end or never end, which the model never does: make the dead end terminal, or drop the trajectory"
         )
+
+
+def never_made(mdp: MDP, choices: Choices) -> Flags:
+    """Which kinds of choices, (K,), the model never makes, as in `check_alive`; without goals."""
+    live = model_for(mdp).usable(choices.state, choices.group)[choices.of, choices.row % mdp.n_actions]
+    return np.bincount(choices.of, live, choices.group.size) < 0.5

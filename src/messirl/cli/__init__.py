@@ -129,6 +129,8 @@ def _explain(error: Exception) -> tuple[str, int]:
         return str(error), 2
     if isinstance(error, ImportError) and error.name is None:  # ours: an optional package is not installed
         return str(error), 2
+    if type(error) is MemoryError and error.args:  # ours, foreseen
+        return str(error), 2
     if isinstance(error, MemoryError):
         return "there is not enough memory: draw fewer trajectories with --n-unlabelled, or use a larger computer", 2
     if type(error).__name__ == "BrokenProcessPool":

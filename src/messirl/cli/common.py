@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from messirl.problem.problem import Problem
+    from messirl.problem.streamed import StreamedTrajectories
 
 
 class Parser(argparse.ArgumentParser):
@@ -120,6 +121,17 @@ def problem_in(folder: Path) -> Problem:
     from messirl.io.folder.reader import read_problem
 
     return noted(read_problem(folder))
+
+
+def trajectories_in(place: Path | None, problem: Problem) -> StreamedTrajectories | None:
+    """Trajectories in Parquet files that stay there, with what the problem calls its states and actions."""
+    if place is None:
+        return None
+    from messirl.io import StreamedTrajectories
+
+    both = problem.state_ids, problem.action_ids
+    states, actions = (None if ids is None else ids.tolist() for ids in both)
+    return StreamedTrajectories(place, state_labels=states, action_labels=actions)
 
 
 def noted(problem: Problem) -> Problem:

@@ -28,6 +28,17 @@ def add_data(made: Parser) -> None:
     group.add_argument("--seed", type=seed, default=0, help="seed of these draws (0)")
 
 
+def add_streamed(made: Parser) -> None:
+    """Add the option for unlabelled trajectories that stay in files."""
+    group = made.add_argument_group("trajectories in files")
+    group.add_argument(
+        "--unlabelled-from",
+        type=path,
+        help="those of unknown quality, where they need not fit in memory: a Parquet file or a folder of them with "
+        "the columns trajectory_id, step, state and, where known, action, sorted by trajectory and step",
+    )
+
+
 def add_model(made: Parser) -> None:
     """Add the options for the method and its parameters."""
     group = made.add_argument_group("method")

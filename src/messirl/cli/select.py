@@ -7,8 +7,18 @@ import math
 
 from messirl._defaults import CV, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX, WEAK_PRIOR
 from messirl._numbers import nats, significant
-from messirl.cli.common import Parser, add_with_default, count, filled, not_negative, path, positive, problem_in
-from messirl.cli.options import add_data, add_objective, bound
+from messirl.cli.common import (
+    Parser,
+    add_with_default,
+    count,
+    filled,
+    not_negative,
+    path,
+    positive,
+    problem_in,
+    trajectories_in,
+)
+from messirl.cli.options import add_data, add_objective, add_streamed, bound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +26,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 REPEATED = {  # in the next commands too, where they are not what is taken anyway
-    **dict.fromkeys(("expert", "unlabelled", "test", "n_expert", "n_unlabelled", "features", "reference")),
+    **dict.fromkeys(
+        ("expert", "unlabelled", "unlabelled_from", "test", "n_expert", "n_unlabelled", "features", "reference")
+    ),
     "objective": OBJECTIVE,
     "reference_strength": REFERENCE_STRENGTH,
     "seed": 0,
@@ -35,6 +47,7 @@ DESCRIPTION = (
 def add(made: Parser) -> None:
     """Declare the arguments of `messirl select`."""
     add_data(made)
+    add_streamed(made)
     group = made.add_argument_group("choice")
     add_with_default(group, "--cv", count, CV, "folds; few experts go one by one", "K")
     group.add_argument("--groups", metavar="COLUMN", help="hold out whole groups: a column of trajectory_meta")
@@ -65,7 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
     files = ("select.json", "model.npz")
     out = Results(arguments.out, files, True, lambda model: save_model(model, place, problem))
     split, settings = filled(Split, options), filled(SelectSettings, options)
-    record = select(problem, split, settings, out.watcher, folder=str(arguments.folder))
+    streamed = trajectories_in(arguments.unlabelled_from, problem)
+    record = select(problem, split, settings, out.watcher, folder=str(arguments.folder), streamed=streamed)
     summary = replace(record, command=arguments.command).summary()
     image = render("gains", lambda: gains_figure(record), arguments.out / "figures")
     summary["next"] = _next(arguments, summary)
@@ -80,7 +94,7 @@ def _next(arguments: argparse.Namespace, summary: dict[str, Any]) -> list[str]:
     saved, folder = shlex.quote(str(arguments.out / "model.npz")), shlex.quote(str(arguments.folder))
     data = " ".join([folder, *_given(arguments, REPEATED)])
     out = [f"messirl fit {data} {_knobs(summary['chosen'])}"]
-    if summary["use"] is not None:  # else there is nobody to judge the others by
+    if summary["use"] is not None and arguments.unlabelled_from is None:  # else there is nobody to judge the others by
         out.append(" ".join(["messirl diagnose", data, *_given(arguments, DIAGNOSED)]))
     if arguments.test is not None:
         out.append(f"messirl evaluate {saved} {folder} --test {shlex.quote(arguments.test)}")

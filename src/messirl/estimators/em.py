@@ -19,6 +19,7 @@ from messirl._defaults import EM_SOLVER, STEPS_PER_ROUND
 from messirl._types import Floats
 from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.estimators.reference import base_counts
+from messirl.estimators.streaming import refuse_streamed
 from messirl.estimators.together import Learning, answered_alone
 from messirl.objective import Objective
 from messirl.optimise import Callback, Result
@@ -85,6 +86,7 @@ class EMMaxEnt(MaximumEntropy):
         sample_weight: npt.ArrayLike | None = None,
     ) -> Learning:
         self._check_arguments()
+        refuse_streamed(unlabelled, "EMMaxEnt", "weighs every trajectory anew in each round")
         eta = whole("steps_per_round", self.steps_per_round)
         mdp, everyone = self._read(mdp, expert, unlabelled)
         counts = self._counts(mdp, expert, unlabelled, penalised=False)

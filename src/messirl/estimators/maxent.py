@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from messirl._types import Floats
 from messirl.estimators.pooled import PooledEstimator
 from messirl.estimators.together import Learning, answered_alone
 from messirl.problem.mdp import MDP
+from messirl.problem.streamed import streamed_or_not
 from messirl.problem.trajectories import Trajectories
 from messirl.similarity.points import deviations
 
@@ -61,12 +62,15 @@ class MaxEntIRL(PooledEstimator):
         self,
         mdp: MDP,
         expert: Trajectories,
-        unlabelled: Trajectories | None = None,
+        unlabelled: Any = None,
         sample_weight: npt.ArrayLike | None = None,
     ) -> Self:
         """Fit to the expert's trajectories.
 
         Unlabelled ones serve `standardise`, `reference="unlabelled"` and `unlabelled_weight`, and else nothing.
+
+        unlabelled : Trajectories, or where they are in Parquet files that need not fit in memory: a path, a list of
+            paths, a dataset of pyarrow, or `messirl.io.StreamedTrajectories`
         """
         return self._finish(*answered_alone(self._learning(mdp, expert, unlabelled, sample_weight)))
 
@@ -79,8 +83,9 @@ class MaxEntIRL(PooledEstimator):
     ) -> Learning:
         self._check_arguments()
         number("ridge", self.ridge, least=0.0)
-        mdp, everyone = self._read(mdp, expert, unlabelled)
-        spread = self.ridge > 0 and self.standardise
+        unlabelled, spread = streamed_or_not(unlabelled), self.ridge > 0 and self.standardise
+        counted = spread or (self.likelihood_ == "counts" and self.unlabelled_weight > 0)
+        mdp, everyone = self._read(mdp, expert, unlabelled, counted=counted)
         looked_at = unlabelled if spread or self.unlabelled_weight > 0 else None
         counts = self._counts(mdp, expert, looked_at, penalised=spread)
         quadratic = self._quadratic(mdp, counts)

@@ -30,6 +30,7 @@ from messirl.estimators.standing import (
     numbers_of,
     some_features,
 )
+from messirl.estimators.streaming import IN_MEMORY, Together, counts_of_both
 from messirl.estimators.together import Learning, Question, about
 from messirl.objective import OBJECTIVES, Evaluation, Objective, check_start, made_likely
 from messirl.optimise import HISTORY, Callback, Result, fixed_steps, seek_maximum
@@ -40,11 +41,14 @@ from messirl.planning.likelihood import reward_log_likelihood
 from messirl.planning.models import where_met
 from messirl.problem.counts import checked_feature_counts
 from messirl.problem.faults import check_trajectories
+from messirl.problem.gathered import gathered
 from messirl.problem.mdp import MDP
+from messirl.problem.streamed import StreamedTrajectories
 from messirl.problem.trajectories import Trajectories
 from messirl.problem.units import offsets
 
 SOLVERS = ("lbfgs", "paper")
+EMPTY = "unlabelled is empty: pass None to fit without unlabelled trajectories"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -168,22 +172,45 @@ class MaximumEntropy(RewardEstimator):
     def _bound(self) -> float:
         return np.inf if self.theta_max is None else float(self.theta_max)
 
-    def _read(self, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None) -> tuple[MDP, Trajectories]:
-        """The MDP with its base policy, and Σ = Σ* ∪ Σ̃, experts first, checked."""
+    def _read(
+        self,
+        mdp: MDP,
+        expert: Trajectories,
+        unlabelled: Trajectories | StreamedTrajectories | None,
+        *,
+        counted: bool = False,
+    ) -> tuple[MDP, Any]:
+        """The MDP with its base policy, and Σ = Σ* ∪ Σ̃, experts first, checked; `Together` where Σ̃ is in files.
+
+        counted : whether counts of Σ̃ will be asked for, so that files are read only once
+        """
         check_trajectories(mdp, expert, "expert")
         if len(expert) == 0:
             raise ValueError("expert is empty: at least one trajectory is needed")
         if unlabelled is None:
             return self._based(mdp, None), expert
+        if isinstance(unlabelled, StreamedTrajectories):
+            return self._read_streamed(mdp, expert, unlabelled, counted=counted)
         check_trajectories(mdp, unlabelled, "unlabelled")
         check_start(mdp, unlabelled, "unlabelled")
         if len(unlabelled) == 0:
-            raise ValueError("unlabelled is empty: pass None to fit without unlabelled trajectories")
+            raise ValueError(EMPTY)
         if (expert.goals is None) != (unlabelled.goals is None):
             raise ValueError("expert and unlabelled must both have goals, or neither")
         return self._based(mdp, unlabelled), expert + unlabelled
 
-    def _based(self, mdp: MDP, unlabelled: Trajectories | None) -> MDP:
+    def _read_streamed(
+        self, mdp: MDP, expert: Trajectories, unlabelled: StreamedTrajectories, *, counted: bool
+    ) -> tuple[MDP, Together]:
+        if expert.goals is not None:
+            raise ValueError(f"the experts have goals, which trajectories in files cannot have: {IN_MEMORY}")
+        if len(unlabelled) == 0:
+            raise ValueError(EMPTY)
+        bare = unlabelled.with_actions and expert.actions is None and getattr(self, "unlabelled_weight", 0.0) > 0.0
+        gathered(mdp, unlabelled, counted=counted, moved=bare)
+        return self._based(mdp, unlabelled), Together(expert, unlabelled)
+
+    def _based(self, mdp: MDP, unlabelled: Trajectories | StreamedTrajectories | None) -> MDP:
         if self.reference is None:
             return mdp
         if not isinstance(self.reference, str):
@@ -193,11 +220,18 @@ class MaximumEntropy(RewardEstimator):
         return mdp.based_on(usual_policy(mdp, unlabelled, float(self.reference_strength)))
 
     def _counts(
-        self, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None, *, penalised: bool
+        self,
+        mdp: MDP,
+        expert: Trajectories,
+        unlabelled: Trajectories | StreamedTrajectories | None,
+        *,
+        penalised: bool,
     ) -> Floats | None:
         """Feature counts of everyone, each set by its own actions, where the objective or a penalty looks at them."""
         if self.likelihood_ == "choices" and not penalised:
             return None
+        if isinstance(unlabelled, StreamedTrajectories):
+            return counts_of_both(mdp, expert, unlabelled)  # type: ignore[no-any-return]
         sets = {" of expert": expert} | ({} if unlabelled is None else {" of unlabelled": unlabelled})
         return np.concatenate([checked_feature_counts(mdp, some, whose) for whose, some in sets.items()])
 

@@ -11,8 +11,10 @@ import numpy.typing as npt
 from messirl._checks import number
 from messirl._defaults import LAMBDA0
 from messirl.estimators.pooled import PooledEstimator
+from messirl.estimators.streaming import penalty_of, refuse_streamed
 from messirl.estimators.together import Learning, answered_alone
 from messirl.problem.mdp import MDP
+from messirl.problem.streamed import streamed_or_not
 from messirl.problem.trajectories import Trajectories
 from messirl.similarity import (
     DEFAULT,
@@ -88,26 +90,34 @@ class MESSI(PooledEstimator):
         self,
         mdp: MDP,
         expert: Trajectories,
-        unlabelled: Trajectories | None = None,
+        unlabelled: Any = None,
         sample_weight: npt.ArrayLike | None = None,
     ) -> Self:
-        """Fit to the expert's trajectories and to those of unknown quality (None: the penalty is on experts alone)."""
+        """Fit to the expert's trajectories and to those of unknown quality (None: the penalty is on experts alone).
+
+        unlabelled : Trajectories, or where they are in Parquet files that need not fit in memory: a path, a list of
+            paths, a dataset of pyarrow, or `messirl.io.StreamedTrajectories`
+        """
         return self._finish(*answered_alone(self._learning(mdp, expert, unlabelled, sample_weight)))
 
     def _learning(
         self,
         mdp: MDP,
         expert: Trajectories,
-        unlabelled: Trajectories | None = None,
+        unlabelled: Any = None,
         sample_weight: npt.ArrayLike | None = None,
     ) -> Learning:
         self._check_arguments()
         weight = number("lambda0", self.lambda0, least=0.0) / number("theta_max", self.theta_max, above=0.0)
-        mdp, everyone = self._read(mdp, expert, unlabelled)
+        unlabelled = streamed_or_not(unlabelled)
+        if weight > 0 and not self.measure.of_counts:
+            refuse_streamed(unlabelled, f"the similarity {self.similarity!r:.80}", "looks at whole trajectories")
+        counted = weight > 0 or self.likelihood_ == "counts"
+        mdp, everyone = self._read(mdp, expert, unlabelled, counted=counted)
         counts = self._counts(mdp, expert, unlabelled, penalised=weight > 0)
         penalty = None if counts is None else np.zeros((mdp.n_features,) * 2)
         if counts is not None and len(everyone) > 1:  # without a pair there is no penalty
-            penalty = self.measure.penalty(everyone, counts)
+            penalty = penalty_of(self.measure, mdp, everyone, counts)
         quadratic = weight * penalty if penalty is not None and weight > 0 else None
         found = yield from self._search(mdp, expert, everyone, counts, quadratic, sample_weight)
         self.penalty_matrix_ = penalty

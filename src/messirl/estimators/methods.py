@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 
     from messirl._types import Floats
     from messirl.problem.mdp import MDP
+    from messirl.problem.streamed import StreamedTrajectories
     from messirl.problem.trajectories import Trajectories
 
-    Task = tuple[Any, tuple[Trajectories, ...]]
+    Task = tuple[Any, tuple[Any, ...]]
 
 EXPERT, BOTH, POOLED, NOTHING = "expert", "expert + unlabelled", "all as experts", "-"
 
@@ -86,23 +87,32 @@ class Method:
         names = self.estimator()._get_param_names()
         return self.estimator()(**{name: value for name, value in settings.items() if name in names} | self.sets)
 
-    def make(self, model: Any, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None) -> Task:
+    def make(
+        self, model: Any, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | StreamedTrajectories | None
+    ) -> Task:
         """The unfitted estimator, with a penalty as strong as that of a MESSI `model`, and what to fit it to."""
+        from messirl.estimators.streaming import Together, counts_of_both
+        from messirl.problem.counts import counts_of_sets
+        from messirl.problem.trajectories import Trajectories
+
         settings = model.get_params(deep=False)
-        sets = (expert, unlabelled) if unlabelled is not None and len(unlabelled) > 0 else (expert,)
-        everyone = expert if unlabelled is None else expert + unlabelled
+        sets: tuple[Any, ...] = (expert, unlabelled) if unlabelled is not None and len(unlabelled) > 0 else (expert,)
         alone = METHODS["MaxEnt"].build(settings), (expert,)
         if self.fitted_to == BOTH and len(sets) == 1:
             return alone
+        everyone: Any = expert
+        if unlabelled is not None:
+            everyone = expert + unlabelled if isinstance(unlabelled, Trajectories) else Together(expert, unlabelled)
         if self.shape is not None:
-            from messirl.problem.counts import counts_of_sets
-
-            strength = _as_strong(self.shape, model, everyone, counts_of_sets(mdp, expert, unlabelled))
+            count: Any = counts_of_both if isinstance(everyone, Together) else counts_of_sets
+            strength = _as_strong(self.shape, model, mdp, everyone, count(mdp, expert, unlabelled))
             return alone if strength is None else (self.build(settings | strength), sets)
+        if self.fitted_to == POOLED and isinstance(everyone, Together):  # one set cannot be made of them
+            return self.build(settings | {"unlabelled_weight": 1.0}), sets
         return self.build(settings), {BOTH: sets, POOLED: (everyone,)}.get(self.fitted_to, (expert,))
 
 
-def baseline(name: str, model: Any, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None) -> Task:
+def baseline(name: str, model: Any, mdp: MDP, expert: Trajectories, unlabelled: Any) -> Task:
     """An unfitted method with the solver, the bound and the strength of a MESSI `model`, and what to fit it to."""
     if name not in METHODS:
         raise ValueError(f"baseline {name!r}: choose from {', '.join(METHODS)}")
@@ -151,15 +161,16 @@ def equal_trace(weight: float, strength: float, shape: Floats) -> float:
 
 
 def _as_strong(
-    shape_of: Callable[[Floats], Floats], model: Any, everyone: Trajectories, counts: Floats
+    shape_of: Callable[[Floats], Floats], model: Any, mdp: MDP, everyone: Any, counts: Floats
 ) -> dict[str, Any] | None:
     """Parameters that make a ridge or a complete graph as strong as the model's penalty; None if no counts differ."""
+    from messirl.estimators.streaming import penalty_of
     from messirl.similarity import CompleteGraph
     from messirl.similarity.points import deviations
 
     if not deviations(counts).any():
         return None
-    strength, shape = float(model.measure.penalty(everyone, counts).trace()), shape_of(counts)
+    strength, shape = float(penalty_of(model.measure, mdp, everyone, counts).trace()), shape_of(counts)
     return {
         "ridge": equal_trace(model.lambda0 / model.theta_max, strength, shape),
         "standardise": shape_of is _spread,
@@ -177,13 +188,15 @@ def _flat(counts: Floats) -> Floats:
 def _spread(counts: Floats) -> Floats:
     import numpy as np
 
-    return np.diag(counts.var(axis=0))
+    from messirl.similarity.points import deviations
+
+    return np.diag(deviations(counts) ** 2)
 
 
 def _complete(counts: Floats) -> Floats:
-    from messirl.similarity import CompleteGraph, penalty_matrix
+    from messirl.similarity import CompleteGraph
 
-    return penalty_matrix(counts, CompleteGraph())
+    return CompleteGraph().penalty(None, counts)
 
 
 METHODS = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ from messirl._checks import number
 from messirl._defaults import THETA_PRIOR, UNLABELLED_WEIGHT
 from messirl._types import Floats
 from messirl.estimators.maximum_entropy import MaximumEntropy
+from messirl.estimators.streaming import Together
 from messirl.estimators.summit import upward
 from messirl.estimators.together import Question
 from messirl.objective import Evaluation, Objective, checked_weights
@@ -52,7 +54,7 @@ class PooledEstimator(MaximumEntropy):
         self,
         mdp: MDP,
         expert: Trajectories,
-        everyone: Trajectories,
+        everyone: Trajectories | Together,
         counts: Floats | None,
         quadratic: Floats | None,
         weight: npt.ArrayLike | None,
@@ -62,11 +64,18 @@ class PooledEstimator(MaximumEntropy):
         Returns the trajectories that were made likely, their objective, where the search began, and its end.
         """
         light, some, n_expert = float(self.unlabelled_weight), expert, len(expert)
-        if light > 0.0 and len(everyone) > n_expert:
-            own = np.ones(n_expert) if weight is None else checked_weights(weight, n_expert)
-            some, weight = everyone, np.concatenate([own, np.full(len(everyone) - n_expert, light)])
-        known = None if counts is None else counts[: len(some)]
-        objective = self._objective(mdp, some, known, quadratic, weight, n_expert)
+        pooled = light > 0.0 and len(everyone) > n_expert
+        own = np.ones(n_expert) if weight is None or not pooled else checked_weights(weight, n_expert)
+        if pooled and isinstance(everyone, Together):
+            known = counts if self.likelihood_ == "counts" else None
+            how: dict[str, Any] = {"entropy": self.entropy, "tilted": self.solver != "paper"}
+            objective = everyone.objective(mdp, own, light, counts=known, quadratic=quadratic, **how)
+        else:
+            if pooled:
+                assert isinstance(everyone, Trajectories)
+                some, weight = everyone, np.concatenate([own, np.full(len(everyone) - n_expert, light)])
+            known = None if counts is None else counts[: len(some)]
+            objective = self._objective(mdp, some, known, quadratic, weight, n_expert)
         objective = objective.penalised(objective.with_prior(quadratic, self.theta_prior))
         theta = self._theta_start(mdp, objective)
         result = yield from self._optimise(objective, theta, self.max_iter, self.callback)

@@ -14,18 +14,24 @@ import numpy as np
 
 from messirl._types import Floats
 from messirl.problem.choices import choice_mass, choices_of
+from messirl.problem.gathered import gathered
 from messirl.problem.mdp import MDP
 from messirl.problem.moves import chances
+from messirl.problem.streamed import StreamedTrajectories
 from messirl.problem.trajectories import Trajectories
 
 
-def usual_policy(mdp: MDP, trajectories: Trajectories, strength: float) -> Floats:
+def usual_policy(mdp: MDP, trajectories: Trajectories | StreamedTrajectories, strength: float) -> Floats:
     """π₀ (S, A), all steps and goals together; zero rows where no action is allowed."""
-    made = choices_of(mdp, trajectories)
+    if isinstance(trajectories, StreamedTrajectories):
+        kinds = gathered(mdp, trajectories).own
+        made, totals = kinds.choices(mdp), kinds.often.astype(np.float64)
+    else:
+        made = choices_of(mdp, trajectories)
+        totals = made.totals(np.ones(len(trajectories)))
     chance = np.exp(made.log_chance)
     share = chance / np.bincount(made.of, chance, made.group.size)[made.of]
-    often = made.totals(np.ones(len(trajectories)))[made.of] * share
-    n = np.bincount(made.row, often, mdp.allowed.size).reshape(mdp.allowed.shape)
+    n = np.bincount(made.row, totals[made.of] * share, mdp.allowed.size).reshape(mdp.allowed.shape)
     degree = mdp.allowed.sum(axis=1, keepdims=True)
     prior = np.where(mdp.allowed, strength / np.maximum(degree, 1), 0.0)
     return np.asarray(np.where(degree > 0, (n + prior) / (n.sum(axis=1, keepdims=True) + strength), 0.0))

@@ -16,6 +16,7 @@ from messirl.estimators.methods import COMPARED, Method
 from messirl.estimators.standing import quietly
 from messirl.estimators.uniform import uniform_score
 from messirl.problem.mdp import MDP
+from messirl.problem.streamed import StreamedTrajectories
 from messirl.problem.trajectories import Trajectories
 
 SHOWN = 1e-4  # the least difference between two scores that their four decimals show
@@ -39,7 +40,7 @@ def compare(
     model: MESSI,
     mdp: MDP,
     expert: Trajectories,
-    unlabelled: Trajectories | None,
+    unlabelled: Trajectories | StreamedTrajectories | None,
     held_out: Trajectories | None,
     methods: Iterable[Method] = COMPARED,
 ) -> list[Comparison]:

@@ -37,3 +37,4 @@ from messirl.io.sources import read_recordings as read_recordings
 from messirl.problem.errors import InputError as InputError
 from messirl.problem.filters import select as select
 from messirl.problem.problem import Problem as Problem
+from messirl.problem.streamed import StreamedTrajectories as StreamedTrajectories

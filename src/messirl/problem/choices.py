@@ -63,25 +63,41 @@ class Choices:
 
 def choices_of(mdp: MDP, trajectories: Trajectories) -> Choices:
     """The choices of trajectories that were checked already."""
-    left = np.flatnonzero(trajectories.leaves)
     trip = np.repeat(np.arange(len(trajectories)), trajectories.lengths - 1)
-    group, goals = np.zeros(left.size, dtype=np.int64), None
+    goals, number = None, None
     if trajectories.goals is not None:
         goals, number = np.unique(trajectories.goals, return_inverse=True)
-        group = number[trip]
-    elif mdp.horizon is not None:
-        group = trajectories.step[left]
-    recorded = trajectories.actions
-    after, width = (trajectories.states[left + 1], mdp.n_states) if recorded is None else (recorded, mdp.n_actions)
-    keys, kind = np.unique((group * mdp.n_states + trajectories.states[left]) * width + after, return_inverse=True)
+        number = number[trip]
+    keys, kind = np.unique(choice_keys(mdp, trajectories, number), return_inverse=True)
+    return Choices(trip, kind, *kinds_of(mdp, keys, recorded=trajectories.actions is not None), goals)
+
+
+def choice_keys(mdp: MDP, trajectories: Trajectories, group: Ints | None = None, *, recorded: bool = True) -> Ints:
+    """A number for the kind of every choice, (N,): (group·S + s)·A + a or, where actions are not recorded, ·S + s'.
+
+    group : of every choice, (N,); None: its step with a horizon, else 0
+    recorded : whether actions are looked at where there are any
+    """
+    left = np.flatnonzero(trajectories.leaves)
+    if group is None:
+        group = trajectories.step[left] if mdp.horizon is not None else np.zeros(1, dtype=np.int64)
+    after, width = trajectories.actions if recorded else None, mdp.n_actions
+    if after is None:
+        after, width = trajectories.states[left + 1], mdp.n_states
+    return np.asarray((group * mdp.n_states + trajectories.states[left]) * width + after)
+
+
+def kinds_of(mdp: MDP, keys: Ints, *, recorded: bool) -> tuple[Ints, Ints, Ints, Ints, Floats]:
+    """The kinds with these sorted keys and their candidates: group, state, of, row and log_chance of `Choices`."""
+    width = mdp.n_actions if recorded else mdp.n_states
     group, state, after = keys // width // mdp.n_states, keys // width % mdp.n_states, keys % width
-    if recorded is None:
+    if recorded:
+        of, action, log_chance = np.arange(keys.size), after, np.zeros(keys.size)
+    else:
         chance = chances(mdp, state, after)
         of, action = np.nonzero(chance)
         log_chance = np.log(chance[of, action])
-    else:
-        of, action, log_chance = np.arange(keys.size), after, np.zeros(keys.size)
-    return Choices(trip, kind, group, state, of, state[of] * mdp.n_actions + action, log_chance, goals)
+    return group, state, of, state[of] * mdp.n_actions + action, log_chance
 
 
 def choice_mass(mdp: MDP, trajectories: Trajectories) -> Floats:

@@ -8,6 +8,8 @@ are divided by 1 − γ^T, with T the number of counted terms.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,10 +36,42 @@ def counts_of_sets(mdp: MDP, *sets: Trajectories | None) -> Floats:
 
 def checked_feature_counts(mdp: MDP, trajectories: Trajectories, whose: str = "") -> Floats:
     """Feature counts, (n, d), of trajectories that were checked already; `whose` they are, for messages."""
+    counts, tail = counted(mdp, trajectories, whose)
+    if tail is not None:
+        tail.warn(whose, stacklevel=4)
+    return counts
+
+
+@dataclass(frozen=True)
+class Tail:
+    """What is not seen of a trajectory that is cut where γ^T is still large: its name, the terms seen, and γ^T."""
+
+    name: str
+    terms: int
+    weight: float
+
+    def warn(self, whose: str, stacklevel: int) -> None:
+        """Warn of it."""
+        seen = f"{self.terms} term{'' if self.terms == 1 else 's'}"
+        warnings.warn(
+            f"trajectory {self.name}{whose} ends after {seen}, where discount**T is still {self.weight:.2f}: it is "
+            "taken to stand for an endless one; record longer ones, give a horizon, or mark where it ends terminal",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def counted(
+    mdp: MDP, trajectories: Trajectories, whose: str = "", called: Callable[[int], str] = str
+) -> tuple[Floats, Tail | None]:
+    """Feature counts, (n, d), and the trajectory that least of was seen, if that is little.
+
+    called : what messages call a trajectory, given its number
+    """
     n, gamma = len(trajectories), mdp.discount
     if mdp.state_action:
         left = trajectories.leaves
-        columns = trajectories.states[left] * mdp.n_actions + step_actions(mdp, trajectories, whose)
+        columns = trajectories.states[left] * mdp.n_actions + step_actions(mdp, trajectories, whose, called)
         step, offsets = trajectories.step[left], trajectories.offsets - np.arange(n + 1)
     else:
         columns, step, offsets = trajectories.states, trajectories.step, trajectories.offsets
@@ -45,33 +79,30 @@ def checked_feature_counts(mdp: MDP, trajectories: Trajectories, whose: str = ""
     visits = sp.csr_array((weights, columns, offsets), shape=(n, mdp.feature_rows.shape[0]))
     product = visits @ mdp.feature_rows
     counts = np.asarray(product.todense() if sp.issparse(product) else product, dtype=np.float64)
-    return counts / _seen_share(mdp, trajectories, np.diff(offsets), whose)[:, None]
+    share, tail = _seen_share(mdp, trajectories, np.diff(offsets), whose, called)
+    return counts / share[:, None], tail
 
 
-def _seen_share(mdp: MDP, trajectories: Trajectories, terms: Ints, whose: str) -> Floats:
-    """1 − γ^T where a trajectory stands for an endless one, else 1."""
+def _seen_share(
+    mdp: MDP, trajectories: Trajectories, terms: Ints, whose: str, called: Callable[[int], str]
+) -> tuple[Floats, Tail | None]:
+    """1 − γ^T where a trajectory stands for an endless one, else 1; and the one with the largest γ^T if it is large."""
     share = np.ones(len(trajectories))
     if not mdp.endless or trajectories.goals is not None:
-        return share
+        return share, None
     cut = ~mdp.terminal[trajectories.last]
     if np.any(cut & (terms == 0)):
         i = int(np.argmax(cut & (terms == 0)))
-        raise ValueError(f"trajectory {i}{whose} has no step, so no state-action feature to count: drop it")
+        raise ValueError(f"trajectory {called(i)}{whose} has no step, so no state-action feature to count: drop it")
     tail = mdp.discount ** terms[cut].astype(np.float64)
-    if tail.size and tail.max() > LONG_TAIL:
-        i = int(np.flatnonzero(cut)[np.argmax(tail)])
-        seen = f"{int(terms[i])} term{'' if terms[i] == 1 else 's'}"
-        warnings.warn(
-            f"trajectory {i}{whose} ends after {seen}, where discount**T is still {tail.max():.2f}: it is taken to "
-            "stand for an endless one; record longer ones, give a horizon, or mark where it ends terminal",
-            UserWarning,
-            stacklevel=4,
-        )
     share[cut] = 1.0 - tail
-    return share
+    if not tail.size or tail.max() <= LONG_TAIL:
+        return share, None
+    i = int(np.flatnonzero(cut)[np.argmax(tail)])
+    return share, Tail(called(i), int(terms[i]), float(tail.max()))
 
 
-def step_actions(mdp: MDP, trajectories: Trajectories, whose: str = "") -> Ints:
+def step_actions(mdp: MDP, trajectories: Trajectories, whose: str = "", called: Callable[[int], str] = str) -> Ints:
     """The action of every step: the recorded ones, or those that the moves imply.
 
     If several actions make the same move and their features differ, that is an error.
@@ -83,7 +114,7 @@ def step_actions(mdp: MDP, trajectories: Trajectories, whose: str = "") -> Ints:
     if np.any(moves.ambiguous[at]):
         i, t = trajectories.locate(int(np.flatnonzero(trajectories.leaves)[np.argmax(moves.ambiguous[at])]))
         raise ValueError(
-            f"trajectory {i}{whose}, step {t}: several actions with different features lead from state "
+            f"trajectory {called(i)}{whose}, step {t}: several actions with different features lead from state "
             f"{trajectories.states[trajectories.offsets[i] + t]} to the next one: give the trajectories' actions"
         )
     return moves.action[at]

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,14 @@ from messirl._types import Floats
 from messirl.estimators.beginning import first_theta
 from messirl.estimators.methods import LIGHT_RIDGE, METHODS, baseline, equal_trace
 from messirl.estimators.reference import usual_policy
+from messirl.estimators.streaming import Together, counts_of_both, penalty_of
 from messirl.objective import Objective, made_likely
 from messirl.optimise import FEW, lbfgs
 from messirl.planning import NoFiniteValue, log_likelihood, soft_policy
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.problem.counts import counts_of_sets
 from messirl.problem.mdp import MDP
+from messirl.problem.streamed import StreamedTrajectories
 from messirl.problem.trajectories import Trajectories
 from messirl.secants import MEMORY_SIZE
 from messirl.similarity import as_similarity
@@ -88,7 +91,7 @@ class Candidate:
         """Whether it learns from unlabelled trajectories."""
         return METHODS[self.method].unlabelled
 
-    def estimator(self, model: Any, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None) -> tuple[Any, Any]:
+    def estimator(self, model: Any, mdp: MDP, expert: Trajectories, unlabelled: Any) -> tuple[Any, Any]:
         """The unfitted estimator, with everything else as of a MESSI `model`, and what to fit it to."""
         made, data = baseline(self.method, model, mdp, expert, unlabelled)
         knobs = {"reference_strength": self.strength, "unlabelled_weight": self.weight}
@@ -152,7 +155,7 @@ class Bench:
         The problem.
     expert : Trajectories
         The expert's trajectories.
-    unlabelled : Trajectories or None
+    unlabelled : Trajectories, StreamedTrajectories or None
         Those of unknown quality.
     yardstick : similarity
         The penalties of other methods get the trace that the penalty of this similarity has.
@@ -179,7 +182,7 @@ class Bench:
 
     mdp: MDP
     expert: Trajectories
-    unlabelled: Trajectories | None
+    unlabelled: Trajectories | StreamedTrajectories | None
     _: KW_ONLY
     yardstick: Any
     theta_max: float = THETA_MAX
@@ -190,8 +193,12 @@ class Bench:
     theta_prior: float | None = THETA_PRIOR
 
     def __post_init__(self) -> None:
-        self.everyone = self.expert if self.unlabelled is None else self.expert + self.unlabelled
-        self.counts = counts_of_sets(self.mdp, self.expert, self.unlabelled)
+        if isinstance(self.unlabelled, StreamedTrajectories):
+            self.everyone: Any = Together(self.expert, self.unlabelled)
+            self.counts: Any = counts_of_both(self.mdp, self.expert, self.unlabelled)
+        else:
+            self.everyone = self.expert if self.unlabelled is None else self.expert + self.unlabelled
+            self.counts = counts_of_sets(self.mdp, self.expert, self.unlabelled)
         self._penalties: dict[Any, Floats] = {}
         self._based: dict[float | None, MDP] = {None: self.mdp}
         self._likelihoods: dict[tuple[float | None, float], Objective] = {}
@@ -253,6 +260,17 @@ class Bench:
     def likelihood(self, candidate: Candidate) -> Objective:
         """What a candidate makes likely, without its penalty."""
         key = (candidate.strength, candidate.weight)
+        if key not in self._likelihoods and candidate.weight > 0.0 and isinstance(self.everyone, Together):
+            likely = made_likely(self.objective, self.entropy)
+            self._likelihoods[key] = self.everyone.objective(
+                self.based(candidate),
+                np.ones(len(self.expert)),
+                candidate.weight,
+                counts=self.counts if likely == "counts" else None,
+                quadratic=None,
+                entropy=self.entropy,
+                tilted=True,
+            )
         if key not in self._likelihoods:
             n, l = len(self.everyone), len(self.expert)
             some = self.everyone if candidate.weight > 0.0 else self.expert
@@ -286,7 +304,7 @@ class Bench:
 
     def _matrix(self, similarity: Any) -> Floats:
         if similarity not in self._penalties:
-            self._penalties[similarity] = as_similarity(similarity).penalty(self.everyone, self.counts)
+            self._penalties[similarity] = penalty_of(as_similarity(similarity), self.mdp, self.everyone, self.counts)
         return self._penalties[similarity]
 
     def log_probabilities(self, candidate: Candidate, theta: Floats, held_out: Trajectories) -> Floats:
@@ -296,11 +314,17 @@ class Bench:
         try:
             if self.entropy == "noncausal":
                 return log_likelihood(mdp, soft_policy(mdp, reward, "noncausal"), held_out)
-            first = np.concatenate([self.everyone.first, held_out.first])
-            start = np.bincount(first, minlength=mdp.n_states).astype(np.float64)
+            start = self._first + np.bincount(held_out.first, minlength=mdp.n_states)
             return reward_log_likelihood(mdp, reward, held_out, start)
         except NoFiniteValue:
             return np.full(len(held_out), -np.inf)
+
+    @cached_property
+    def _first(self) -> Floats:
+        """How many trajectories begin in each state, (S,)."""
+        if isinstance(self.everyone, Together):
+            return self.everyone.first(self.mdp)
+        return np.bincount(self.everyone.first, minlength=self.mdp.n_states).astype(np.float64)
 
     def score(self, candidate: Candidate, theta: Floats, held_out: Trajectories) -> float:
         """Σ log-probability of held-out trajectories."""

@@ -18,8 +18,10 @@ from messirl._defaults import CV, SOLVER, STEP_SIZE, WEAK_PRIOR
 from messirl._types import Floats, Ints
 from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.estimators.messi import MESSI
+from messirl.estimators.streaming import refuse_streamed
 from messirl.execution import run
 from messirl.problem.mdp import MDP
+from messirl.problem.streamed import streamed_or_not
 from messirl.problem.trajectories import Trajectories
 from messirl.selection.candidates import LAMBDAS, Candidate, candidates
 from messirl.selection.choice import Use, choose, untested, worth
@@ -125,7 +127,7 @@ class MESSICV(MaximumEntropy):
         self,
         mdp: MDP,
         expert: Trajectories,
-        unlabelled: Trajectories | None = None,
+        unlabelled: Any = None,
         groups: npt.ArrayLike | None = None,
         *,
         executor: Any = None,
@@ -134,6 +136,7 @@ class MESSICV(MaximumEntropy):
 
         Where nothing can be held out the fixed default is fitted, and `reason_` says so.
 
+        unlabelled : Trajectories, or where they are in Parquet files, as for `MESSI`
         executor : runs the splits (see execution.run); None: this process
         """
         self._check_arguments()
@@ -143,7 +146,11 @@ class MESSICV(MaximumEntropy):
         similarities = [DEFAULT] if self.similarities is None else list(self.similarities)
         if not similarities:
             raise ValueError("similarities is empty: give at least one, or None")
-        plain, (mdp, everyone) = mdp, self._read(mdp, expert, unlabelled)
+        unlabelled = streamed_or_not(unlabelled)
+        for one in similarities:
+            if not as_similarity(one).of_counts:
+                refuse_streamed(unlabelled, f"the similarity {one!r:.80}", "looks at whole trajectories")
+        plain, (mdp, everyone) = mdp, self._read(mdp, expert, unlabelled, counted=True)
         counts = self._counts(mdp, expert, unlabelled, penalised=True)
         assert counts is not None
         others = unlabelled is not None
@@ -194,7 +201,7 @@ class MESSICV(MaximumEntropy):
         self.best_estimator_.save(path)
 
 
-def _defined(similarities: Sequence[Any], everyone: Trajectories, counts: Floats, *, heard: bool) -> list[Any]:
+def _defined(similarities: Sequence[Any], everyone: Any, counts: Floats, *, heard: bool) -> list[Any]:
     """The similarities that exist for these trajectories; of the others, where `heard`, a warning says why not."""
     kept = []
     for similarity in similarities:
@@ -238,7 +245,7 @@ def nested_score(
     estimator: MESSICV,
     mdp: MDP,
     expert: Trajectories,
-    unlabelled: Trajectories | None = None,
+    unlabelled: Any = None,
     groups: npt.ArrayLike | None = None,
     executor: Any = None,
 ) -> NestedScore:
@@ -260,7 +267,7 @@ def _outer(
     estimator: MESSICV,
     mdp: MDP,
     expert: Trajectories,
-    unlabelled: Trajectories | None,
+    unlabelled: Any,
     groups: npt.ArrayLike | None,
     fold: tuple[Ints, Ints],
 ) -> tuple[float, Candidate]:

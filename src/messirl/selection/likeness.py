@@ -21,13 +21,15 @@ import numpy as np
 import numpy.typing as npt
 
 from messirl._defaults import CV, MAX_ITER, THETA_MAX
-from messirl._types import Flags, Floats
+from messirl._types import Flags, Floats, Ints
 from messirl.estimators.uniform import uniform_policy, uniform_score
 from messirl.evaluation.paired import Gain, paired_gain
 from messirl.planning import NoFiniteValue
 from messirl.planning.likelihood import log_policies, step_logs
 from messirl.problem.faults import check_trajectories
+from messirl.problem.gathered import gathered
 from messirl.problem.mdp import MDP
+from messirl.problem.streamed import StreamedTrajectories
 from messirl.problem.trajectories import Trajectories
 from messirl.selection.candidates import Bench, Candidate, Fit
 from messirl.selection.validation import Split, splits
@@ -79,7 +81,7 @@ class Likeness:
 def likeness(
     mdp: MDP,
     expert: Trajectories,
-    unlabelled: Trajectories,
+    unlabelled: Trajectories | StreamedTrajectories,
     *,
     cv: int = CV,
     groups: npt.ArrayLike | None = None,
@@ -92,7 +94,11 @@ def likeness(
 
     The model is the causal one. If an endless problem has one expert trajectory, its later part is held out.
     """
-    check_trajectories(mdp, unlabelled, "unlabelled")
+    if isinstance(unlabelled, StreamedTrajectories):  # checked as they are read
+        first, chunks = gathered(mdp, unlabelled).first, unlabelled.chunks(mdp)
+    else:
+        check_trajectories(mdp, unlabelled, "unlabelled")
+        first, chunks = np.bincount(unlabelled.first, minlength=mdp.n_states), iter([unlabelled])
     pairs = splits(mdp, expert, cv, groups, random_state)
     options: dict[str, Any] = {"theta_max": theta_max, "max_iter": max_iter, "tol": tol}
     options |= {"yardstick": CompleteGraph()}
@@ -104,9 +110,11 @@ def likeness(
             lessons.pop(next(iter(lessons)))  # the oldest
         lessons[key] = _learn(mdp, expert, pairs, options)
     lesson = lessons[key]
-    start = np.bincount(np.concatenate([expert.first, unlabelled.first]), minlength=mdp.n_states).astype(np.float64)
-    ratio, times = _explained(mdp, mdp.reward(lesson.theta), unlabelled, start)
-    steps = unlabelled.lengths - 1
+    start = (first + np.bincount(expert.first, minlength=mdp.n_states)).astype(np.float64)
+    reward, parts = mdp.reward(lesson.theta), list[tuple[Floats, Floats, Ints]]()
+    for some in chunks:
+        parts.append((*_explained(mdp, reward, some, start), some.lengths - 1))
+    ratio, times, steps = (np.concatenate(column) for column in zip(*parts, strict=True))
     lean = paired_gain(times, steps.astype(np.float64), steps, LEANING)
     return Likeness(ratio / np.maximum(steps, 1), lesson.gain, lesson.prior, lean)
 

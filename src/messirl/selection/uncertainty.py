@@ -15,6 +15,7 @@ from messirl._types import Floats, Ints
 from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.estimators.messi import MESSI
 from messirl.estimators.standing import quietly
+from messirl.estimators.streaming import refuse_streamed
 from messirl.execution import run
 from messirl.planning.sampling import random_source
 from messirl.problem.mdp import MDP
@@ -63,6 +64,7 @@ def bootstrap(
     executor: Any = None,
 ) -> Bootstrap:
     """Refit to n resamples of the expert's (and of the unlabelled) trajectories, drawn with replacement."""
+    refuse_streamed(unlabelled, "bootstrap", "draws unlabelled trajectories anew for every resample")
     if len(expert) < 2:
         raise ValueError("one expert trajectory cannot be resampled: give at least two")
     random = random_source(random_state)
@@ -116,6 +118,7 @@ def stability(
     policies (total variation, over the states that the expert visits). It needs no held-out expert; it says what is
     stable, not what is right.
     """
+    refuse_streamed(unlabelled, "stability", "fits to halves of them")
     random = random_source(random_state)
     half = max(len(unlabelled) // 2, 1)
     tasks = [(float(x), random.permutation(len(unlabelled))[:half]) for x in lambdas for _ in range(n)]

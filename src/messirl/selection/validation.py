@@ -20,6 +20,7 @@ from messirl.evaluation.paired import CONFIDENCE, Gain, paired_gain
 from messirl.execution import run
 from messirl.planning.sampling import random_source
 from messirl.problem.mdp import MDP
+from messirl.problem.streamed import StreamedTrajectories
 from messirl.problem.trajectories import Trajectories
 from messirl.selection.candidates import Bench, Candidate, Fit
 
@@ -128,7 +129,7 @@ def cross_validate(
     mdp: MDP,
     every: Sequence[Candidate],
     pairs: Sequence[Split],
-    unlabelled: Trajectories | None,
+    unlabelled: Trajectories | StreamedTrajectories | None,
     *,
     expert: Trajectories | None = None,
     together: bool = False,
@@ -173,7 +174,7 @@ class _Fits:
 
     mdp: MDP
     every: tuple[Candidate, ...]
-    unlabelled: Trajectories | None
+    unlabelled: Trajectories | StreamedTrajectories | None
     options: dict[str, Any]
     known: Sequence[Fit] | None
     each: Callable[[], object] | None  # called after each fit

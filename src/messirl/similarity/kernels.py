@@ -64,6 +64,8 @@ class RBF(Similarity):
     standardise: bool = False
     tol: float = field(default=TOL, kw_only=True, repr=False)
 
+    of_counts = True
+
     def on(self, trajectories: Any, counts: Floats) -> Block:
         """The blocks exp(−‖Δ‖²/2σ); "median" and standardised units are taken over the whole set."""
         points = points_of(counts, standardise=self.standardise)
@@ -117,6 +119,8 @@ class Exponential(Similarity):
     standardise: bool = False
     tol: float = field(default=TOL, kw_only=True, repr=False)
 
+    of_counts = True
+
     def on(self, trajectories: Any, counts: Floats) -> Block:
         """The blocks exp(−‖Δ‖/scale); standardised units are taken over the whole set."""
         points = points_of(counts, standardise=self.standardise)
@@ -154,6 +158,8 @@ class CompleteGraph(Similarity):
            [1., 1., 1.],
            [1., 1., 1.]])
     """
+
+    of_counts = True
 
     def on(self, trajectories: Any, counts: Floats) -> Block:
         """Blocks of ones."""

@@ -28,6 +28,8 @@ class Similarity:
     ----------
     fixed : bool
         Whether it is known for one set of trajectories only, as a given matrix is, and cannot be computed for others.
+    of_counts : bool
+        Whether it looks at nothing but the counts, so that the trajectories themselves may stay in files.
 
     References
     ----------
@@ -53,6 +55,7 @@ class Similarity:
     """
 
     fixed = False
+    of_counts = False
 
     def on(self, trajectories: Any, counts: Floats) -> Block:
         """A function from rows and columns to that block (m, k) of the matrix; widths are found from the whole set."""
@@ -99,6 +102,7 @@ class Precomputed(Similarity):
     matrix: Any
 
     fixed = True
+    of_counts = True
 
     def on(self, trajectories: Any, counts: Floats) -> Block:
         """The blocks of the given matrix, after checking that it fits the set of trajectories."""

@@ -44,6 +44,8 @@ class NearestNeighbours(Similarity):
 
     k: int = 10
 
+    of_counts = True
+
     def on(self, trajectories: Any, counts: Floats) -> Block:
         """The blocks of the graph, sparse."""
         return Precomputed(self.graph(counts)).on(trajectories, counts)

@@ -10,7 +10,9 @@ import numpy as np
 from messirl._types import Floats, Ints
 from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.planning import log_likelihood
+from messirl.problem.gathered import gathered
 from messirl.problem.mdp import MDP
+from messirl.problem.streamed import StreamedTrajectories
 from messirl.problem.trajectories import Trajectories
 from messirl.workflow.ranking import ranked
 from messirl.workflow.split import Parts
@@ -102,8 +104,11 @@ def base_score(mdp: MDP, trajectories: Trajectories) -> float:
     return float(log_likelihood(mdp, base, trajectories).sum() / max(steps, 1))
 
 
-def _choices(mdp: MDP, some: Trajectories | None) -> Ints:
+def _choices(mdp: MDP, some: Trajectories | StreamedTrajectories | None) -> Ints:
     """How often each state was left, (S,)."""
+    if isinstance(some, StreamedTrajectories):
+        kinds = gathered(mdp, some).own
+        return np.bincount(kinds.choices(mdp).state, kinds.often, mdp.n_states).astype(np.int64)
     if some is None:
         return np.zeros(mdp.n_states, dtype=np.int64)
     return np.bincount(some.states[some.leaves], minlength=mdp.n_states)

@@ -14,11 +14,12 @@ from messirl.evaluation import estimation_table, next_state_accuracy
 from messirl.evaluation.comparison import Comparison, below_chance, compare, held_out_scores
 from messirl.problem.mdp import MDP
 from messirl.problem.problem import Problem
+from messirl.problem.streamed import StreamedTrajectories
 from messirl.workflow.change import change_of
 from messirl.workflow.estimate import Estimate, divide_and_estimate
 from messirl.workflow.model import ModelSettings, make_model, make_similarity, with_features
 from messirl.workflow.record import FitRecord, Score, settings_of
-from messirl.workflow.split import PROBLEM, Parts, Split, divide
+from messirl.workflow.split import PROBLEM, Parts, Split, divide, with_streamed
 from messirl.workflow.verdict import Verdict, judged
 from messirl.workflow.watch import SILENT, Watcher
 
@@ -64,14 +65,21 @@ def fit(
     *,
     folder: str = PROBLEM,
     estimate: Estimate | None = None,
+    streamed: StreamedTrajectories | None = None,
 ) -> FitRecord:
     """Divide the problem, fit the method, and find out how well it does compared with others.
 
     folder : what errors and the record call the problem
     estimate : if the dynamics are not known, a function that estimates them from trajectories, as `Estimable.estimate`
+    streamed : unlabelled trajectories that stay in files, instead of those that `split` names
     """
+    if streamed is not None and settings.method == "em":
+        raise ValueError(
+            "--method em weighs every trajectory anew in each round, and reads none from files: choose messi or "
+            "maxent, or name trajectories of the folder with --unlabelled"
+        )
     if estimate is None:
-        parts = divide(problem, split, watcher, folder)
+        parts = with_streamed(divide(problem, split, watcher, folder), split, streamed)
     else:
         parts = divide_and_estimate(problem, split, estimate, watcher, folder)
     mdp = with_features(parts.problem.mdp, settings.features)

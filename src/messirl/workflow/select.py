@@ -11,10 +11,11 @@ from messirl._defaults import CV, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX, WEAK
 from messirl.estimators import MESSI
 from messirl.problem.mdp import MDP
 from messirl.problem.problem import Problem
+from messirl.problem.streamed import StreamedTrajectories
 from messirl.selection import LAMBDAS, MESSICV, bootstrap, nested_score, stability
 from messirl.workflow.model import check_reference, with_features
 from messirl.workflow.record import SelectionRecord, weights
-from messirl.workflow.split import PROBLEM, Parts, Split, divide
+from messirl.workflow.split import PROBLEM, Parts, Split, divide, with_streamed
 from messirl.workflow.watch import SILENT, Watcher, remarks
 
 
@@ -87,10 +88,22 @@ class SelectSettings:
 
 
 def select(
-    problem: Problem, split: Split, settings: SelectSettings, watcher: Watcher = SILENT, *, folder: str = PROBLEM
+    problem: Problem,
+    split: Split,
+    settings: SelectSettings,
+    watcher: Watcher = SILENT,
+    *,
+    folder: str = PROBLEM,
+    streamed: StreamedTrajectories | None = None,
 ) -> SelectionRecord:
-    """Divide the problem, and choose; where no expert trajectory can be held out, say how stable each λ0 is too."""
-    parts = divide(problem, split, watcher, folder)
+    """Divide the problem, and choose; where no expert trajectory can be held out, say how stable each λ0 is too.
+
+    folder : what errors and the record call the problem
+    streamed : unlabelled trajectories that stay in files, instead of those that `split` names
+    """
+    if streamed is not None and settings.bootstrap is not None:
+        raise ValueError("--bootstrap draws unlabelled trajectories anew, which cannot stay in files: leave it out")
+    parts = with_streamed(divide(problem, split, watcher, folder), split, streamed)
     mdp = with_features(parts.problem.mdp, settings.features)
     check_reference(settings, unlabelled=parts.unlabelled is not None)
     groups = parts.groups(settings.groups)
@@ -111,7 +124,7 @@ def select(
     notes = watcher.noted([*remarks(heard), *held])
     watcher.keep(model)
     nested = intervals = rows = None
-    if model.validation_ is None and parts.unlabelled is not None:
+    if model.validation_ is None and parts.unlabelled is not None and streamed is None:
         rows = _stability(settings, mdp, parts, watcher)
     with warnings.catch_warnings():  # what they say about the data was said above
         warnings.simplefilter("ignore")

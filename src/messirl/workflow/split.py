@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from messirl._words import did_you_mean
 from messirl.problem.filters import matching
 from messirl.problem.problem import Problem
+from messirl.problem.streamed import StreamedTrajectories
 from messirl.problem.trajectories import Trajectories
 from messirl.workflow.watch import SILENT, Watcher
 
@@ -63,8 +64,10 @@ class Parts:
         The whole of it.
     expert : Trajectories
         The expert's.
-    unlabelled, test : Trajectories or None
-        Those of unknown quality and those that are held out; None where there are none.
+    unlabelled : Trajectories, StreamedTrajectories or None
+        Those of unknown quality; None where there are none.
+    test : Trajectories or None
+        Those that are held out; None where there are none.
     rows : dict from str to array of int or None
         The numbers that the trajectories of each part have in the problem.
     dynamics : dict
@@ -73,13 +76,13 @@ class Parts:
 
     problem: Problem
     expert: Trajectories
-    unlabelled: Trajectories | None
+    unlabelled: Any
     test: Trajectories | None
     rows: dict[str, Any] = field(default_factory=dict)
     dynamics: dict[str, Any] = field(default_factory=lambda: {"kind": "known"})
 
     @property
-    def learnt(self) -> tuple[Trajectories, ...]:
+    def learnt(self) -> tuple[Any, ...]:
         """What is learnt from: the expert's trajectories, and those of unknown quality where there are any."""
         return (self.expert,) if self.unlabelled is None else (self.expert, self.unlabelled)
 
@@ -109,6 +112,15 @@ def divide(problem: Problem, split: Split, watcher: Watcher = SILENT, called: st
         if some is not None and some.lengths.max() < 2:
             raise ValueError(f"no {name} trajectory makes a step: there is no choice to learn from")
     return parts
+
+
+def with_streamed(parts: Parts, split: Split, streamed: StreamedTrajectories | None) -> Parts:
+    """The parts with trajectories of unknown quality that stay in files, where there are any."""
+    if streamed is None:
+        return parts
+    if split.unlabelled is not None:
+        raise ValueError("--unlabelled and --unlabelled-from both name trajectories of unknown quality: give one")
+    return replace(parts, unlabelled=streamed)
 
 
 def parts_of(problem: Problem, split: Split, watcher: Watcher, called: str) -> Parts:

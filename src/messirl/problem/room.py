@@ -1,0 +1,151 @@
+"""Room for a table of which more and more rows become known: in memory where it is small, else in a temporary file.
+
+What is needed is known before the work begins, and where there is not so much, an error says how much there is.
+"""
+
+from __future__ import annotations
+
+import mmap
+import shutil
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from messirl._types import Floats
+
+IN_MEMORY = 3 * 2**28  # bytes of a table that is held in memory
+SPARE = 2**28  # bytes of a disk that are left free
+COPIED = 2**27  # bytes of a table that may be held twice
+HELD = 2**27  # bytes of a file that are looked at before they are let go
+
+
+class Room:
+    """A table (n, d) of numbers, filled row by row."""
+
+    def __init__(self, n: int, d: int) -> None:
+        self.shape, self.done = (n, d), 0
+        self._table: Any = np.empty((n, d)) if 8 * n * d <= IN_MEMORY else Filed(n, d)
+
+    def add(self, rows: Floats) -> None:
+        """The next rows."""
+        if self.done + len(rows) > self.shape[0]:
+            raise ValueError("the files hold more trajectories than when they were counted: let no one write to them")
+        self._table[self.done : self.done + len(rows)] = rows
+        self.done += len(rows)
+
+    def table(self) -> Any:
+        """The whole of it, an array or `Filed`."""
+        if self.done != self.shape[0]:
+            raise ValueError("the files hold fewer trajectories than when they were counted: let no one write to them")
+        return self._table
+
+
+class Filed:
+    """A table (n, d) in a temporary file, as far as rows are read and written; it is gone when nobody uses it.
+
+    Rows that are asked for are copied, and parts of the file that were looked at are let go, so that hardly any of it
+    counts as memory of this process.
+    """
+
+    def __init__(self, n: int, d: int) -> None:
+        self.shape = (n, d)
+        with tempfile.TemporaryFile(dir=_place_for(n, d)) as file:
+            file.truncate(8 * n * d)
+            self._map = mmap.mmap(file.fileno(), 8 * n * d)
+        self._rows: Floats = np.frombuffer(self._map, dtype=np.float64).reshape(n, d)
+        self._seen = 0
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Floats:
+        found = np.array(self._rows[rows])
+        self._let_go(found.nbytes)
+        return found
+
+    def __setitem__(self, rows: Any, values: Floats) -> None:
+        self._rows[rows] = values
+        self._let_go(values.nbytes)
+
+    def _let_go(self, n_bytes: int) -> None:
+        self._seen += n_bytes
+        if self._seen > HELD and hasattr(self._map, "madvise"):
+            self._map.madvise(mmap.MADV_DONTNEED)  # what was written stays in the file
+            self._seen = 0
+
+
+def stacked(head: Floats, tail: Any) -> Any:
+    """Two tables one above the other: an array, or `Stacked` where a second copy would be large."""
+    if isinstance(tail, np.ndarray) and tail.nbytes <= COPIED:
+        return np.concatenate([head, tail])
+    return Stacked(head, tail)
+
+
+class Stacked:
+    """A table (l, d) above another one (n, d) without a copy of either, as far as it is used like an array."""
+
+    def __init__(self, head: Floats, tail: Any) -> None:
+        self.head, self.tail = head, tail
+        self.shape = (len(head) + len(tail), head.shape[1])
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Floats:
+        l = len(self.head)
+        if isinstance(rows, slice):
+            lo, hi, step = rows.indices(len(self))
+            if step == 1:
+                below = self.tail[max(lo - l, 0) : max(hi - l, 0)]
+                return np.concatenate([self.head[lo:hi], below]) if lo < l else np.asarray(below)
+            rows = np.arange(lo, hi, step)
+        which = np.arange(len(self))[rows] if np.asarray(rows).dtype.kind == "b" else np.asarray(rows) % len(self)
+        found = np.empty((which.size, self.shape[1]))
+        above = which < l
+        found[above], found[~above] = self.head[which[above]], self.tail[which[~above] - l]
+        return found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Floats:
+        return np.asarray(self[:], dtype=dtype)
+
+    def sum(self, axis: int = 0) -> Floats:
+        """The sum over the rows, (d,)."""
+        assert axis == 0
+        total = np.zeros(self.shape[1])
+        for part in self._parts():
+            total = np.add.reduce(np.vstack([total, part]), axis=0)  # row by row, as of an array
+        return total
+
+    def mean(self, axis: int = 0) -> Floats:
+        """The mean over the rows, (d,)."""
+        return self.sum(axis) / len(self)
+
+    def max(self, axis: int = 0) -> Floats:
+        """The largest entry of each column, (d,)."""
+        assert axis == 0
+        return np.max([part.max(axis=0) for part in self._parts()], axis=0)  # type: ignore[no-any-return]
+
+    def min(self, axis: int = 0) -> Floats:
+        """The smallest entry of each column, (d,)."""
+        assert axis == 0
+        return np.min([part.min(axis=0) for part in self._parts()], axis=0)  # type: ignore[no-any-return]
+
+    def _parts(self) -> Iterator[Floats]:
+        height = max(1, HELD // (64 * self.shape[1]))
+        return (self[lo : lo + height] for lo in range(0, len(self), height))
+
+
+def _place_for(n: int, d: int) -> str:
+    """The folder of temporary files, if it has room for n · d numbers."""
+    needed, folder = 8 * n * d, tempfile.gettempdir()
+    there = max(shutil.disk_usage(folder).free - SPARE, 0)
+    if needed > there:
+        raise MemoryError(
+            f"the counts of {n} trajectories and {d} features take {needed / 1e9:.2g} GB, more than the "
+            f"{IN_MEMORY / 1e9:.2g} GB that are held in memory and the {there / 1e9:.2g} GB free in {folder}: "
+            f"{max(there, IN_MEMORY) // (8 * d)} trajectories would fit; take so many or fewer features, or name a "
+            "folder with more space in the environment variable TMPDIR"
+        )
+    return folder

@@ -1,0 +1,332 @@
+"""Trajectories that stay in Parquet files: read chunk by chunk, each chunk of whole trajectories.
+
+The table has the columns trajectory_id, step, state and, where known, action, which is empty in the last row of a
+trajectory. Rows are sorted by trajectory and step: the rows of a trajectory follow each other, in one file or over
+several, and its steps count 0, 1, 2, … (or 1, 2, 3, … in all of them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, TypeVar
+
+import numpy as np
+
+from messirl._checks import whole
+from messirl._types import Array, Flags, Ints
+from messirl.problem.cells import Labels, begins_of, known_cells, names_of, whole_cells
+from messirl.problem.errors import InputError
+from messirl.problem.faults import Fault, start_faults, trajectory_faults
+from messirl.problem.mdp import MDP
+from messirl.problem.parquet import BATCH, Batch, Source, is_dataset
+from messirl.problem.trajectories import Trajectories
+
+CHUNK = 1_000_000  # rows of a chunk
+TOGETHER = "keep the rows of a trajectory together and sorted by step; files are read in the order of their names"
+
+T = TypeVar("T")
+
+
+class StreamedTrajectories:
+    """A set of trajectories in Parquet files, which need not fit in memory; `fit` takes it as `unlabelled`.
+
+    Parameters
+    ----------
+    source : path, list of paths or pyarrow.dataset.Dataset
+        A Parquet file, a folder with everything named .parquet below it, by name, a list of them in their order, or a
+        dataset. Columns: trajectory_id, step, state and, where known, action; sorted by trajectory and step.
+    state_labels, action_labels : list, optional
+        What the columns call state and action 0, 1, …. None: by these numbers or, where a column holds text, by the
+        names of the MDP.
+    chunk_rows : int
+        About how many rows are held at once; a longer trajectory is held as a whole.
+
+    Attributes
+    ----------
+    source : Source
+        The files.
+    with_actions : bool
+        Whether there is a column of actions.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from messirl import MDP, Trajectories
+    >>> from messirl.io import StreamedTrajectories, write_trajectories
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> write_trajectories(Trajectories.from_lists([[0, 1, 0], [1, 0]]), folder / "walks.parquet")
+    >>> walks = StreamedTrajectories(folder)
+    >>> len(walks)
+    2
+    >>> mdp = MDP([[[0, 1]], [[1, 0]]], features=[[0.0], [1.0]], discount=0.9)
+    >>> [len(chunk) for chunk in walks.chunks(mdp)]
+    [2]
+    """
+
+    goals = None  # which such a set never has
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        state_labels: Sequence[Any] | None = None,
+        action_labels: Sequence[Any] | None = None,
+        chunk_rows: int = CHUNK,
+    ) -> None:
+        self.source = source if isinstance(source, Source) else Source(source)
+        self.state_labels, self.action_labels = state_labels, action_labels
+        self.chunk_rows = whole("chunk_rows", chunk_rows)
+        self.with_actions = self.source.has("action")
+        self._size: int | None = None
+        self._kept: tuple[Any, dict[Any, Any]] = (None, {})
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_kept": (None, {})}  # another process reads the files itself
+
+    def __repr__(self) -> str:
+        size = "" if self._size is None else f"{self._size} "
+        return f"StreamedTrajectories({size}from {self.source!r}, {'with' if self.with_actions else 'without'} actions)"
+
+    def __len__(self) -> int:
+        """How many there are; the first time, the ids are read, and checked to occur in one place each."""
+        if self._size is None:
+            self._size = _counted(self.source)
+        return self._size
+
+    def chunks(self, mdp: MDP) -> Iterator[Trajectories]:
+        """The trajectories in their order, checked against the MDP, so many of them at once as `chunk_rows` allows."""
+        return (chunk.trajectories for chunk in self.checked(mdp))
+
+    def checked(self, mdp: MDP, name: str = "trajectories", *, start: bool = False) -> Iterator[Chunk]:
+        """The chunks with what they are called; an InputError names file, row and trajectory at the first fault.
+
+        start : whether they must begin where the MDP's own start says that some do
+        """
+        for chunk in self._whole(mdp):
+            fault = next(trajectory_faults(mdp, chunk.trajectories), None)
+            if fault is None and start:
+                fault = next(start_faults(mdp, chunk.trajectories), None)
+            if fault is not None:
+                raise chunk.error(fault, name)
+            yield chunk
+
+    def memo(self, mdp: MDP, key: Any, build: Callable[[], T]) -> T:
+        """What `build` returns for an MDP, whatever its base policy; kept for one MDP at a time."""
+        token = mdp.memo("itself", object)
+        if self._kept[0] is not token:
+            self._kept = (token, {})
+        found = self._kept[1]
+        if key not in found:
+            found[key] = build()
+        made: T = found[key]
+        return made
+
+    def _whole(self, mdp: MDP) -> Iterator[Chunk]:
+        """The chunks, in which steps and actions were checked, but nothing against the moves of the MDP."""
+        states = Labels.of("state", self.state_labels, mdp.state_names)
+        actions = Labels.of("action", self.action_labels, mdp.action_names) if self.with_actions else None
+        held: list[Rows] = []
+        first, base, before = 0, None, None
+        columns = ["trajectory_id", "step", "state", *(["action"] if self.with_actions else [])]
+        for batch in self.source.batches(columns, min(BATCH, self.chunk_rows)):
+            rows, before = _rows(batch, states, actions, before)
+            held.append(rows)
+            if sum(some.begins.size for some in held) < self.chunk_rows or sum(some.names.size for some in held) < 2:
+                continue
+            together = Rows.joined(held)
+            cut = int(np.flatnonzero(together.begins)[-1])  # where the last one begins, which may go on
+            base = int(together.step[0]) if base is None else base
+            yield Chunk.of(together.some(0, cut), first, base, states, actions)
+            first += together.names.size - 1
+            held = [together.some(cut, together.begins.size)]
+        if sum(some.begins.size for some in held):
+            together = Rows.joined(held)
+            yield Chunk.of(together, first, int(together.step[0]) if base is None else base, states, actions)
+
+
+def in_files(given: Any) -> bool:
+    """Whether something stands for trajectories in files: a streamed set, a path, a list of paths or a dataset."""
+    if isinstance(given, list | tuple):
+        return len(given) > 0 and all(isinstance(one, str | PathLike) for one in given)
+    return isinstance(given, str | PathLike | StreamedTrajectories) or is_dataset(given)
+
+
+def streamed_or_not(given: Any) -> Any:
+    """A path, a list of paths or a dataset as a streamed set; anything else as it is."""
+    return StreamedTrajectories(given) if in_files(given) and not isinstance(given, StreamedTrajectories) else given
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of the table, (N,) each, and of every trajectory that begins among them, its name.
+
+    places : where the rows are: (number of the first row, its file, its number there), one per batch
+    """
+
+    begins: Flags
+    step: Ints
+    state: Ints
+    action: Ints | None
+    names: Array
+    places: list[tuple[int, str, int]]
+
+    @classmethod
+    def joined(cls, parts: list[Rows]) -> Rows:
+        """Rows one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        places, done = [], 0
+        for part in parts:
+            places += [(at + done, file, row) for at, file, row in part.places]
+            done += part.begins.size
+        actions = [part.action for part in parts if part.action is not None]
+        begins, step, state = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("begins", "step", "state")
+        )
+        action = np.concatenate(actions) if actions else None
+        return cls(begins, step, state, action, np.concatenate([part.names for part in parts]), places)
+
+    def some(self, lo: int, hi: int) -> Rows:
+        """The rows from lo up to hi."""
+        skipped = int(self.begins[:lo].sum())
+        names = self.names[skipped : skipped + int(self.begins[lo:hi].sum())]
+        ends = [at for at, _, _ in self.places[1:]] + [self.begins.size]
+        places = [
+            (max(at - lo, 0), file, row + max(lo - at, 0))
+            for (at, file, row), end in zip(self.places, ends, strict=True)
+            if end > lo and at < hi
+        ]
+        action = None if self.action is None else self.action[lo:hi]
+        return Rows(self.begins[lo:hi], self.step[lo:hi], self.state[lo:hi], action, names, places)
+
+    def place(self, at: int) -> tuple[str, int]:
+        """The file of a row, and its number there."""
+        start, file, row = next(place for place in reversed(self.places) if place[0] <= at)
+        return file, row + at - start
+
+    def error(self, at: int, what: str, remedy: str) -> InputError:
+        """An error about one of the rows."""
+        file, row = self.place(at)
+        return InputError(file, what, remedy, row)
+
+
+NOTHING = int(np.iinfo(np.int64).min)  # stands for an empty cell of the column of actions
+
+
+def _rows(batch: Batch, states: Labels, actions: Labels | None, before: Any) -> tuple[Rows, Any]:
+    """The rows of a batch, and the id in its last one; `before` is the id in the row before."""
+    begins, last = begins_of(batch, before)
+    action = None if actions is None else known_cells(batch, "action", actions, empty=NOTHING)
+    step, state = whole_cells(batch, "step"), known_cells(batch, "state", states)
+    return Rows(begins, step, state, action, names_of(batch, begins), [(0, batch.file, batch.row)]), last
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Whole trajectories, where they stand and what they are called.
+
+    first : the number of the first of them in the whole set
+    base : what the table calls the first step, 0 or 1
+    """
+
+    trajectories: Trajectories
+    rows: Rows
+    first: int
+    base: int
+    states: Labels
+    actions: Labels | None
+
+    @classmethod
+    def of(cls, rows: Rows, first: int, base: int, states: Labels, actions: Labels | None) -> Chunk:
+        """A chunk from its rows, after checking that steps count on and that every step has its action."""
+        offsets = np.append(np.flatnonzero(rows.begins), rows.begins.size)
+        base = 1 if base == 1 else 0
+        wanted = np.arange(rows.begins.size) - np.repeat(offsets[:-1] - base, np.diff(offsets))
+        wrong = rows.step != wanted
+        if wrong.any():
+            raise _out_of_step(rows, int(np.argmax(wrong)))
+        taken = None
+        if rows.action is not None:
+            last = np.append(rows.begins[1:], True)
+            taken = rows.action[~last]
+            _check_actions(rows, last)
+        return cls(Trajectories(rows.state, offsets, taken), rows, first, base, states, actions)
+
+    def called(self, i: int) -> str:
+        """A trajectory of the chunk as messages name it: its id, and where it begins."""
+        file, row = self.rows.place(int(self.trajectories.offsets[i]))
+        return f"{self.rows.names[i]} ({file}, row {row})"
+
+    def error(self, fault: Fault, name: str) -> InputError:
+        """A fault between the chunk and an MDP, with the file, the row and the name of the trajectory."""
+        what = fault.what(self.states.show, str if self.actions is None else self.actions.show)
+        if fault.trajectory is None:
+            return self.rows.error(0, f"{name} {what}", fault.remedy)
+        i, step, offsets = fault.trajectory, fault.step, self.trajectories.offsets
+        place = fault.place(str(self.rows.names[i]), None if step is None else step + self.base)
+        at = int(offsets[i + 1] - 1 if step is None else offsets[i] + step)
+        return self.rows.error(at, f"{name}: {place}{what}", fault.remedy)
+
+
+def _out_of_step(rows: Rows, at: int) -> InputError:
+    """Why a row is not the next step of its trajectory."""
+    name, step = rows.names[int(rows.begins[: at + 1].sum()) - 1], rows.step[at]
+    if rows.begins[at]:
+        what = f"trajectory {name} begins with step {step}"
+        return rows.error(at, what, f"count steps from 0 in all of them, or from 1, and {TOGETHER}")
+    if step == rows.step[at - 1]:
+        return rows.error(at, f"trajectory {name} has step {step} twice", "keep one row per step")
+    what = f"step {step} of trajectory {name} follows step {rows.step[at - 1]}"
+    return rows.error(at, what, f"count steps 0, 1, 2, … without a gap, and {TOGETHER}")
+
+
+def _check_actions(rows: Rows, last: Flags) -> None:
+    assert rows.action is not None
+    wrong = (rows.action == NOTHING) != last
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        name = rows.names[int(rows.begins[: at + 1].sum()) - 1]
+        if last[at]:
+            raise rows.error(at, f"an action follows the last state of trajectory {name}", "leave it empty there")
+        remedy = "give one action per step, or drop the column"
+        raise rows.error(at, f"action is empty at step {rows.step[at]} of trajectory {name}", remedy)
+
+
+def _counted(source: Source) -> int:
+    """How many trajectories there are; an InputError if the rows of one are not together."""
+    codes: list[Ints] = []
+    before = None
+    for batch in source.batches(["trajectory_id"]):
+        begins, before = begins_of(batch, before)
+        codes.append(_codes(names_of(batch, begins)))
+    every = np.concatenate([np.zeros(0, dtype=np.int64), *codes])
+    if not (every[1:] > every[:-1]).all():
+        ordered = np.sort(every)
+        again = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+        if again.size:
+            _refuse_again(source, again)
+    return every.size
+
+
+def _codes(names: Array) -> Ints:
+    """A number for each name, the same for equal ones."""
+    if names.dtype.kind == "i":
+        return names
+    return np.fromiter(map(hash, names.tolist()), dtype=np.int64, count=names.size)
+
+
+def _refuse_again(source: Source, suspects: Ints) -> None:
+    """Raise an error at the first trajectory that begins a second time; only those with these codes may."""
+    seen: dict[Any, str] = {}
+    before = None
+    for batch in source.batches(["trajectory_id"]):
+        begins, before = begins_of(batch, before)
+        names, rows = names_of(batch, begins), np.flatnonzero(begins)
+        for k in np.flatnonzero(np.isin(_codes(names), suspects)).tolist():
+            name, at = names[k], int(rows[k])
+            if name in seen:
+                what = f"trajectory {name} begins again, after {seen[name]}"
+                raise batch.error(what, f"{TOGETHER}; give every trajectory an id of its own", at)
+            seen[name] = f"{batch.file}, row {batch.row + at}"

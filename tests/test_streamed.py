@@ -1,0 +1,562 @@
+"""Trajectories that stay in Parquet files: read in chunks, checked as in memory, and fitted to with equal results."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from folders import grid, park, read_json
+from problems import problem
+from seeds import generator
+from sklearn.base import clone
+from worlds import random_mdp
+
+from messirl import MDP, MESSI, MESSICV, EMMaxEnt, MaxEntIRL, Trajectories, cli, diagnose
+from messirl.estimators.reference import usual_policy
+from messirl.estimators.streaming import Together, counts_of_both
+from messirl.io import InputError, StreamedTrajectories, read_problem, read_trajectories, write_trajectories
+from messirl.io.folder.labels import Labels
+from messirl.objective import Objective
+from messirl.problem import room
+from messirl.problem.choices import choices_of
+from messirl.problem.counts import feature_counts
+from messirl.problem.gathered import gathered
+from messirl.selection import bootstrap, stability
+from messirl.similarity import RBF, CompleteGraph, Exponential, NearestNeighbours, Similarity
+
+KINDS = ["finite", "endless", "episodic", "steps", "sparse"]
+FITS = {
+    "a penalty": MESSI(lambda0=1.0),
+    "a penalty on all pairs": MESSI(CompleteGraph(), lambda0=1.0),
+    "a penalty and light pooling": MESSI(lambda0=1.0, unlabelled_weight=0.3),
+    "a base policy": MESSI(lambda0=1.0, reference="unlabelled"),
+    "counts": MESSI(RBF(2.0), lambda0=1.0, objective="counts"),
+    "pooled counts": MaxEntIRL(unlabelled_weight=0.5, objective="counts"),
+    "everything": MaxEntIRL(ridge=0.1, standardise=True, reference="unlabelled", unlabelled_weight=1.0),
+}
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    """What fits say of data this small is not what is tested here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
+
+
+def table_of(trajectories, **columns):
+    steps = np.repeat(np.arange(len(trajectories)), trajectories.lengths)
+    made = {"trajectory_id": steps, "step": trajectories.step, "state": trajectories.states}
+    if trajectories.actions is not None:
+        taken = np.full(trajectories.states.size, -1)
+        taken[trajectories.leaves] = trajectories.actions
+        made["action"] = pa.array(taken, mask=taken < 0)
+    return pa.table(made | columns)
+
+
+def spread(table, folder, files=3, row_group_size=5):
+    """The table cut into files, wherever that is, and these into row groups."""
+    folder.mkdir(parents=True, exist_ok=True)
+    bounds = np.linspace(0, table.num_rows, files + 1).astype(int)
+    for i, (lo, hi) in enumerate(pairwise(bounds)):
+        pq.write_table(table.slice(lo, hi - lo), folder / f"part-{i:02d}.parquet", row_group_size=row_group_size)
+    return folder
+
+
+def without_actions(trajectories):
+    return Trajectories(trajectories.states, trajectories.offsets)
+
+
+def together(chunks):
+    every = list(chunks)
+    return sum(every[1:], every[0])
+
+
+def chain(names=None):
+    """Six places in a row, steps to both sides."""
+    right, left = np.minimum(np.arange(6) + 1, 5), np.maximum(np.arange(6) - 1, 0)
+    moves = np.stack([np.eye(6)[left], np.eye(6)[right]], axis=1)
+    return MDP(moves, features=np.linspace(0, 1, 6)[:, None], discount=0.9, state_names=names)
+
+
+WALKS = Trajectories.from_lists([[0, 1, 2], [3, 2, 1, 0], [5, 4], [2, 3, 4, 5]], [[1, 1], [0, 0, 0], [0], [1, 1, 1]])
+
+
+# ------------------------------------------------------------ reading
+
+
+@pytest.mark.parametrize("chunk_rows", [1, 4, 7, 1000])
+@pytest.mark.parametrize("files", [1, 2, 5, 13])
+@pytest.mark.parametrize("actions", [True, False])
+def test_chunks_are_the_trajectories_wherever_files_and_row_groups_end(tmp_path, chunk_rows, files, actions):
+    walks = WALKS if actions else without_actions(WALKS)
+    found = StreamedTrajectories(spread(table_of(walks), tmp_path / "w", files, 2), chunk_rows=chunk_rows)
+    chunks = list(found.chunks(chain()))
+    assert together(chunks) == walks
+    assert len(found) == len(walks)
+    assert all(chunk.states.size <= 2 * chunk_rows + walks.lengths.max() for chunk in chunks)
+
+
+def test_a_trajectory_longer_than_a_chunk_is_read_whole(tmp_path):
+    there_and_back = [0, 1, 2, 3, 4, 5, 4, 3, 2, 1] * 20
+    walks = Trajectories.from_lists([[0, 1], there_and_back, [1, 0]])
+    found = StreamedTrajectories(spread(table_of(walks), tmp_path / "w", 7), chunk_rows=10)
+    assert together(found.chunks(chain())) == walks
+
+
+def test_a_file_a_folder_a_list_and_a_dataset_are_the_same_set(tmp_path):
+    folder = spread(table_of(WALKS), tmp_path / "w")
+    pq.write_table(table_of(WALKS), tmp_path / "one.parquet")
+    files = sorted(folder.glob("*.parquet"))
+    data = ds.dataset([str(file) for file in files])
+    kept = data.filter(ds.field("trajectory_id") < 2)
+    for source in (folder, str(folder), tmp_path / "one.parquet", files, [str(file) for file in files], data):
+        assert together(StreamedTrajectories(source).chunks(chain())) == WALKS
+    assert together(StreamedTrajectories(kept).chunks(chain())) == WALKS[:2]
+
+
+def test_folders_in_folders_are_read_by_name_and_hidden_files_are_not(tmp_path):
+    table = table_of(WALKS)
+    for name, part in (("day=1", table.slice(0, 5)), ("day=2", table.slice(5))):
+        spread(part, tmp_path / "w" / name, 2)
+    (tmp_path / "w" / "_metadata.parquet").write_bytes(b"nothing")
+    assert together(StreamedTrajectories(tmp_path / "w").chunks(chain())) == WALKS
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+def test_states_may_be_called_by_the_names_of_the_mdp(tmp_path, kind):
+    names = [f"place {i}" for i in range(6)]
+    labels = pa.array([names[s] for s in WALKS.states], pa.string()).cast(kind)
+    ids = pa.array([f"walk {i}" for i in np.repeat(range(4), WALKS.lengths)], pa.string()).cast(kind)
+    table = table_of(WALKS, state=labels, trajectory_id=ids)
+    found = StreamedTrajectories(spread(table, tmp_path / "w"), chunk_rows=4)
+    assert together(found.chunks(chain(names))) == WALKS
+    given = StreamedTrajectories(tmp_path / "w", state_labels=names)
+    assert together(given.chunks(chain())) == WALKS
+    with pytest.raises(InputError, match="column 'state' holds text, but the MDP has no state_names"):
+        list(found.chunks(chain()))
+    with pytest.raises(InputError, match="row 2: state 'place 0' is not a known state: correct it; did you mean"):
+        list(found.chunks(chain([f"palace {i}" for i in range(6)])))
+
+
+def test_steps_may_count_from_one_in_all_trajectories(tmp_path):
+    folder = spread(table_of(WALKS, step=WALKS.step + 1), tmp_path / "w")
+    assert together(StreamedTrajectories(folder, chunk_rows=4).chunks(chain())) == WALKS
+
+
+def test_what_is_written_and_read_into_memory_is_what_is_streamed(tmp_path):
+    given = problem("endless").unlabelled
+    write_trajectories(given, tmp_path / "w.parquet")
+    streamed = together(StreamedTrajectories(tmp_path / "w.parquet", chunk_rows=20).chunks(problem("endless").mdp))
+    assert streamed == read_trajectories(tmp_path / "w.parquet")[0] == given
+
+
+# ------------------------------------------------------------ faults
+
+
+def refused(tmp_path, table, match, mdp=None, **how):
+    found = StreamedTrajectories(spread(table, tmp_path / "w", **how), chunk_rows=4)
+    with pytest.raises(InputError, match=match):
+        looked_at(found, chain() if mdp is None else mdp)
+
+
+def looked_at(found, mdp):
+    return len(found), list(found.chunks(mdp))
+
+
+def changed(row, column, value):
+    table = table_of(WALKS)
+    cells = table[column].to_pylist()
+    cells[row] = value
+    return table.set_column(table.column_names.index(column), column, pa.array(cells))
+
+
+def test_rows_out_of_order_are_refused_by_file_row_and_trajectory(tmp_path):
+    refused(tmp_path, changed(2, "step", 1), r"part-00.parquet, row 4: trajectory 0 has step 1 twice")
+    refused(tmp_path, changed(5, "step", 7), r"part-01.parquet, row 3: step 7 of trajectory 1 follows step 1: count")
+    refused(tmp_path, changed(7, "step", 1), r"part-01.parquet, row 5: trajectory 2 begins with step 1: count steps")
+
+
+def test_a_trajectory_whose_rows_are_not_together_is_refused(tmp_path):
+    apart = "part-01.parquet, row 5: trajectory 0 begins again, after part-00.parquet, row 2: keep the rows"
+    table = table_of(WALKS, trajectory_id=np.repeat([0, 1, 0, 3], WALKS.lengths))
+    refused(tmp_path, table, apart)
+    text = pa.array([f"t{i}" for i in np.repeat([0, 1, 0, 3], WALKS.lengths)])
+    refused(tmp_path, table_of(WALKS, trajectory_id=text), apart.replace("0 begins", "t0 begins"))
+
+
+def test_files_that_each_number_their_trajectories_anew_are_refused(tmp_path):
+    for name in ("a", "b"):
+        spread(table_of(WALKS), tmp_path / "w" / name, 1)
+    with pytest.raises(InputError, match=r"b/part-00.parquet, row 2: trajectory 0 begins again, after a/part-00"):
+        len(StreamedTrajectories(tmp_path / "w"))
+
+
+def test_faults_against_the_mdp_are_named_with_file_row_and_trajectory(tmp_path):
+    unknown = "row 3: trajectories: trajectory 1, step 2: state 9 is not one of 0 … 5: correct it"
+    refused(tmp_path, changed(5, "state", 9), unknown)
+    move = "trajectory 1, step 1: the move from state 2 to 4 by action 0 has probability 0 in the MDP"
+    refused(tmp_path, changed(5, "state", 4), move)
+    short = "trajectory 2 has 2 states, but horizon=3"
+    refused(tmp_path, table_of(WALKS[[0, 0, 2]]), short, mdp=chain().replace(horizon=3))
+    started = chain().replace(start=[0.5, 0.0, 0.5, 0.0, 0.0, 0.0])
+    with pytest.raises(InputError, match="unlabelled: trajectory 1, step 0: it begins in state 3, where start is 0"):
+        MESSI().fit(started, WALKS[[0]], spread(table_of(WALKS), tmp_path / "w"))
+
+
+def test_actions_must_be_there_for_every_step_and_nowhere_else(tmp_path):
+    refused(tmp_path, changed(1, "action", None), "row 3: action is empty at step 1 of trajectory 0")
+    refused(tmp_path, changed(2, "action", 1), "row 4: an action follows the last state of trajectory 0")
+
+
+def test_columns_that_lack_or_hold_something_else_are_refused(tmp_path):
+    refused(tmp_path, table_of(WALKS).drop_columns(["state"]), "column 'state' is missing")
+    refused(tmp_path, table_of(WALKS, state=WALKS.states * 1.0), "column 'state' holds double: write whole")
+    refused(tmp_path, changed(3, "state", None), "row 5: state is empty")
+    refused(tmp_path, changed(3, "trajectory_id", None), "row 5: trajectory_id is empty")
+    refused(tmp_path, table_of(WALKS, step=WALKS.step.astype(str)), "column 'step' holds string: write whole numbers")
+
+
+def test_a_source_that_is_none_is_refused(tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "text.parquet").write_text("no table")
+    for source, match in (
+        (tmp_path / "absent", "absent: is not there"),
+        (tmp_path / "empty", "holds no file that ends in .parquet"),
+        (tmp_path / "text.parquet", "text.parquet: is not a readable Parquet file"),
+    ):
+        with pytest.raises(InputError, match=match):
+            MESSI().fit(chain(), WALKS, source)
+    with pytest.raises(TypeError, match="3 is no source of trajectories"):
+        StreamedTrajectories(3)
+
+
+def test_an_empty_set_is_refused(tmp_path):
+    folder = spread(table_of(WALKS).slice(0, 0), tmp_path / "w", 2)
+    assert len(StreamedTrajectories(folder)) == 0
+    with pytest.raises(ValueError, match="unlabelled is empty: pass None"):
+        MESSI().fit(chain(), WALKS, folder)
+
+
+# ------------------------------------------------------------ what is gathered
+
+
+@pytest.mark.parametrize("actions", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_pass_gathers_what_is_found_in_memory(tmp_path, kind, actions):
+    mdp, _, walks = problem(kind)
+    if not actions:
+        walks = without_actions(walks)
+    streamed = StreamedTrajectories(spread(table_of(walks), tmp_path / "w"), chunk_rows=9)
+    found, made = gathered(mdp, streamed), choices_of(mdp, walks)
+    np.testing.assert_array_equal(found.first, np.bincount(walks.first, minlength=mdp.n_states))
+    np.testing.assert_array_equal(found.own.often, made.totals(np.ones(len(walks))))
+    for name in ("group", "state", "of", "row", "log_chance"):
+        np.testing.assert_allclose(getattr(found.own.choices(mdp), name), getattr(made, name), rtol=1e-12)
+    np.testing.assert_allclose(usual_policy(mdp, streamed, 2.0), usual_policy(mdp, walks, 2.0), rtol=1e-12)
+    if kind not in ("steps", "sparse") or actions:
+        counts = gathered(mdp, streamed, counted=True).counts
+        np.testing.assert_allclose(counts, feature_counts(mdp, walks), rtol=1e-12)
+
+
+def test_the_choices_counted_are_those_that_a_loop_counts(tmp_path):
+    mdp, _, walks = problem("endless")
+    often = np.zeros((mdp.n_states, mdp.n_actions))
+    for walk in walks:
+        for state, action in zip(walk.states[:-1], walk.actions, strict=True):
+            often[state, action] += 1
+    kinds = gathered(mdp, StreamedTrajectories(spread(table_of(walks), tmp_path / "w"), chunk_rows=9)).own
+    found = np.zeros(often.size)
+    found[kinds.choices(mdp).row] = kinds.often
+    np.testing.assert_array_equal(found.reshape(often.shape), often)
+
+
+def test_files_are_read_once_for_everything(tmp_path, monkeypatch):
+    mdp, expert, walks = problem("finite")
+    streamed = StreamedTrajectories(spread(table_of(walks), tmp_path / "w"))
+    passes = []
+    whole = StreamedTrajectories._whole
+    monkeypatch.setattr(StreamedTrajectories, "_whole", lambda *given: passes.append(1) or whole(*given))
+    MESSI(lambda0=1.0, reference="unlabelled", unlabelled_weight=0.1).fit(mdp, expert, streamed)
+    MaxEntIRL(ridge=0.1, standardise=True).fit(mdp, expert, streamed)
+    assert len(passes) == 1
+
+
+def test_the_shortest_trajectory_of_all_is_warned_of_once(tmp_path):
+    walks = Trajectories.from_lists([[0, 1, 2, 3, 4, 5] * 1, [3, 2], [0, 1, 2]])
+    streamed = StreamedTrajectories(spread(table_of(walks), tmp_path / "w", 1), chunk_rows=2)
+    with pytest.warns(UserWarning, match="discount") as heard:
+        gathered(chain(), streamed, counted=True)
+    assert len(heard) == 1
+    assert "trajectory 1 (part-00.parquet, row 8) of unlabelled ends after 2 terms" in str(heard[0].message)
+
+
+# ------------------------------------------------------------ fits
+
+
+def agree(other, one, digits=1e-12):
+    for name in ("theta_", "objective_", "visitation_", "quadratic_", "reference_"):
+        if getattr(one, name) is not None:
+            np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=digits, atol=digits)
+
+
+def both_fits(how, mdp, expert, walks, folder):
+    one, other = clone(FITS[how]), clone(FITS[how])
+    return one.fit(mdp, expert, walks), other.fit(mdp, expert, StreamedTrajectories(folder, chunk_rows=9))
+
+
+@pytest.mark.parametrize("how", FITS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fit_from_files_is_the_fit_from_memory(tmp_path, kind, how):
+    mdp, expert, walks = problem(kind)
+    one, other = both_fits(how, mdp, expert, walks, spread(table_of(walks), tmp_path / "w"))
+    agree(other, one, 1e-12 if FITS[how].unlabelled_weight <= 0 else 1e-10)  # sums in another order, then a search
+
+
+@pytest.mark.parametrize("who", ["expert", "unlabelled", "neither"])
+@pytest.mark.parametrize("how", FITS)
+@pytest.mark.parametrize("kind", ["finite", "endless", "episodic"])
+def test_it_is_so_whoever_has_actions(tmp_path, kind, how, who):
+    mdp, expert, walks = problem(kind)
+    expert = expert if who == "expert" else without_actions(expert)
+    walks = walks if who == "unlabelled" else without_actions(walks)
+    agree(*both_fits(how, mdp, expert, walks, spread(table_of(walks), tmp_path / "w")), digits=1e-10)
+
+
+@pytest.mark.parametrize("kept", [0, room.IN_MEMORY])
+@pytest.mark.parametrize("how", FITS)
+def test_it_is_so_where_counts_are_in_a_file_or_never_copied(tmp_path, monkeypatch, how, kept):
+    mdp, expert, walks = problem("endless")
+    monkeypatch.setattr(room, "IN_MEMORY", kept)
+    monkeypatch.setattr(room, "COPIED", 0)
+    monkeypatch.setattr(room, "HELD", 200)
+    one, other = both_fits(how, mdp, expert, walks, spread(table_of(walks), tmp_path / "w"))
+    agree(other, one, 1e-12 if FITS[how].unlabelled_weight <= 0 else 1e-10)
+
+
+@pytest.mark.parametrize("counted", [True, False])
+@pytest.mark.parametrize("actions", [True, False])
+@pytest.mark.parametrize("kind", ["finite", "endless", "episodic"])
+def test_the_objective_of_pooling_from_files_is_the_one_from_memory(tmp_path, kind, actions, counted):
+    mdp, expert, walks = problem(kind)
+    walks = walks if actions else without_actions(walks)
+    streamed = StreamedTrajectories(spread(table_of(walks), tmp_path / "w"), chunk_rows=9)
+    rng = generator(6)
+    own, theta = rng.random(len(expert)), -rng.random(mdp.n_features)
+    counts = counts_of_both(mdp, expert, streamed) if counted else None
+    weights = np.concatenate([own, np.full(len(walks), 0.3)])
+    likely = "counts" if counted else "choices"
+    one = Objective.from_trajectories(mdp, expert + walks, sample_weight=weights, objective=likely)
+    other = Together(expert, streamed).objective(
+        mdp, own, 0.3, counts=counts, quadratic=None, entropy="causal", tilted=True
+    )
+    assert other.size == pytest.approx(one.size, rel=1e-12)
+    here, there = one(theta), other(theta)
+    np.testing.assert_allclose(there.value, here.value, rtol=1e-12)
+    np.testing.assert_allclose(there.gradient, here.gradient, rtol=1e-11, atol=1e-12)
+
+
+def test_a_weighted_fit_from_files_is_the_one_from_memory(tmp_path):
+    mdp, expert, walks = problem("endless")
+    weights, model = generator(5).random(len(expert)), MESSI(unlabelled_weight=0.2)
+    theta = model.fit(mdp, expert, walks, weights).theta_
+    folder = spread(table_of(walks), tmp_path / "w")
+    np.testing.assert_allclose(model.fit(mdp, expert, folder, weights).theta_, theta, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("measure", [RBF(2.0), Exponential(2.0), CompleteGraph(), NearestNeighbours(3)])
+def test_every_similarity_of_counts_works_from_files(tmp_path, measure):
+    mdp, expert, walks = problem("finite")
+    folder = spread(table_of(walks), tmp_path / "w")
+    one, other = (MESSI(measure, lambda0=2.0).fit(mdp, expert, some) for some in (walks, folder))
+    np.testing.assert_allclose(other.penalty_matrix_, one.penalty_matrix_, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("likely", ["choices", "counts"])
+@pytest.mark.parametrize("kind", ["finite", "endless", "episodic"])
+def test_what_is_chosen_from_files_is_what_is_chosen_from_memory(tmp_path, kind, likely):
+    mdp, expert, walks = problem(kind)
+    folder = spread(table_of(walks), tmp_path / "w")
+    few = expert[:5]
+    one, other = (
+        MESSICV(lambdas=[0.1, 1.0], cv=2, objective=likely, random_state=0).fit(mdp, few, some)
+        for some in (walks, StreamedTrajectories(folder, chunk_rows=9))
+    )
+    assert str(other.candidate_) == str(one.candidate_)
+    np.testing.assert_allclose(other.validation_.scores, one.validation_.scores, rtol=1e-7)
+    np.testing.assert_allclose(other.likeness_.unlabelled, one.likeness_.unlabelled, rtol=1e-9)
+    np.testing.assert_allclose(other.theta_, one.theta_, rtol=1e-7, atol=1e-9)
+
+
+def test_what_needs_trajectories_in_memory_says_so_at_once(tmp_path):
+    class OfLengths(Similarity):
+        def on(self, trajectories, counts):
+            n = trajectories.lengths
+            return lambda rows, columns: np.exp(-abs(n[rows][:, None] - n[columns]))
+
+    mdp, expert, walks = problem("finite")
+    folder = spread(table_of(walks), tmp_path / "w")
+    remedy = "cannot stay in files: read them with messirl.io.read_trajectories"
+    with pytest.raises(ValueError, match=f"EMMaxEnt weighs every trajectory anew in each round.*{remedy}"):
+        EMMaxEnt().fit(mdp, expert, folder)
+    with pytest.raises(ValueError, match=f"bootstrap draws .*{remedy}"):
+        bootstrap(MESSI(), mdp, expert, str(folder))
+    with pytest.raises(ValueError, match=f"stability fits to halves.*{remedy}"):
+        stability(MESSI(), mdp, expert, folder)
+    with pytest.raises(ValueError, match=f"looks at whole trajectories.*{remedy}"):
+        MESSICV([OfLengths()]).fit(mdp, expert, folder)
+    with pytest.raises(ValueError, match=f"looks at whole trajectories.*{remedy}"):
+        MESSI(OfLengths()).fit(mdp, expert, StreamedTrajectories(folder))
+    with pytest.raises(ValueError, match=f"diagnose looks at trajectories one by one.*{remedy}"):
+        diagnose(MESSI().fit(mdp, expert, walks), mdp, expert, folder)
+    aimed = problem("goals")
+    with pytest.raises(ValueError, match="the experts have goals, which trajectories in files cannot have"):
+        MESSI().fit(aimed.mdp, aimed.expert, spread(table_of(without_actions(aimed.unlabelled)), tmp_path / "g"))
+
+
+@pytest.mark.parametrize("actions", [True, False])
+@pytest.mark.parametrize("horizon", [None, 3])
+def test_what_the_model_never_does_is_refused_from_files_as_from_memory(tmp_path, horizon, actions):
+    moves = np.zeros((4, 2, 4))
+    moves[0, 0, 1] = moves[0, 1, 2] = moves[1, 0, 1] = moves[2, 0, 2] = 1.0
+    moves[1, 1, 2] = moves[1, 1, 3] = 0.5  # from 3 there is no way on
+    mdp = MDP(moves, np.eye(4), discount=0.9, horizon=horizon)
+    expert = Trajectories.from_lists([[0, 2, 2], [0, 1, 1]], [[1, 0], [0, 0]])
+    others = Trajectories.from_lists([[0, 1, 1], [1, 1, 2], [1, 2, 2]], [[0, 0], [0, 1], [1, 0]])
+    others = others if actions else without_actions(others)
+    step = 1 if horizon is None else 0  # at the last step there is no way on that could be missed
+    wrong = others if horizon is None else others[[0, 2]]
+    for some in (wrong, spread(table_of(wrong), tmp_path / "w")):
+        with pytest.raises(ValueError, match=rf"unlabelled: trajectory 1.*, step {step}: .*run into a dead end"):
+            MaxEntIRL(unlabelled_weight=1.0).fit(mdp, expert, some)
+
+
+# ------------------------------------------------------------ the command
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """A problem with labels, one whose states are numbered, and in files those of their trajectories with no role."""
+    place, made = tmp_path_factory.mktemp("folders"), {}
+    for name, build in (("grid", grid), ("park", park)):
+        folder = build(place / name)
+        whole = read_problem(folder)
+        some = whole.select("role = unlabelled") if "role" in whole.meta else whole.select([0, 1])
+        write_trajectories(some.trajectories, place / f"{name}.parquet", labels=Labels.of(some))
+        made[name] = folder, spread(pq.read_table(place / f"{name}.parquet"), place / f"{name} files")
+    return made
+
+
+@pytest.mark.parametrize("words", [[], ["--reference", "unlabelled"], ["--unlabelled-weight", "0.1"]])
+def test_messirl_fit_from_files_gives_the_scores_from_memory(folders, run, tmp_path, words):
+    folder, files = folders["grid"]
+    shared = [folder, "--expert", "role = expert", "--test", "role = test", *words, "--no-report"]
+    run("fit", *shared, "--unlabelled", "role = unlabelled", "--out", tmp_path / "a")
+    run("fit", *shared, "--unlabelled-from", files, "--out", tmp_path / "b")
+    one, other = (read_json((tmp_path / name / "fit.json").read_text(encoding="utf-8")) for name in "ab")
+    assert other["trajectories"] == one["trajectories"]
+    assert list(other["theta"].values()) == pytest.approx(list(one["theta"].values()), rel=1e-9, abs=1e-9)
+    for row, was in zip(other["scores"], one["scores"], strict=True):
+        assert row["name"] == was["name"]
+        assert (row["expert"], row["held_out"]) == pytest.approx((was["expert"], was["held_out"]), rel=1e-8)
+
+
+def test_messirl_select_from_files_chooses_as_from_memory(folders, run, tmp_path):
+    folder, files = folders["grid"]
+    shared = [folder, "--expert", "role = expert", "--lambdas", "0.1,1", "--cv", "2"]
+    run("select", *shared, "--unlabelled", "role = unlabelled", "--out", tmp_path / "a")
+    run("select", *shared, "--unlabelled-from", files, "--out", tmp_path / "b")
+    one, other = (read_json((tmp_path / name / "select.json").read_text(encoding="utf-8")) for name in "ab")
+    assert other["chosen"]["candidate"] == one["chosen"]["candidate"]
+    assert other["verdict"] == one["verdict"]
+    assert list(other["theta"].values()) == pytest.approx(list(one["theta"].values()), rel=1e-6, abs=1e-9)
+    assert [f"--unlabelled-from '{files}'" in command for command in other["next"]] == [True]
+
+
+def test_messirl_fit_reads_the_labels_of_the_folder_from_files(folders, run, tmp_path):
+    folder, files = folders["park"]
+    run("fit", folder, "--unlabelled-from", files, "--no-baselines", "--out", tmp_path)
+    assert read_json((tmp_path / "fit.json").read_text(encoding="utf-8"))["trajectories"]["unlabelled"] == 2
+    assert (tmp_path / "report.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--unlabelled", "role = unlabelled"], "--unlabelled and --unlabelled-from both name"),
+        (["--method", "em"], "--method em weighs every trajectory anew in each round, and reads none from files"),
+        (["--dynamics", "estimated"], "--unlabelled-from goes with --dynamics known"),
+        (["--n-unlabelled", "3"], "--n-unlabelled without --unlabelled"),
+    ],
+)
+def test_messirl_fit_says_what_does_not_go_with_files(folders, capsys, tmp_path, words, said):
+    folder, files = folders["grid"]
+    given = [folder, "--expert", "role = expert", "--unlabelled-from", files, *words, "--out", tmp_path / "out"]
+    assert cli.main(["fit", *map(str, given)]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+# ------------------------------------------------------------ memory
+
+
+def test_too_little_room_is_foreseen_and_the_error_says_what_would_fit(tmp_path, monkeypatch):
+    mdp, expert, walks = problem("finite")
+    monkeypatch.setattr(room, "IN_MEMORY", 24)  # one row of three numbers
+    monkeypatch.setattr(room, "SPARE", 2**62)
+    read = []
+    monkeypatch.setattr(StreamedTrajectories, "_whole", lambda *given: read.append(1))
+    with pytest.raises(MemoryError, match=r"take .* GB, more than .*: 1 trajectories would fit; .*TMPDIR"):
+        MESSI(lambda0=1.0).fit(mdp, expert, spread(table_of(walks), tmp_path / "w"))
+    assert not read, "before anything else was read"
+
+
+def test_a_table_in_a_file_is_read_and_written_like_an_array(monkeypatch):
+    monkeypatch.setattr(room, "HELD", 700)
+    rows = generator(1).normal(size=(50, 3))
+    table = room.Filed(50, 3)
+    for lo in range(0, 50, 9):
+        table[lo : lo + 9] = rows[lo : lo + 9]
+    assert table.shape == (50, 3)
+    assert len(table) == 50
+    np.testing.assert_allclose(table[:], rows)
+    np.testing.assert_allclose(table[[4, 2]], rows[[4, 2]])
+
+
+def test_a_table_above_another_is_used_like_an_array(monkeypatch):
+    monkeypatch.setattr(room, "HELD", 700)
+    monkeypatch.setattr(room, "COPIED", 0)
+    rows = generator(1).normal(size=(50, 3))
+    table = room.stacked(rows[:4], rows[4:])
+    assert isinstance(table, room.Stacked)
+    assert table.shape == (50, 3)
+    mask = rows[:, 0] > 0
+    for some in (slice(None), slice(0, 2), slice(2, 9), slice(7, 50), slice(1, 20, 3), [4, 2, 3, -1], mask):
+        np.testing.assert_allclose(table[some], rows[some], rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(table), rows, rtol=1e-12)
+    for name in ("sum", "mean", "max", "min"):
+        np.testing.assert_allclose(getattr(table, name)(axis=0), getattr(rows, name)(axis=0), rtol=1e-12)
+
+
+def test_files_that_grow_or_shrink_while_they_are_read_are_noticed():
+    for n, match in ((3, "more trajectories than"), (9, "fewer trajectories than")):
+        with pytest.raises(ValueError, match=match):
+            filled(room.Room(n, 2), 5)
+
+
+def filled(place, rows):
+    place.add(np.zeros((rows, 2)))
+    return place.table()
+
+
+def test_chunks_of_a_random_world_are_checked_like_the_whole(tmp_path):
+    mdp = random_mdp(4, discount=0.9)
+    states = generator(8).integers(mdp.n_states, size=(40, 6))
+    walks = Trajectories.from_lists(states.tolist())
+    found = StreamedTrajectories(spread(table_of(walks), tmp_path / "w", 4), chunk_rows=25)
+    assert together(found.chunks(mdp)) == walks
