@@ -303,7 +303,7 @@ def lbfgs(function: Function, theta: Floats, **options: Any) -> Result:
 
 
 def paper(function: Function, theta: Floats, **options: Any) -> Result:
-    """Where the fixed steps of Alg. 1 lead; options are those of `fixed_steps`."""
+    """Alg. 1, with the update of Eq. 7 corrected: where its fixed steps lead; options are those of `fixed_steps`."""
     return answered(function, fixed_steps(theta, **options))
 
 
