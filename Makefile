@@ -61,7 +61,7 @@ bench-peers: .venv-peers/.ready  ## Compare with other packages, installed in .v
 
 lock: .venv-lock/.ready  ## Write requirements.lock anew (UPGRADE=--upgrade moves every pin)
 	@env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL PIP_CONFIG_FILE=/dev/null CUSTOM_COMPILE_COMMAND="make lock" \
-		.venv-lock/bin/pip-compile --quiet $(UPGRADE) --extra dev --extra gym --extra hdf5 --extra minari \
+		.venv-lock/bin/pip-compile --quiet $(UPGRADE) --extra dev --extra cluster --extra gym --extra hdf5 --extra minari \
 		--generate-hashes --strip-extras --allow-unsafe \
 		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 		--output-file requirements.lock pyproject.toml

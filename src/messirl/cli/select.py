@@ -8,7 +8,7 @@ import math
 from messirl._defaults import CV, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX, WEAK_PRIOR
 from messirl._numbers import nats, significant
 from messirl.cli.common import Parser, add_with_default, count, filled, not_negative, path, positive, problem_in
-from messirl.cli.options import add_data, add_objective, bound
+from messirl.cli.options import add_cluster, add_data, add_objective, bound, executor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def add(made: Parser) -> None:
     add_with_default(group, "--theta-prior", bound, WEAK_PRIOR, prior)
     add_objective(group)
     group.add_argument("--features", metavar="A,B,…", help="only these features (default: all)")
+    add_cluster(made)
     made.add_argument("--out", type=path, default="out/select", help="folder of the results (out/select)")
     made.add_argument("--json", action="store_true", help="print select.json instead of a summary")
 
@@ -65,7 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
     files = ("select.json", "model.npz")
     out = Results(arguments.out, files, True, lambda model: save_model(model, place, problem))
     split, settings = filled(Split, options), filled(SelectSettings, options)
-    record = select(problem, split, settings, out.watcher, folder=str(arguments.folder))
+    with executor(arguments.cluster) as workers:
+        record = select(problem, split, settings, out.watcher, folder=str(arguments.folder), executor=workers)
     summary = replace(record, command=arguments.command).summary()
     image = render("gains", lambda: gains_figure(record), arguments.out / "figures")
     summary["next"] = _next(arguments, summary)

@@ -1,4 +1,4 @@
-"""Running the reproduction: tasks over processes, results into the store, continued where it was stopped."""
+"""Running the reproduction: tasks over processes or a cluster, results into the store, resumed where it stopped."""
 
 from __future__ import annotations
 
@@ -69,14 +69,29 @@ def _work(folder: Path, origin: Origin, task: Task) -> str:
     return task.key
 
 
-def run(store: Store, todo: list[Task], jobs: int, progress: Callable[[int, int], object]) -> None:
-    """Do the tasks that the store does not have yet, `jobs` at a time; `progress(done, all)` after each."""
+def run(
+    store: Store, todo: list[Task], jobs: int, progress: Callable[[int, int], object], executor: Any = None
+) -> None:
+    """Do the tasks that the store does not have yet, `jobs` at a time; `progress(done, all)` after each.
+
+    executor : does them instead of processes here (see execution.completed); the store may be out of its reach, so
+        that the rows come back and are written here
+    """
     left = [task for task in todo if not store.has(task.key)]
     there = len(todo) - len(left)
     progress(there, len(todo))
     if not left:
         return
-    with processes(jobs) as executor:
+
+    def told(done: int, _: int) -> None:
+        progress(there + done, len(todo))
+
+    if executor is not None:
+        for done, (task, rows) in enumerate(execution.completed(do, left, executor), start=1):
+            store.put(task.key, rows)
+            told(done, len(left))
+        return
+    with processes(jobs) as pool:
         work = functools.partial(_work, store.folder, store.origin)
-        for _ in execution.run(work, left, executor, lambda done, _: progress(there + done, len(todo))):
+        for _ in execution.run(work, left, pool, told):
             pass  # the workers have written the results
