@@ -13,7 +13,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import logging
-import operator
 import threading
 import time
 import warnings
@@ -29,6 +28,7 @@ PATIENCE = 60.0  # seconds that work waits for a new worker when none is left
 EVERY = 1.0  # seconds between two looks at the cluster
 SIGNS = 12  # of a fingerprint
 VERSION = "__import__('messirl').__version__"  # evaluated where messirl may be missing
+DO = "__import__('messirl.cluster').cluster.do(work, task, home)"  # spelt out: the scheduler has no messirl to look in
 LOGGERS = ("distributed", "distributed.client")
 
 
@@ -144,7 +144,7 @@ class Cluster:
 
     def submit(self, function: Any, argument: Any, /) -> Future[Any]:
         """Have a worker do `function(argument)`; a function is sent once, however often it is called in a row."""
-        from distributed.protocol.pickle import dumps, loads
+        from distributed.protocol.pickle import dumps
 
         if self._over.is_set():
             raise ClusterError(f"the connection to {self.address} is closed: connect again")
@@ -153,9 +153,9 @@ class Cluster:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "(?s).*Sending large graph", UserWarning)  # it is sent once
                 if self._packed is None or self._packed[0] is not function:
-                    packed = dumps(_Work(function, fingerprint()))
-                    self._packed = function, self.client.submit(loads, packed, pure=False)
-                there = self.client.submit(operator.call, self._packed[1], dumps(argument), pure=False)
+                    self._packed = function, self.client.submit(bytes, dumps(function), pure=False)
+                names = {"work": self._packed[1], "task": dumps(argument), "home": fingerprint()}
+                there = self.client.submit(eval, DO, names, pure=False)
         except (OSError, RuntimeError) as error:  # Dask's own words for a scheduler that is gone
             raise self._lost() from error
         with self._lock:
@@ -275,19 +275,27 @@ _settling = threading.Lock()
 # ------------------------------------------------------------ on a worker
 
 
-class _Work:
-    """A function as it is sent to workers: it refuses to run where the messirl is another one than at home."""
+def do(work: bytes, task: bytes, home: str) -> Any:
+    """Do a packed task by a packed function, where messirl is the one that has the fingerprint `home`.
 
-    def __init__(self, function: Any, home: str) -> None:
-        self.function, self.home = function, home
+    Both arrive packed, so that a worker without messirl fails here and not while Dask moves them, which it would try
+    again and again.
+    """
+    if fingerprint() != home:
+        raise ClusterError("a worker has another messirl than the one that sends the work: install the same there")
+    with _one_at_a_time:
+        return _unpacked(work)(_loaded(task))
 
-    def __call__(self, packed: bytes) -> Any:
-        from distributed.protocol.pickle import loads
 
-        if fingerprint() != self.home:
-            raise ClusterError("a worker has another messirl than the one that sends the work: install the same there")
-        with _one_at_a_time:
-            return self.function(loads(packed))
+@functools.lru_cache(maxsize=1)
+def _unpacked(work: bytes) -> Any:
+    return _loaded(work)
+
+
+def _loaded(packed: bytes) -> Any:
+    from distributed.protocol.pickle import loads
+
+    return loads(packed)
 
 
 _one_at_a_time = threading.Lock()  # warnings and random state belong to a process, and threads would share them
