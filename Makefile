@@ -15,7 +15,7 @@ TEST_AT = $(CHECK_PYTHON); $(PYTHON) tools/environment.py $(1) \
 	&& NUMBA_CACHE_DIR=$(CURDIR)/.venv-$(1)/numba .venv-$(1)/bin/python -m pytest $(PYTEST_ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-slow test-portable test-oldest test-newest lint format bench bench-peers lock clean
+.PHONY: help venv run test test-slow test-portable test-oldest test-newest lint format bench bench-check bench-peers lock clean
 
 help:  ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -53,15 +53,18 @@ format: .venv/.ready  ## Fix what can be fixed, and format
 	@.venv/bin/ruff check --quiet --fix . || true
 	@.venv/bin/ruff format --quiet .
 
-bench: .venv/.ready  ## Run the benchmarks on one thread
+bench: .venv/.ready  ## Run the benchmarks on one thread, and keep their table in out/bench
 	@$(ONE_THREAD) .venv/bin/python -m benchmarks
+
+bench-check: bench  ## Run the benchmarks, and fail on a ratio that fell by more than a third (benchmarks/baseline.csv)
+	@.venv/bin/python -m benchmarks.stored
 
 bench-peers: .venv-peers/.ready  ## Compare with other packages, installed in .venv-peers (large)
 	@.venv-peers/bin/python -m benchmarks.peers
 
 lock: .venv-lock/.ready  ## Write requirements.lock anew (UPGRADE=--upgrade moves every pin)
 	@env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL PIP_CONFIG_FILE=/dev/null CUSTOM_COMPILE_COMMAND="make lock" \
-		.venv-lock/bin/pip-compile --quiet $(UPGRADE) --extra dev --extra gym --extra hdf5 --extra minari \
+		.venv-lock/bin/pip-compile --quiet $(UPGRADE) --extra dev --extra cluster --extra gym --extra hdf5 --extra minari \
 		--generate-hashes --strip-extras --allow-unsafe \
 		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 		--output-file requirements.lock pyproject.toml

@@ -44,7 +44,7 @@ def one_by_one(mdp: MDP, reward: np.ndarray, first: np.ndarray, goals: np.ndarra
     return total, flows
 
 
-def network() -> tuple[MDP, np.ndarray, np.ndarray, np.ndarray]:
+def network(wanted: int = GOALS) -> tuple[MDP, np.ndarray, np.ndarray, np.ndarray]:
     """A grid of one-way pairs of roads with random times, destinations and trips."""
     rng = np.random.default_rng(0)
     n = SIDE * SIDE
@@ -57,8 +57,15 @@ def network() -> tuple[MDP, np.ndarray, np.ndarray, np.ndarray]:
     row, column = np.concatenate(rows), np.concatenate(columns)
     moves = sp.csr_array((np.ones(row.size), (row, column)), shape=(4 * n, n))
     features = np.stack([rng.uniform(0.5, 1.5, (n, 4)), np.ones((n, 4))], axis=2)
-    goals = rng.choice(n, GOALS, replace=False)[rng.integers(0, GOALS, TRIPS)]
+    goals = rng.choice(n, wanted, replace=False)[rng.integers(0, wanted, TRIPS)]
     return MDP(moves, features, discount=1.0), np.array([-1.5, -1.0]), rng.integers(0, n, TRIPS), goals
+
+
+def planner_of(wanted: int) -> tuple[Planner, np.ndarray]:
+    """What evaluates trips to so many destinations on the synthetic network, and a reward."""
+    mdp, theta, first, goals = network(wanted)
+    weights = np.full(len(goals), 1.0 / len(goals))
+    return Planner.for_trips(mdp, "causal", first, goals, weights), mdp.reward(theta)
 
 
 def borlange() -> tuple[MDP, np.ndarray, Trajectories] | None:

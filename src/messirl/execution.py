@@ -17,7 +17,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any, TypeVar
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -60,6 +60,33 @@ def _results(futures: Sequence[Any]) -> Iterator[Any]:
         for future in futures:
             future.cancel()
         raise
+
+
+def completed(
+    work: Callable[[T], R], tasks: Iterable[T], executor: Any, progress: Progress | None = None
+) -> Iterator[tuple[T, R]]:
+    """Every task with `work(task)`, as they are done: what is to be kept does not wait for a slower one.
+
+    executor : as for `run`, but not None, and with futures of concurrent.futures
+    """
+    every = list(tasks)
+    futures = {executor.submit(work, task): task for task in every}
+    return _told(_pairs(futures), len(every), progress)
+
+
+def _pairs(futures: dict[Any, T]) -> Iterator[tuple[T, Any]]:
+    failed = None
+    for future in as_completed(futures):
+        try:
+            result = future.result()
+        except Exception as error:  # the rest is not begun, but what is done already is still handed on
+            failed = failed or error
+            for other in futures:
+                other.cancel()
+        else:
+            yield futures[future], result
+    if failed is not None:
+        raise failed
 
 
 # ------------------------------------------------------------ processes of this machine

@@ -63,10 +63,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             stopping.begin()
             return _run(command, arguments)
         except (KeyboardInterrupt, Exception) as error:
-            if stopping.number is None and not isinstance(error, KeyboardInterrupt):
-                return _failed(error, debug=arguments.debug)
-            stopping.wait_until_said()  # an error after Ctrl-C only comes from the interrupted work
             kept = "; what was finished is kept, run the same command to go on" if words[0] == "reproduce" else ""
+            if stopping.number is None and not isinstance(error, KeyboardInterrupt):
+                return _failed(error, kept, debug=arguments.debug)
+            stopping.wait_until_said()  # an error after Ctrl-C only comes from the interrupted work
             say(f"interrupted{kept}")
             return stopping.leave()
 
@@ -85,14 +85,14 @@ def _run(command: ModuleType, arguments: argparse.Namespace) -> int:
         return 141
 
 
-def _failed(error: Exception, *, debug: bool) -> int:
+def _failed(error: Exception, kept: str, *, debug: bool) -> int:
     from messirl.cli.common import one_line, say
 
     if debug:
         import traceback
 
         traceback.print_exception(error)
-    text, code = _explain(error)
+    text, code = _explain(error, kept)
     say(one_line(text))
     return code
 
@@ -121,8 +121,8 @@ def _front_door(words: Sequence[str]) -> int:
     return 0
 
 
-def _explain(error: Exception) -> tuple[str, int]:
-    """One sentence and an exit code for what went wrong."""
+def _explain(error: Exception, kept: str = "") -> tuple[str, int]:
+    """One sentence and an exit code for what went wrong; `kept` says what is not lost with a cluster."""
     if isinstance(error, OSError):
         return _explain_place(error), 2
     if isinstance(error, ValueError):
@@ -135,6 +135,8 @@ def _explain(error: Exception) -> tuple[str, int]:
         return "there is not enough memory: draw fewer trajectories with --n-unlabelled, or use a larger computer", 2
     if type(error).__name__ == "BrokenProcessPool":
         return "a worker process was killed (out of memory?): run the same command to go on, perhaps with --jobs 1", 1
+    if type(error).__name__ == "ClusterError":
+        return f"{error}{kept}", 2
     return f"internal error, {type(error).__name__}: {error}; run again with --debug and report it", 1
 
 

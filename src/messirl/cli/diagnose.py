@@ -8,7 +8,7 @@ import math
 from messirl._defaults import CV, INFLUENTIAL
 from messirl._numbers import nats, percentage, significant, whole_per_cent
 from messirl.cli.common import Parser, add_with_default, count, filled, path, problem_in
-from messirl.cli.options import add_data, add_model
+from messirl.cli.options import add_cluster, add_data, add_model, executor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def add(made: Parser) -> None:
     add_with_default(group, "--influential", _count_or_none, INFLUENTIAL, "leave out N, one by one", "N")
     add_with_default(group, "--cv", count, CV, "folds of the experts", "K")
     group.add_argument("--groups", metavar="COLUMN", help="hold out whole groups: a column of trajectory_meta")
+    add_cluster(made)
     made.add_argument("--out", type=path, default="out/diagnosis", help="folder of the results (out/diagnosis)")
     made.add_argument("--json", action="store_true", help="print diagnosis.json instead of a summary")
 
@@ -48,7 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
     options, problem = vars(arguments), problem_in(arguments.folder)
     out = Results(arguments.out, ("diagnosis.json", "diagnosis.csv", "diagnosis.html"), draws=True)
     split, settings = filled(Split, options), filled(DiagnoseSettings, options)
-    record = diagnose(problem, split, settings, out.watcher, folder=str(arguments.folder))
+    with executor(arguments.cluster) as workers:
+        record = diagnose(problem, split, settings, out.watcher, folder=str(arguments.folder), executor=workers)
     record = replace(record, title=arguments.folder.resolve().name, command=arguments.command)
     summary = record.summary()
     out.write_summary("diagnosis.json", summary)

@@ -39,6 +39,26 @@ def add_streamed(made: Parser) -> None:
     )
 
 
+def add_cluster(made: Parser) -> None:
+    """Add the option that sends the work to a cluster; see `executor`."""
+    made.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="do the work on the Dask cluster whose scheduler is at ADDRESS, as tcp://10.0.0.1:8786 (default: here)",
+    )
+
+
+def executor(address: str | None) -> Any:
+    """A context that gives the executor of a cluster or, without an address, None: the work is done here."""
+    import contextlib
+
+    if address is None:
+        return contextlib.nullcontext()
+    from messirl.cluster import connect
+
+    return connect(address)
+
+
 def add_model(made: Parser) -> None:
     """Add the options for the method and its parameters."""
     group = made.add_argument_group("method")

@@ -6,6 +6,7 @@ import argparse
 import os
 
 from messirl.cli.common import Parser, count, path, seed
+from messirl.cli.options import add_cluster, executor
 
 DOMAINS = ("highway", "gridworld", "pit", "highway-far")
 FIGURES = ("iterations", "unlabelled", "nu", "lambda", "em")
@@ -28,6 +29,7 @@ def add(made: Parser) -> None:
         help="seed of the first run (2000, with --learners 6000; lower ones were used for choosing)",
     )
     made.add_argument("--jobs", type=count, default=os.cpu_count() or 1, help="processes (one per core)")
+    add_cluster(made)
     made.add_argument("--quick", action="store_true", help="fewer runs and points: a first look in two minutes")
     made.add_argument("--sensitivity", action="store_true", help="instead: every choice of ours halved and doubled")
     made.add_argument(
@@ -60,13 +62,13 @@ def run(arguments: argparse.Namespace) -> int:
     if not plan.tasks():
         raise ValueError("nothing to run: this domain does not have this figure (highway-far has only iterations)")
     if arguments.sensitivity:
-        with Progress("sensitivity", "parts") as progress:
-            run_sensitivity(plan, progress)
+        with Progress("sensitivity", "parts") as progress, executor(arguments.cluster) as workers:
+            run_sensitivity(plan, progress, workers)
         print(f"{plan.out / 'sensitivity.csv'}: every choice halved and doubled")
         return 0
     if arguments.learners:
-        with Progress("learners", "parts") as progress:
-            compared, asked = compare_learners(plan, progress)
+        with Progress("learners", "parts") as progress, executor(arguments.cluster) as workers:
+            compared, asked = compare_learners(plan, progress, workers)
         from messirl.experiments.curves import Curves
         from messirl.report.kit.images import render
         from messirl.report.paper.learners import learners_figure
@@ -75,8 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{plan.out / 'learners.csv'}: what every learner gains")
         print(f"{plan.out / 'learners-claims.csv'}: {_counted([claim['verdict'] for claim in asked])}")
         return 0
-    with Progress("reproduction", "parts") as progress:
-        table, claims = reproduce(plan, progress)
+    with Progress("reproduction", "parts") as progress, executor(arguments.cluster) as workers:
+        table, claims = reproduce(plan, progress, workers)
     from messirl.report.paper.page import write_report
 
     page = write_report(table, claims, plan.out)

@@ -18,7 +18,7 @@ from messirl.cli.common import (
     problem_in,
     trajectories_in,
 )
-from messirl.cli.options import add_data, add_objective, add_streamed, bound
+from messirl.cli.options import add_cluster, add_data, add_objective, add_streamed, bound, executor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def add(made: Parser) -> None:
     add_with_default(group, "--theta-prior", bound, WEAK_PRIOR, prior)
     add_objective(group)
     group.add_argument("--features", metavar="A,B,…", help="only these features (default: all)")
+    add_cluster(made)
     made.add_argument("--out", type=path, default="out/select", help="folder of the results (out/select)")
     made.add_argument("--json", action="store_true", help="print select.json instead of a summary")
 
@@ -79,7 +80,10 @@ def run(arguments: argparse.Namespace) -> int:
     out = Results(arguments.out, files, True, lambda model: save_model(model, place, problem))
     split, settings = filled(Split, options), filled(SelectSettings, options)
     streamed = trajectories_in(arguments.unlabelled_from, problem)
-    record = select(problem, split, settings, out.watcher, folder=str(arguments.folder), streamed=streamed)
+    with executor(arguments.cluster) as workers:
+        record = select(
+            problem, split, settings, out.watcher, folder=str(arguments.folder), streamed=streamed, executor=workers
+        )
     summary = replace(record, command=arguments.command).summary()
     image = render("gains", lambda: gains_figure(record), arguments.out / "figures")
     summary["next"] = _next(arguments, summary)

@@ -54,9 +54,14 @@ class Plan:
         ]
 
 
-def reproduce(plan: Plan, progress: Callable[[int, int], None]) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """Run what is missing, then write results.parquet, summary.csv and claims.json. Returns table and claims."""
-    table = _results(plan, plan.out, QUICK if plan.quick else SETTINGS, plan.tasks(), progress)
+def reproduce(
+    plan: Plan, progress: Callable[[int, int], None], executor: Any = None
+) -> tuple[pa.Table, list[dict[str, Any]]]:
+    """Run what is missing, then write results.parquet, summary.csv and claims.json. Returns table and claims.
+
+    executor : does the tasks instead of `plan.jobs` processes here; for the two functions below as well
+    """
+    table = _results(plan, plan.out, QUICK if plan.quick else SETTINGS, plan.tasks(), progress, executor)
     claims = decide(table)
     Store.write_table(table, plan.out / "results.parquet")
     Store.write_text(plan.out / "summary.csv", summary(table))
@@ -65,12 +70,17 @@ def reproduce(plan: Plan, progress: Callable[[int, int], None]) -> tuple[pa.Tabl
 
 
 def _results(
-    plan: Plan, folder: Path, settings: dict[str, Setting], todo: list[Task], progress: Callable[[int, int], None]
+    plan: Plan,
+    folder: Path,
+    settings: dict[str, Setting],
+    todo: list[Task],
+    progress: Callable[[int, int], None],
+    executor: Any,
 ) -> pa.Table:
     """The rows of all tasks, after running those whose rows the folder lacks."""
     store = Store(folder, origin(plan.seed, configuration(settings)))
     store.open()
-    run(store, todo, plan.jobs, progress)
+    run(store, todo, plan.jobs, progress, executor)
     return store.table([task.key for task in todo])
 
 
@@ -105,7 +115,7 @@ PAIRS = (
 )
 
 
-def run_sensitivity(plan: Plan, progress: Callable[[int, int], None]) -> list[dict[str, Any]]:
+def run_sensitivity(plan: Plan, progress: Callable[[int, int], None], executor: Any = None) -> list[dict[str, Any]]:
     """The main comparison with each choice halved and doubled; writes sensitivity.csv and its table."""
     variants = {
         f"{name}: {change}": variant
@@ -120,7 +130,7 @@ def run_sensitivity(plan: Plan, progress: Callable[[int, int], None]) -> list[di
         for run in range(plan.runs)
         for name, variant in variants.items()
     ]
-    table = _results(plan, plan.out / "sensitivity", variants, todo, progress)
+    table = _results(plan, plan.out / "sensitivity", variants, todo, progress, executor)
     Store.write_table(table, plan.out / "sensitivity.parquet")
     curves, rows = Curves(table), []
     for name in variants:
@@ -134,7 +144,9 @@ def run_sensitivity(plan: Plan, progress: Callable[[int, int], None]) -> list[di
     return rows
 
 
-def compare_learners(plan: Plan, progress: Callable[[int, int], None]) -> tuple[pa.Table, list[dict[str, str]]]:
+def compare_learners(
+    plan: Plan, progress: Callable[[int, int], None], executor: Any = None
+) -> tuple[pa.Table, list[dict[str, str]]]:
     """Every learner in every domain; writes learners.parquet, learners.csv and learners-claims.csv.
 
     Returns table and claims.
@@ -147,7 +159,7 @@ def compare_learners(plan: Plan, progress: Callable[[int, int], None]) -> tuple[
         for run in range(plan.runs)
         for name, setting in settings.items()
     ]
-    table = _results(plan, plan.out / LEARNERS, QUICK if plan.quick else SETTINGS, todo, progress)
+    table = _results(plan, plan.out / LEARNERS, QUICK if plan.quick else SETTINGS, todo, progress, executor)
     Store.write_table(table, plan.out / f"{LEARNERS}.parquet")
     claims = claims_of(table)
     for name, rows in ((LEARNERS, rows_of(table)), (f"{LEARNERS}-claims", claims)):

@@ -1,4 +1,4 @@
-"""Running the reproduction: tasks over processes, results into the store, continued where it was stopped."""
+"""Running the reproduction: tasks over processes or a cluster, results into the store, resumed where it stopped."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def do_all(tasks: Sequence[Task]) -> list[list[dict[str, Any]]]:
     return out
 
 
-def _work(folder: Path, origin: Origin, tasks: Sequence[Task]) -> int:
+def _work(folder: Path, origin: Origin, tasks: Sequence[Task]) -> Sequence[Task]:
     """Do the tasks of one run of one setting, and write their rows."""
     for task, rows in zip(tasks, do_all(tasks), strict=True):
         with uninterrupted():
             Store(folder, origin).put(task.key, rows)
-    return len(tasks)
+    return tasks
 
 
 def together(tasks: Sequence[Task]) -> list[list[Task]]:
@@ -86,16 +86,33 @@ def together(tasks: Sequence[Task]) -> list[list[Task]]:
     return list(groups.values())
 
 
-def run(store: Store, todo: list[Task], jobs: int, progress: Callable[[int, int], object]) -> None:
-    """Do the tasks that the store does not have yet, `jobs` at a time; `progress(done, all)` after each."""
-    left = [task for task in todo if not store.has(task.key)]
-    there = len(todo) - len(left)
+def run(
+    store: Store, todo: list[Task], jobs: int, progress: Callable[[int, int], object], executor: Any = None
+) -> None:
+    """Do the tasks that the store does not have yet, `jobs` runs at a time; `progress(done, all)` after each.
+
+    executor : does them instead of processes here (see execution.completed); the store may be out of its reach, so
+        that the rows come back and are written here
+    """
+    left = together([task for task in todo if not store.has(task.key)])
+    there = len(todo) - sum(map(len, left))
     progress(there, len(todo))
     if not left:
         return
-    with processes(jobs) as executor:
+
+    def told(tasks: Sequence[Task]) -> None:
+        nonlocal there
+        for _ in tasks:
+            there += 1
+            progress(there, len(todo))
+
+    if executor is not None:
+        for one_run, every in execution.completed(do_all, left, executor):
+            for task, rows in zip(one_run, every, strict=True):
+                store.put(task.key, rows)
+            told(one_run)
+        return
+    with processes(jobs) as pool:
         work = functools.partial(_work, store.folder, store.origin)
-        for done in execution.run(work, together(left), executor):  # the workers have written the results
-            for _ in range(done):
-                there += 1
-                progress(there, len(todo))
+        for done in execution.run(work, left, pool):  # the workers have written the results
+            told(done)

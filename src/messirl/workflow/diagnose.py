@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 from messirl import diagnostics
 from messirl._defaults import CV, INFLUENTIAL
@@ -62,9 +63,19 @@ class DiagnoseSettings(ModelSettings):
 
 
 def diagnose(
-    problem: Problem, split: Split, settings: DiagnoseSettings, watcher: Watcher = SILENT, *, folder: str = PROBLEM
+    problem: Problem,
+    split: Split,
+    settings: DiagnoseSettings,
+    watcher: Watcher = SILENT,
+    *,
+    folder: str = PROBLEM,
+    executor: Any = None,
 ) -> DiagnosisRecord:
-    """Divide the problem, fit MESSI, and find out what the unlabelled trajectories do."""
+    """Divide the problem, fit MESSI, and find out what the unlabelled trajectories do.
+
+    folder : what errors and the record call the problem
+    executor : runs splits and refits (see execution.run); None: this process
+    """
     parts = divide(problem, split, watcher, folder)
     if parts.unlabelled is None:
         raise ValueError("there are no unlabelled trajectories to diagnose: say which they are with --unlabelled")
@@ -89,6 +100,7 @@ def diagnose(
                 groups=groups,
                 random_state=settings.seed,
                 progress=count,
+                executor=executor,
             )
         except NothingHeldOut as why:
             raise ValueError(

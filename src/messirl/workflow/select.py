@@ -95,11 +95,13 @@ def select(
     *,
     folder: str = PROBLEM,
     streamed: StreamedTrajectories | None = None,
+    executor: Any = None,
 ) -> SelectionRecord:
     """Divide the problem, and choose; where no expert trajectory can be held out, say how stable each λ0 is too.
 
     folder : what errors and the record call the problem
     streamed : unlabelled trajectories that stay in files, instead of those that `split` names
+    executor : runs splits and resamples (see execution.run); None: this process
     """
     if streamed is not None and settings.bootstrap is not None:
         raise ValueError("--bootstrap draws unlabelled trajectories anew, which cannot stay in files: leave it out")
@@ -115,9 +117,12 @@ def select(
     )
     watcher.begin()
     began = time.monotonic()
-    with watcher.progress("select", "fits") as count, warnings.catch_warnings(record=True) as heard:
+    with (
+        watcher.progress("select", "fits" if executor is None else "splits") as count,
+        warnings.catch_warnings(record=True) as heard,
+    ):
         warnings.simplefilter("always")
-        model.set_params(progress=count).fit(mdp, parts.expert, parts.unlabelled, groups)
+        model.set_params(progress=count).fit(mdp, parts.expert, parts.unlabelled, groups, executor=executor)
     seconds = time.monotonic() - began
     model.set_params(progress=None)
     held = list(replace(model.best_estimator_.standing_, penalty=()).remarks(mdp, model.theta_))  # by the box
@@ -125,14 +130,14 @@ def select(
     watcher.keep(model)
     nested = intervals = rows = None
     if model.validation_ is None and parts.unlabelled is not None and streamed is None:
-        rows = _stability(settings, mdp, parts, watcher)
+        rows = _stability(settings, mdp, parts, watcher, executor)
     with warnings.catch_warnings():  # what they say about the data was said above
         warnings.simplefilter("ignore")
         if settings.nested and model.validation_ is not None:
             watcher.say("choosing anew for every outer split")
-            nested = nested_score(model, mdp, parts.expert, parts.unlabelled, groups)
+            nested = nested_score(model, mdp, parts.expert, parts.unlabelled, groups, executor=executor)
         if settings.bootstrap is not None:
-            intervals = _intervals(settings.bootstrap, settings.seed, model, mdp, watcher)
+            intervals = _intervals(settings.bootstrap, settings.seed, model, mdp, watcher, executor)
     return SelectionRecord(
         model.validation_,
         model.choice_,
@@ -149,22 +154,25 @@ def select(
     )
 
 
-def _intervals(n: int, seed: int, model: MESSICV, mdp: MDP, watcher: Watcher) -> dict[str, list[float]]:
+def _intervals(n: int, seed: int, model: MESSICV, mdp: MDP, watcher: Watcher, executor: Any) -> dict[str, list[float]]:
     """95 % intervals of θ of the chosen candidate; the choice itself is not repeated."""
     expert, unlabelled = (*model.fitted_to_, None)[:2]
     assert expert is not None
     with watcher.progress("bootstrap", "resamples") as count:
-        found = bootstrap(model.best_estimator_, mdp, expert, unlabelled, n=n, random_state=seed, progress=count)
+        found = bootstrap(model.best_estimator_, mdp, expert, unlabelled, n, seed, count, executor)
     return dict(zip(weights(model), found.interval(found.theta).T.tolist(), strict=True))
 
 
-def _stability(settings: SelectSettings, mdp: MDP, parts: Parts, watcher: Watcher) -> list[dict[str, float]]:
+def _stability(
+    settings: SelectSettings, mdp: MDP, parts: Parts, watcher: Watcher, executor: Any
+) -> list[dict[str, float]]:
     """How stable the policy is at each λ0, all with the same draws."""
     assert parts.unlabelled is not None
     model = MESSI(**settings.shared)
     lambdas, rows = settings.lambdas or LAMBDAS, []
     with watcher.progress("stability", "strengths") as count:
         for i, x in enumerate(lambdas, start=1):
-            rows += stability(model, mdp, parts.expert, parts.unlabelled, (x,), random_state=settings.seed)
+            drawn = {"random_state": settings.seed, "executor": executor}
+            rows += stability(model, mdp, parts.expert, parts.unlabelled, (x,), **drawn)
             count(i, len(lambdas))
     return rows

@@ -1,0 +1,310 @@
+"""Many tasks on a Dask cluster that is already there: an executor for `execution.run`.
+
+    with cluster.connect("tcp://10.0.0.1:8786") as executor:
+        MESSICV().fit(mdp, expert, unlabelled, executor=executor)
+
+What a task needs beside itself (the MDP, the trajectories) is packed once, sent to the scheduler once and from there to
+each worker. The scheduler keeps it packed, so that it needs no messirl, and a worker that dies loses nothing: another
+one does its tasks again. Results depend on the task alone, so the answer is the same.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, Self
+
+import messirl
+
+TIMEOUT = 10.0  # seconds in which a scheduler must answer, and have a worker
+PATIENCE = 60.0  # seconds that work waits for a new worker when none is left
+EVERY = 1.0  # seconds between two looks at the cluster
+SIGNS = 12  # of a fingerprint
+VERSION = "__import__('messirl').__version__"  # evaluated where messirl may be missing
+DO = "__import__('messirl.cluster').cluster.do(work, task, home)"  # spelt out: the scheduler has no messirl to look in
+LOGGERS = ("distributed", "distributed.client")
+
+
+class ClusterError(RuntimeError):
+    """The cluster cannot be used, or not any more; the message says why and what to do."""
+
+
+def connect(address: str, timeout: float = TIMEOUT) -> Cluster:
+    """An executor that sends its tasks to the Dask cluster whose scheduler has this address.
+
+    Raises `ClusterError` if nobody answers within `timeout` seconds, if there are no workers, or if a worker runs
+    another messirl than this one: its numbers need not be the same.
+    """
+    try:
+        import distributed
+    except ImportError:
+        raise ImportError("this needs distributed: pip install 'messirl[cluster]'") from None
+    said = {name: logging.getLogger(name).level for name in LOGGERS}
+    for name in said:  # what goes wrong is raised, and need not be logged as well
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    client: Any = object.__new__(distributed.Client)
+    begin = functools.partial(distributed.Client.__init__, client, address, timeout=timeout, set_as_default=False)
+    try:
+        _within(timeout + 5.0, begin)
+    except Exception as error:
+        client.status = "closed"  # else it would try to say goodbye when it is collected
+        _log_again(said)
+        if isinstance(error, ValueError | TypeError):
+            words = f"{address!r} is no address of a scheduler: give one such as tcp://10.0.0.1:8786"
+        else:
+            words = (
+                f"no scheduler answers at {address} within {timeout:g} s: is it running, and to be reached from here?"
+            )
+        raise ClusterError(words) from error
+    cluster = Cluster(client, address, said)
+    try:
+        cluster.begin(timeout)
+    except BaseException:
+        cluster.close()
+        raise
+    return cluster
+
+
+def _within(seconds: float, call: Callable[[], object]) -> None:
+    """Call it in another thread, and wait only so long: Dask waits forever for one who listens and never answers."""
+    done: Future[None] = Future()
+
+    def work() -> None:
+        try:
+            call()
+            done.set_result(None)
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    done.result(seconds)
+
+
+def _log_again(levels: dict[str, int]) -> None:
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
+
+
+class Cluster:
+    """An executor over the workers of a Dask cluster, made by `connect`; closing it leaves the cluster running.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The connection.
+    address : str
+        What messages call the scheduler.
+    said : dict
+        The levels of Dask's loggers before, which closing restores.
+
+    Examples
+    --------
+    >>> from messirl.cluster import connect
+    >>> with connect("tcp://10.0.0.1:8786") as executor:  # doctest: +SKIP
+    ...     found = bootstrap(model, mdp, expert, unlabelled, executor=executor)
+    """
+
+    def __init__(self, client: Any, address: str, said: dict[str, int]) -> None:
+        self.client, self.address, self.said = client, address, said
+        self._waiting: dict[Future[Any], Any] = {}  # what was handed out, each with what Dask calls it
+        self._packed: tuple[Any, Any] | None = None  # the function that came last, and its place on the cluster
+        self._lock, self._over = threading.Lock(), threading.Event()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def begin(self, timeout: float = TIMEOUT) -> None:
+        """Wait for a worker, refuse those with another messirl, and watch the cluster from now on."""
+        try:
+            self.client.wait_for_workers(1, timeout=timeout)
+        except TimeoutError as error:
+            raise ClusterError(
+                f"the scheduler at {self.address} has no workers: start one with 'dask worker {self.address} "
+                "--nthreads 1'"
+            ) from error
+        self._refuse_others()
+        many = [worker for worker, threads in self.client.nthreads().items() if threads > 1]
+        if many:
+            warnings.warn(
+                f"{many[0]} has several threads, of which one works at a time: start workers with --nthreads 1, one "
+                "per core",
+                stacklevel=2,
+            )
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def submit(self, function: Any, argument: Any, /) -> Future[Any]:
+        """Have a worker do `function(argument)`; a function is sent once, however often it is called in a row."""
+        from distributed.protocol.pickle import dumps
+
+        if self._over.is_set():
+            raise ClusterError(f"the connection to {self.address} is closed: connect again")
+        answer: Future[Any] = Future()
+        try:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "(?s).*Sending large graph", UserWarning)  # it is sent once
+                if self._packed is None or self._packed[0] is not function:
+                    self._packed = function, self.client.submit(bytes, dumps(function), pure=False)
+                names = {"work": self._packed[1], "task": dumps(argument), "home": fingerprint()}
+                there = self.client.submit(eval, DO, names, pure=False)
+        except (OSError, RuntimeError) as error:  # Dask's own words for a scheduler that is gone
+            raise self._lost() from error
+        with self._lock:
+            self._waiting[answer] = there
+        answer.add_done_callback(self._forget)
+        there.add_done_callback(functools.partial(self._arrived, answer))
+        return answer
+
+    def close(self) -> None:
+        """Drop what is not done yet, and leave the cluster as it was."""
+        self._over.set()
+        self._fail(ClusterError(f"the connection to {self.address} was closed"))
+        self._packed = None
+        self.client.close(timeout=2)
+        _log_again(self.said)
+
+    # -------------------------------------------------------- what becomes of a task
+
+    def _forget(self, answer: Future[Any]) -> None:
+        with self._lock:
+            there = self._waiting.pop(answer, None)
+        if answer.cancelled():
+            answer.set_running_or_notify_cancel()  # those who wait for the first that is done hear of it
+            if there is not None and not self._over.is_set():
+                there.cancel()
+
+    def _arrived(self, answer: Future[Any], there: Any) -> None:
+        """Hand on a result, or what went wrong (called in a thread of Dask's)."""
+        if answer.done():
+            return
+        try:
+            result, error = there.result(), None
+        except BaseException as caught:  # a task that was cancelled raises no Exception
+            result, error = None, self._explained(caught, there.status)
+        _give(answer, result, error)
+
+    def _explained(self, error: BaseException, status: str) -> BaseException:
+        """What to raise where a task failed: an error of the task itself, or what became of the cluster."""
+        if status in ("cancelled", "lost"):
+            return self._caused(self._lost(), error)
+        if type(error).__name__ == "KilledWorker":
+            words = f"one task ended several workers at {self.address} (out of memory?): give each worker more memory"
+            return self._caused(ClusterError(words), error)
+        if isinstance(error, ImportError | AttributeError):  # as where a worker that came later has another messirl
+            try:
+                self._refuse_others()
+            except ClusterError as other:
+                return self._caused(other, error)
+        return error
+
+    @staticmethod
+    def _caused(error: ClusterError, by: BaseException) -> ClusterError:
+        error.__cause__ = by
+        return error
+
+    def _lost(self) -> ClusterError:
+        return ClusterError(f"the scheduler at {self.address} does not answer any more: start it and its workers again")
+
+    def _fail(self, error: ClusterError) -> None:
+        with self._lock:
+            waiting = list(self._waiting)
+        for answer in waiting:
+            _give(answer, None, error)
+
+    # -------------------------------------------------------- the cluster
+
+    def _refuse_others(self) -> None:
+        """Raise an error that names a worker with another messirl, if there is one."""
+        versions = self.client.run(eval, VERSION, on_error="return")
+        for worker, found in versions.items():
+            if isinstance(found, BaseException):
+                raise ClusterError(f"the worker {worker} has no messirl: install {messirl.__version__} there")
+            if found != messirl.__version__:
+                raise ClusterError(
+                    f"the worker {worker} has messirl {found}, and this is {messirl.__version__}: install the same "
+                    "version there"
+                )
+        for worker, found in self.client.run(fingerprint, on_error="return").items():
+            if found != fingerprint():
+                raise ClusterError(
+                    f"the worker {worker} has messirl {messirl.__version__} too, but other files of it: install the "
+                    "same files there"
+                )
+
+    def _watch(self) -> None:
+        """Until the end: notice a scheduler that is gone, and that no worker is left, and fail what waits for them."""
+        seen = time.monotonic()
+        while not self._over.wait(EVERY):
+            try:
+                workers = self.client.nthreads() if self.client.status == "running" else None
+            except Exception:  # whatever Dask raises when nobody answers
+                workers = None
+            if self._over.is_set():
+                return
+            if workers is None:
+                self._fail(self._lost())
+            elif workers:
+                seen = time.monotonic()
+            elif time.monotonic() - seen > PATIENCE:
+                self._fail(ClusterError(f"no worker is left at {self.address}: start some"))
+
+
+def _give(answer: Future[Any], result: Any, error: BaseException | None) -> None:
+    """Settle a future, unless somebody did already."""
+    with _settling:
+        if answer.done() or not answer.set_running_or_notify_cancel():
+            return
+        if error is None:
+            answer.set_result(result)
+        else:
+            answer.set_exception(error)
+
+
+_settling = threading.Lock()
+
+
+# ------------------------------------------------------------ on a worker
+
+
+def do(work: bytes, task: bytes, home: str) -> Any:
+    """Do a packed task by a packed function, where messirl is the one that has the fingerprint `home`.
+
+    Both arrive packed, so that a worker without messirl fails here and not while Dask moves them, which it would try
+    again and again.
+    """
+    if fingerprint() != home:
+        raise ClusterError("a worker has another messirl than the one that sends the work: install the same there")
+    with _one_at_a_time:
+        return _unpacked(work)(_loaded(task))
+
+
+@functools.lru_cache(maxsize=1)
+def _unpacked(work: bytes) -> Any:
+    return _loaded(work)
+
+
+def _loaded(packed: bytes) -> Any:
+    from distributed.protocol.pickle import loads
+
+    return loads(packed)
+
+
+_one_at_a_time = threading.Lock()  # warnings and random state belong to a process, and threads would share them
+
+
+@functools.cache
+def fingerprint() -> str:
+    """A few signs that change with any source file of the package: equal versions may still be different trees."""
+    home, found = Path(__file__).parent, hashlib.sha256()
+    for place in sorted(home.rglob("*.py")):
+        found.update(place.relative_to(home).as_posix().encode() + b"\0" + place.read_bytes() + b"\0")
+    return found.hexdigest()[:SIGNS]

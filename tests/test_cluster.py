@@ -1,0 +1,420 @@
+"""Work on a Dask cluster: the same answers as here, whoever is killed, and clear words where it cannot be used."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from folders import grid as grid_folder
+from numpy.testing import assert_allclose
+from test_execution import chosen, left_out, resampled, square
+from test_reproduce_command import one_sentence
+from test_runner import TINY, opened, silent, table_bytes, tasks
+
+import messirl
+from messirl import cli, cluster, execution
+from messirl.experiments import reproduce as whole, runner
+from messirl.experiments.reproduce import Plan
+
+distributed = pytest.importorskip("distributed")
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore::messirl.IdentifiabilityWarning"),
+]
+LIMIT = 90.0  # seconds after which a test fails rather than waits
+SILENT = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+SLOW = replace(TINY, iterations=10)  # some tenths of a second per task: there is a middle to kill somebody in
+
+
+class Dask:
+    """A scheduler and workers on this machine, each a process of its own."""
+
+    def __init__(self, folder):
+        self.file = folder / "scheduler.json"
+        self.workers = []
+        self.environment = {**os.environ, **dict.fromkeys(execution.THREADS, "1")}
+        here = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+        self.environment |= {"PYTHONPATH": here, "DASK_TEMPORARY_DIRECTORY": str(folder)}
+        words = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(self.file)]
+        self.scheduler = self._begun("dask_scheduler", words, self.environment)
+        until = time.monotonic() + LIMIT
+        while not (self.file.exists() and self.file.read_text().endswith("}")):
+            assert self.scheduler.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        self.address = json.loads(self.file.read_text())["address"]
+
+    def _begun(self, name, words, environment):
+        command = [sys.executable, "-m", f"distributed.cli.{name}", *words]
+        return subprocess.Popen(command, env=environment, **SILENT)
+
+    def add_worker(self, path=None, threads=1):
+        """Another worker, which finds packages in the folder `path` first."""
+        more = {} if path is None else {"PYTHONPATH": os.pathsep.join([str(path), self.environment["PYTHONPATH"]])}
+        words = [self.address, "--no-nanny", "--no-dashboard", "--nthreads", str(threads), "--host", "127.0.0.1"]
+        self.workers.append(self._begun("dask_worker", words, self.environment | more))
+        return self
+
+    def end(self):
+        for process in (*self.workers, self.scheduler):
+            process.kill()
+            process.wait(LIMIT)
+
+
+@contextlib.contextmanager
+def started(folder, workers=2):
+    dask = Dask(folder)
+    try:
+        for _ in range(workers):
+            dask.add_worker()
+        yield dask
+    finally:
+        dask.end()
+
+
+def connected(dask, workers=2):
+    """An executor that has all workers."""
+    found = cluster.connect(dask.address, LIMIT)
+    found.client.wait_for_workers(workers, timeout=LIMIT)
+    return found
+
+
+@pytest.fixture(scope="module")
+def dask(tmp_path_factory):
+    with started(tmp_path_factory.mktemp("dask")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def two(dask):
+    with connected(dask) as executor:
+        yield executor
+
+
+# ------------------------------------------------------------ the same answers
+
+
+@pytest.mark.parametrize("work", [chosen, resampled, left_out], ids=lambda f: f.__name__)
+def test_the_answers_do_not_depend_on_the_cluster(work, two):
+    for here, there in zip(work(None), work(two), strict=True):
+        assert_allclose(here, there, rtol=1e-4, atol=1e-6)  # sums over threads round otherwise
+
+
+def test_answers_come_in_the_order_of_the_tasks_and_each_is_told(two):
+    told = []
+    assert list(execution.run(square, range(7), two, lambda *now: told.append(now))) == [0, 1, 4, 9, 16, 25, 36]
+    assert told == [(i, 7) for i in range(1, 8)]
+
+
+def test_a_function_is_sent_once_however_many_tasks_it_has(two):
+    work = Heavy()
+    assert list(execution.run(work, range(5), two)) == list(range(5))
+    assert work.packed == 1
+
+
+class Heavy:
+    """A function that counts how often it is packed."""
+
+    packed = 0
+
+    def __call__(self, x):
+        return x
+
+    def __getstate__(self):
+        self.packed += 1
+        return {}
+
+
+def test_a_failure_is_raised_where_its_answer_was_due(two):
+    found = execution.run(int, ["1", "2", "three", "4"], two)
+    assert [next(found), next(found)] == [1, 2]
+    with pytest.raises(ValueError, match="invalid literal for int"):
+        next(found)
+
+
+def test_what_is_done_is_handed_on_before_a_failure_is_raised():
+    kept = []
+    with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="invalid literal for int"):
+        kept.extend(execution.completed(int, ["1", "2", "three"], pool))
+    assert sorted(kept) == [("1", 1), ("2", 2)]
+
+
+def test_the_same_table_bit_for_bit_as_without_a_cluster(tmp_path, two):
+    todo, found = tasks(1, pit=TINY), []
+    for name, executor in (("here", None), ("there", two)):
+        store, heard = opened(tmp_path / name), []
+        runner.run(store, todo, 1, lambda *now, heard=heard: heard.append(now), executor)
+        assert heard == [(i, len(todo)) for i in range(len(todo) + 1)]
+        found.append(table_bytes(store, todo))
+    assert found[0] == found[1]
+
+
+def test_the_commands_say_the_same_with_a_cluster(tmp_path, run, dask):
+    folder = grid_folder(tmp_path / "grid")
+    data = [folder, "--expert", "role = expert", "--unlabelled", "role = unlabelled"]
+    for words in (["select", *data, "--bootstrap", 3, "--lambdas", "0.1,1"], ["diagnose", *data, "--influential", 2]):
+        here, there = (
+            json.loads(run(*words, "--json", "--out", tmp_path / "_".join(["out", words[0], *more[1:]][:2]), *more))
+            for more in ([], ["--cluster", dask.address])
+        )
+        names = ("chosen", "intervals") if words[0] == "select" else ("verdict", "most_influential")
+        for name in names:
+            assert_nearly(here[name], there[name])
+
+
+def assert_nearly(one, other):
+    if isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for name in one:
+            assert_nearly(one[name], other[name])
+    elif isinstance(one, list):
+        assert len(one) == len(other)
+        for a, b in zip(one, other, strict=True):
+            assert_nearly(a, b)
+    else:
+        assert other == (pytest.approx(one, rel=1e-4, abs=1e-6) if isinstance(one, float) else one)
+
+
+# ------------------------------------------------------------ clusters that cannot be used
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def test_a_scheduler_that_is_not_there_is_said_soon():
+    began = time.monotonic()
+    with pytest.raises(cluster.ClusterError, match=r"no scheduler answers at tcp://127\.0\.0\.1:\d+ within 0\.5 s"):
+        cluster.connect(f"tcp://127.0.0.1:{free_port()}", 0.5)
+    assert time.monotonic() - began < LIMIT
+
+
+def test_one_who_listens_and_never_answers_is_no_scheduler():
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        pytest.raises(cluster.ClusterError, match="no scheduler answers at"),
+    ):
+        cluster.connect(f"tcp://127.0.0.1:{server.getsockname()[1]}", 0.5)
+
+
+@pytest.mark.parametrize("address", ["foo://x:1", "tcp://127.0.0.1:x", ""])
+def test_what_is_no_address_is_refused(address):
+    with pytest.raises(cluster.ClusterError, match="is no address of a scheduler: give one such as"):
+        cluster.connect(address, 0.5)
+
+
+def test_without_dask_the_error_names_the_extra(monkeypatch, capsys, tmp_path):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ImportError, match=r"pip install 'messirl\[cluster\]'"):
+        cluster.connect("tcp://127.0.0.1:1")
+    folder = grid_folder(tmp_path / "grid")
+    assert cli.main(["select", str(folder), "--cluster", "tcp://127.0.0.1:1"]) == 2
+    assert "messirl[cluster]" in capsys.readouterr().err
+
+
+def test_after_closing_nothing_is_taken_and_the_cluster_runs_on(dask, two):
+    with connected(dask) as executor:
+        left = executor.submit(time.sleep, 30)
+    with pytest.raises(cluster.ClusterError, match="was closed"):
+        left.result(LIMIT)
+    with pytest.raises(cluster.ClusterError, match="is closed: connect again"):
+        executor.submit(abs, 1)
+    assert len(two.client.nthreads()) == 2
+
+
+def test_a_cancelled_task_is_not_done(two, tmp_path):
+    before = [two.submit(time.sleep, 0.5) for _ in range(2)]  # both workers are busy
+    last = two.submit(Path.touch, tmp_path / "done")
+    assert last.cancel()
+    for future in before:
+        future.result(LIMIT)
+    list(execution.run(abs, range(4), two))
+    assert not (tmp_path / "done").exists()
+
+
+def test_any_source_file_changes_the_fingerprint(tmp_path, monkeypatch):
+    home = copied(tmp_path)
+    monkeypatch.setattr(cluster, "__file__", str(home / "cluster.py"))
+    assert cluster.fingerprint.__wrapped__() == cluster.fingerprint()
+    with (home / "optimise.py").open("a") as file:
+        file.write("\n")
+    assert cluster.fingerprint.__wrapped__() != cluster.fingerprint()
+
+
+def copied(folder):
+    """A copy of the package."""
+    home = Path(messirl.__file__).parent
+    return Path(shutil.copytree(home, folder / "messirl", ignore=shutil.ignore_patterns("__pycache__")))
+
+
+# ------------------------------------------------------------ other versions
+
+
+def with_another_version(folder):
+    (folder / "messirl-9.9.9.dist-info").mkdir()
+    (folder / "messirl-9.9.9.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: messirl\nVersion: 9.9.9\n"
+    )
+
+
+def with_other_files(folder):
+    with (copied(folder) / "optimise.py").open("a") as file:
+        file.write("# another solver\n")
+
+
+def without(folder):
+    (folder / "messirl.py").write_text("raise ModuleNotFoundError('messirl')\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (
+            with_another_version,
+            rf"the worker tcp://\S+ has messirl 9\.9\.9, and this is {messirl.__version__}: install",
+        ),
+        (with_other_files, rf"the worker tcp://\S+ has messirl {messirl.__version__} too, but other files of it"),
+        (without, r"the worker tcp://\S+ has no messirl: install"),
+    ],
+)
+def test_a_worker_with_another_messirl_is_refused(make, said, tmp_path):
+    make(tmp_path)
+    with started(tmp_path, workers=0) as dask:
+        dask.add_worker(tmp_path)
+        with pytest.raises(cluster.ClusterError, match=said):
+            cluster.connect(dask.address, LIMIT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [with_other_files, without])
+def test_a_worker_with_another_messirl_that_comes_later_is_refused(make, tmp_path):
+    make(tmp_path)
+    with started(tmp_path, workers=1) as dask, connected(dask, 1) as executor:
+        assert list(execution.run(square, range(3), executor)) == [0, 1, 4]
+        dask.add_worker(tmp_path)
+        executor.client.wait_for_workers(2, timeout=LIMIT)
+        with pytest.raises(cluster.ClusterError, match="messirl"):
+            list(execution.run(square_later, range(50), executor))
+
+
+def square_later(x):
+    time.sleep(0.05)
+    return x * x
+
+
+@pytest.mark.slow
+def test_threads_of_one_worker_take_turns_and_the_user_is_told(tmp_path):
+    with started(tmp_path, workers=0) as dask:
+        dask.add_worker(threads=2)
+        with pytest.warns(UserWarning, match="has several threads, of which one works at a time"):
+            executor = cluster.connect(dask.address, LIMIT)
+        with executor:
+            times = list(execution.run(nap, range(4), executor))
+    assert all(before[1] <= after[0] for before, after in zip(sorted(times), sorted(times)[1:], strict=False))
+
+
+def nap(_):
+    begin = time.monotonic()
+    time.sleep(0.1)
+    return begin, time.monotonic()
+
+
+# ------------------------------------------------------------ killed
+
+
+@pytest.mark.slow
+def test_a_worker_killed_in_the_middle_does_not_change_the_table(tmp_path):
+    todo = tasks(3, pit=SLOW)
+    here, there = opened(tmp_path / "here"), opened(tmp_path / "there")
+    runner.run(here, todo, 1, silent)
+    with started(tmp_path) as dask, connected(dask) as executor:
+        heard = []
+
+        def progress(done, total):
+            heard.append(done)
+            if done == 3:
+                os.kill(dask.workers[0].pid, signal.SIGKILL)
+
+        runner.run(there, todo, 1, progress, executor)
+        assert len(executor.client.nthreads()) == 1
+    assert heard == list(range(len(todo) + 1))
+    assert table_bytes(here, todo) == table_bytes(there, todo)
+
+
+@pytest.mark.slow
+def test_without_any_worker_left_the_error_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster, "PATIENCE", 2.0)
+    with started(tmp_path) as dask, connected(dask) as executor:
+        found = execution.run(square_later, range(200), executor)
+        next(found)
+        for worker in dask.workers:
+            worker.kill()
+        with pytest.raises(cluster.ClusterError, match="no worker is left at tcp://"):
+            list(found)
+
+
+@pytest.mark.slow
+def test_a_task_that_kills_every_worker_it_meets_is_named(tmp_path):
+    said = r"one task ended several workers .* \(out of memory\?\)"
+    with (
+        started(tmp_path, workers=4) as dask,
+        connected(dask, 4) as executor,
+        pytest.raises(cluster.ClusterError, match=said),
+    ):
+        executor.submit(os._exit, 1).result(LIMIT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_with_the_scheduler_killed_finished_work_is_kept_and_the_command_goes_on(tmp_path, monkeypatch, capsys, number):
+    monkeypatch.setattr("messirl.experiments.store.commit", lambda: "abcdef")
+    monkeypatch.setattr(whole, "SETTINGS", {"pit": SLOW})
+    monkeypatch.setattr(whole, "decide", lambda table: [])
+    monkeypatch.setattr("messirl.report.paper.page.write_report", lambda *_: "page")
+    whole.reproduce(Plan(tmp_path / "here", runs=4), silent)
+    wanted, out = (tmp_path / "here" / "results.parquet").read_bytes(), tmp_path / "there"
+
+    def command(address):
+        return cli.main(["reproduce", "--domain", "pit", "--runs", "4", "--out", str(out), "--cluster", address])
+
+    parts = out / "parts"
+    (tmp_path / "first").mkdir()
+    with started(tmp_path / "first") as dask:
+
+        def kill_in_the_middle():
+            until = time.monotonic() + LIMIT
+            while len(list(parts.glob("*.parquet"))) < 3 and time.monotonic() < until:
+                time.sleep(0.01)
+            dask.scheduler.send_signal(number)
+
+        killer = threading.Thread(target=kill_in_the_middle)
+        killer.start()
+        code = command(dask.address)
+        killer.join()
+    said = one_sentence(capsys.readouterr().err)
+    assert code == 2
+    assert "does not answer any more" in said
+    assert "what was finished is kept, run the same command to go on" in said
+    kept = {place: place.stat().st_mtime_ns for place in parts.glob("*.parquet")}
+    assert 3 <= len(kept) < 20
+    assert not (out / "results.parquet").exists()
+    (tmp_path / "second").mkdir()
+    with started(tmp_path / "second") as dask:
+        assert command(dask.address) == 0
+    assert {place: place.stat().st_mtime_ns for place in kept} == kept
+    assert (out / "results.parquet").read_bytes() == wanted
