@@ -83,8 +83,8 @@ class PathSolution(Solution):
         shape = (self.inner.size, self.inner.size)
         places = (source[~to_end], target[~to_end])
         self._between = sp.csr_array(sp.coo_array((self.gain[~to_end], places), shape=shape))
-        arriving = np.bincount(source[to_end], weights=self.gain[to_end], minlength=self.inner.size)
-        arriving = arriving.astype(np.float64)
+        arriving: Floats = np.zeros(self.inner.size)
+        np.add.at(arriving, source[to_end], self.gain[to_end])
         self.lift = np.ones(mdp.n_states)
         self._iterated = self._iterate(arriving[:, None]) if iterate and self.inner.size else None
         if self._iterated is not None:
