@@ -25,8 +25,8 @@ def slippery(side: int, success: float) -> sp.csr_array:
     to = np.clip(at[:, None] + MOVES, 0, side - 1) @ np.array([1, side])  # (S, 4)
     n, width = side * side, 4 * 4
     # Four entries for each of the four rows of a state, written where they belong: no other copy of a large grid.
-    indices = np.ascontiguousarray(np.broadcast_to(to.astype(np.int32)[:, None, :], (n, 4, 4))).ravel()
-    data = np.ascontiguousarray(np.broadcast_to(chance, (n, 4, 4))).ravel()
+    indices = np.array(np.broadcast_to(to.astype(np.int32)[:, None, :], (n, 4, 4)), order="C").ravel()
+    data = np.array(np.broadcast_to(chance, (n, 4, 4)), order="C").ravel()
     grid = sp.csr_array((data, indices, np.arange(0, n * width + 1, 4, dtype=np.int32)), shape=(n * 4, n))
     grid.sum_duplicates()
     return grid
