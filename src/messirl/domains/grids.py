@@ -23,11 +23,13 @@ def slippery(side: int, success: float) -> sp.csr_array:
     chance = np.full((4, 4), (1.0 - success) / 3.0)
     np.fill_diagonal(chance, success)
     to = np.clip(at[:, None] + MOVES, 0, side - 1) @ np.array([1, side])  # (S, 4)
-    n = side * side
-    rows = np.broadcast_to((np.arange(n)[:, None] * 4 + np.arange(4))[:, :, None], (n, 4, 4))
-    columns = np.broadcast_to(to[:, None, :], (n, 4, 4))
-    data = np.broadcast_to(chance, (n, 4, 4))
-    return sp.csr_array(sp.coo_array((data.ravel(), (rows.ravel(), columns.ravel())), shape=(n * 4, n)))
+    n, width = side * side, 4 * 4
+    # Four entries for each of the four rows of a state, written where they belong: no other copy of a large grid.
+    indices = np.array(np.broadcast_to(to.astype(np.int32)[:, None, :], (n, 4, 4)), order="C").ravel()
+    data = np.array(np.broadcast_to(chance, (n, 4, 4)), order="C").ravel()
+    grid = sp.csr_array((data, indices, np.arange(0, n * width + 1, 4, dtype=np.int32)), shape=(n * 4, n))
+    grid.sum_duplicates()
+    return grid
 
 
 def tiles(ax: Any, values: Any, label: str) -> None:

@@ -18,7 +18,7 @@ from messirl._checks import is_whole, number
 from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, REFERENCE_STRENGTH, SOLVER, STEP_SIZE, THETA_MAX, TOL
 from messirl._types import Floats, Ints
 from messirl.estimators.beginning import first_theta
-from messirl.estimators.policies import GoalPolicies
+from messirl.estimators.policies import GoalPolicies, StepPolicies
 from messirl.estimators.reference import usual_policy
 from messirl.estimators.reward import RewardEstimator
 from messirl.estimators.standing import (
@@ -36,6 +36,7 @@ from messirl.objective import OBJECTIVES, Evaluation, Objective, check_start, ma
 from messirl.optimise import HISTORY, Callback, Result, fixed_steps, seek_maximum
 from messirl.planning import log_likelihood
 from messirl.planning.arguments import check_entropy
+from messirl.planning.finite import CheckpointedSolution
 from messirl.planning.identify import unidentified
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.planning.models import where_met
@@ -351,6 +352,9 @@ class MaximumEntropy(RewardEstimator):
             self.policy_: Any = GoalPolicies(self.mdp_, self.reward_, self.goals_, self.start_)
             return
         found = where_met(self.mdp_, self.reward_, self.start_, entropy=self.entropy)
+        if isinstance(found, CheckpointedSolution):
+            self.policy_ = StepPolicies(found)
+            return
         self.policy_, self._values_ = np.ascontiguousarray(found.table), found.values
         self._valued_ = np.array(self.reward_)
 

@@ -1,13 +1,15 @@
-"""The policies of a fit with goals: one per goal, computed when first needed."""
+"""Policies of a fit that are computed when needed: one per goal, or one per step where all would not fit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
 from messirl._checks import is_whole
 from messirl._types import Floats, Ints
+from messirl.planning.finite import CheckpointedSolution
 from messirl.planning.models import where_met
 from messirl.problem.mdp import MDP
 
@@ -39,3 +41,34 @@ class GoalPolicies(Mapping[int, Floats]):
 
     def __repr__(self) -> str:
         return f"GoalPolicies({len(self)} goals)"
+
+
+class StepPolicies(Sequence[Floats]):
+    """The policies of H − 1 steps, (S, A) each, of a problem with a horizon that is too large to hold them all.
+
+    `policies[t]` computes one from the nearest values that are kept. They do not become one array: that is refused.
+    """
+
+    def __init__(self, solution: CheckpointedSolution) -> None:
+        self._solution, self.shape = solution, solution.mdp.policy_shape
+
+    def __getitem__(self, step: Any) -> Any:
+        if not is_whole(step):
+            self.__array__()
+        if not -len(self) <= step < len(self):
+            raise IndexError(f"step {step} is not one of 0 … {len(self) - 1}")
+        return self._solution.step(int(step) % len(self))
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        size = 8.0 * float(np.prod(self.shape)) / 1e9
+        raise ValueError(
+            f"the policies of all {len(self)} steps would take {size:.1f} GB: ask for one step at a time, "
+            "policy_[step] or predict_proba(states, step=...), or fit with a shorter horizon, or with none and a "
+            "discount below 1"
+        )
+
+    def __repr__(self) -> str:
+        return f"StepPolicies({len(self)} steps, {self.shape[1]} states, {self.shape[2]} actions)"

@@ -33,7 +33,8 @@ class PolicyEstimator(Saved):
     mdp_ : MDP
         The problem it was fitted to.
     policy_ : array (S, A), (H − 1, S, A) with a horizon, or a mapping from goal to (S, A)
-        π(a|s); rows of states where a trajectory has ended are zero.
+        π(a|s); rows of states where a trajectory has ended are zero. With a horizon, where all steps would take more
+        than half a gigabyte: a sequence of (S, A), each computed when it is asked for.
     start_ : array (S,)
         The distribution of first states, from which `sample` draws.
     converged_ : bool
@@ -76,21 +77,21 @@ class PolicyEstimator(Saved):
             raise ValueError(f"states must be among 0 … {self.mdp_.n_states - 1}")
         return np.array(self._one_policy(step, goal)[at])
 
-    def _towards(self, goal: int | None) -> Floats:
+    def _towards(self, goal: int | None) -> Any:
         """The policy of the fit or, with goals, the policy towards `goal`."""
         if (goal is None) == isinstance(self.policy_, Mapping):
             raise ValueError(
                 "say goal=, towards which state" if goal is None else "this fit has no goals: leave goal out"
             )
         check_goal(self.mdp_, goal)
-        return np.asarray(self.policy_ if goal is None else self.policy_[goal])
+        return self.policy_ if goal is None else np.asarray(self.policy_[goal])
 
     def _one_policy(self, step: int | None, goal: int | None) -> Floats:
         policy = self._towards(goal)
         if self.mdp_.horizon is None:
             if step is not None:
                 raise ValueError("this fit has no horizon: leave step out")
-            return policy
+            return np.asarray(policy)
         if step is None:
             raise ValueError(f"say step=, 0 to {len(policy) - 1}: the policy depends on it")
         if not is_whole(step):

@@ -24,6 +24,7 @@ from messirl.planning.solution import Solution
 from messirl.problem.choices import Choices
 from messirl.problem.mdp import MDP
 
+DENSE = 10**7  # numbers of a source per step; beyond, it is sparse
 ROUNDING = 1e-13  # of a source, relative to the largest number of choices: what cancels is zero
 
 
@@ -55,7 +56,10 @@ class Chosen:
         return places, sp.csr_array(sp.coo_array((share, (row, column)), shape=(here.size, places.size)))
 
     def source(self, often: Floats) -> Any:
-        """m of candidates chosen so often, (J,): (S,), (H, S) with a horizon, sparse (G, S) with goals."""
+        """m of candidates chosen so often, (J,): (S,), (H, S) with a horizon, (G, S) with goals; the last is sparse.
+
+        So is (H, S) where it is large.
+        """
         n, (places, seen), goals = self.mdp.n_states, self._seen, self.choices.goals
         mass = -(seen.T @ often)
         mass[np.abs(mass) <= ROUNDING * often.max(initial=0.0)] = 0.0
@@ -63,6 +67,8 @@ class Chosen:
             m = sp.csr_array(sp.coo_array((mass, (places // n, places % n)), shape=(goals.size, n)))
             m.eliminate_zeros()
             return m
+        if self.mdp.horizon is not None and self.mdp.horizon * n > DENSE:
+            return sp.csr_array(sp.coo_array((mass, (places // n, places % n)), shape=(self.mdp.horizon, n)))
         out = np.zeros(n if self.mdp.horizon is None else (self.mdp.horizon, n))
         out.ravel()[places] = mass
         return out
@@ -105,7 +111,7 @@ class Chosen:
         """V at the places that are seen, (U,)."""
         places, n = self._seen[0], self.mdp.n_states
         if isinstance(solution, Solution):
-            return solution.values.ravel()[places]
+            return solution.at(places)
         number, shape, out = places // n, (solution.model.goals.size, n), np.empty(places.size)
         needed = sp.csr_array(sp.coo_array((np.ones(places.size), (number, places % n)), shape=shape))
         for goal, (_, values) in enumerate(solution.values(needed)):

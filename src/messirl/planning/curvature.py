@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from messirl._types import Flags, Floats
 from messirl.planning.chain import chain_matrix, choices, collected, factorised, feature_table, gram
@@ -65,13 +66,14 @@ def slopes(
         yield step, here, ahead
 
 
-def _taken(mdp: MDP, policy: Floats, source: Floats, factors: Any) -> list[Floats]:
+def _taken(mdp: MDP, policy: Floats, source: Any, factors: Any) -> list[Floats]:
     """Expected discounted visits of every (state, action) pair, (S, A), at every step, or in all without a horizon."""
     if mdp.horizon is None:
         visits = factors.solve(np.ascontiguousarray(source), trans="T")
         return [visits[:, None] * policy]
     begin = np.zeros((mdp.horizon, mdp.n_states))
-    begin[: len(np.atleast_2d(source))] = source
+    dense = source.toarray() if sp.issparse(source) else np.atleast_2d(source)
+    begin[: len(dense)] = dense
     weight, steps = begin[0], []
     for table, more in zip(policy, begin[1:], strict=True):
         steps.append(weight[:, None] * table)

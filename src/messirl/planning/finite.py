@@ -4,23 +4,29 @@
     V_t(s) = log Σ_a exp(r(s,a) + γ Σ_s' p(s'|s,a) V_{t+1}(s')),     π_t(a|s) = exp(Q_t(s,a) − V_t(s))
 
 A terminal state keeps V_t = r(s): it counts once, on entry.
+
+Where the policies of all steps would not fit (`MEMORY`), values are kept at every k-th step only, and what lies between
+is computed again on the way forward: k = √(H / (A + 1)) takes the least memory, about 2 √(H (A + 1)) numbers per state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from messirl._types import Flags, Floats, Ints
 from messirl.planning.arguments import check_allowed
 from messirl.planning.kernels import forward, hard_sweep, soft_backward
 from messirl.planning.layout import NONE, Terms, layout_of, terms_of, usable_actions
-from messirl.planning.solution import Solution, Visits
+from messirl.planning.solution import CANNOT_START, Expectation, Solution, Visits
 from messirl.planning.structure import lifespan
 from messirl.problem.mdp import MDP
 
 ROW_TOLERANCE = 1e-6
+MEMORY = 2**29  # bytes of policies that are kept; beyond, they are computed again where they are needed
 
 
 class FiniteModel:
@@ -32,12 +38,22 @@ class FiniteModel:
 
     def solve(self, reward: Floats) -> Solution:
         """Soft values and policies, from the last step to the first."""
+        if 8 * (self.horizon - 1) * self.mdp.n_actions * layout_of(self.mdp).padded > MEMORY:
+            return CheckpointedSolution(self, reward)
         values, policy = self._tables(reward)
-        for steps, terms, fixed, kept in self._stages(reward, self.mdp.log_reference):
-            model = (terms.state, terms.action, self.mdp.discount, fixed, kept)
-            ahead = values[steps.start : steps.stop + 1]
-            soft_backward(*layout_of(self.mdp).dynamics, *model, ahead, policy[steps.start : steps.stop])
+        self.backward(reward, 0, values, policy)
         return self._with_dead_ends(values, policy)
+
+    def backward(self, reward: Floats, first: int, values: Floats, policy: Floats) -> None:
+        """values[:-1] and policy, (T + 1, S padded) and (T, A, S padded), of the steps from `first` on, from the last.
+
+        Values of states that cannot avoid a dead end are some number or other.
+        """
+        here = range(first, first + len(policy))
+        for steps, terms, fixed, kept in self._stages(reward, here, self.mdp.log_reference):
+            model = (terms.state, terms.action, self.mdp.discount, fixed, kept)
+            lo, hi = steps.start - first, steps.stop - first
+            soft_backward(*layout_of(self.mdp).dynamics, *model, values[lo : hi + 1], policy[lo:hi])
 
     def hard(self, reward: Floats) -> Solution:
         """Hard-max values and one-hot policies."""
@@ -45,7 +61,7 @@ class FiniteModel:
         values, policy = self._tables(reward)
         policy[:] = 0.0
         choice = np.empty(layout.padded, dtype=np.int64)
-        for steps, terms, fixed, kept in self._stages(reward):
+        for steps, terms, fixed, kept in self._stages(reward, range(self.horizon - 1)):
             for t in reversed(steps):
                 hard_sweep(*layout.dynamics, terms.state, terms.action, mdp.discount, values[t + 1], values[t], choice)
                 values[t, fixed] = kept
@@ -71,52 +87,185 @@ class FiniteModel:
             return np.ones((states.size, self.mdp.n_actions), dtype=bool)
         return np.asarray(spans[1][states] >= (self.horizon - 2 - step)[:, None])
 
+    def last_values(self, reward: Floats) -> Floats:
+        """V of the last step, (S padded,)."""
+        return layout_of(self.mdp).pad(reward if reward.ndim == 1 else np.zeros(self.mdp.n_states))
+
     def _tables(self, reward: Floats) -> tuple[Floats, Floats]:
         """Values (H, S padded), of which the last are known, and room for policies (H − 1, A, S padded)."""
-        mdp, layout = self.mdp, layout_of(self.mdp)
+        layout = layout_of(self.mdp)
         values = np.empty((self.horizon, layout.padded))
-        values[-1] = layout.pad(reward if reward.ndim == 1 else np.zeros(mdp.n_states))
-        return values, np.empty((self.horizon - 1, mdp.n_actions, layout.padded))
+        values[-1] = self.last_values(reward)
+        return values, np.empty((self.horizon - 1, self.mdp.n_actions, layout.padded))
 
-    def _stages(self, reward: Floats, base: Floats | None = None) -> Iterator[tuple[range, Terms, Ints, Floats]]:
-        """Steps with their terms, fixed states and the values of these, the last first.
+    def _stages(
+        self, reward: Floats, steps: range, base: Floats | None = None
+    ) -> Iterator[tuple[range, Terms, Ints, Floats]]:
+        """These steps with their terms, fixed states and the values of these, the last first.
 
         All steps at once or, where dead ends are to be avoided, one by one.
         """
         mdp, layout, spans = self.mdp, layout_of(self.mdp), lifespan(self.mdp)
         if spans is None:
             terms, fixed = terms_of(layout, reward, usable_actions(mdp), base), np.flatnonzero(mdp.terminal)
-            yield range(self.horizon - 1), terms, fixed, terms.end[fixed]
+            yield steps, terms, fixed, terms.end[fixed]
             return
         life, row_life = spans
-        for left in range(1, self.horizon):  # choices still to be made
-            t, lost = self.horizon - 1 - left, life < left
+        for t in reversed(steps):
+            left = self.horizon - 1 - t  # choices still to be made
+            lost = life < left
             terms = terms_of(layout, reward, (row_life >= left - 1) | mdp.terminal[:, None], base)
             fixed = np.flatnonzero(mdp.terminal | lost)
             yield range(t, t + 1), terms, fixed, np.where(lost, 0.0, terms.end)[fixed]
 
-    def _with_dead_ends(self, values: Floats, policy: Floats) -> Solution:
-        values, spans = values[:, : self.mdp.n_states], lifespan(self.mdp)
-        if spans is not None:
-            left = np.arange(len(values) - 1, -1, -1)
-            values = np.where(spans[0][None, :] < left[:, None], -np.inf, values)
+    def _with_dead_ends(self, values: Floats, policy: Floats) -> FiniteSolution:
+        values = values[:, : self.mdp.n_states]
+        if lifespan(self.mdp) is not None:
+            values = np.where(
+                self.lost(np.arange(self.horizon)[:, None], np.arange(self.mdp.n_states)), -np.inf, values
+            )
         return FiniteSolution(self.mdp, values, policy)
+
+    def lost(self, steps: Ints, states: Ints) -> Flags:
+        """Where a dead end cannot be avoided, and V is −inf, of states at steps."""
+        spans = lifespan(self.mdp)
+        if spans is None:
+            return np.zeros(np.broadcast(steps, states).shape, dtype=bool)
+        return np.asarray(spans[0][states] < self.horizon - 1 - steps)
 
 
 class FiniteSolution(Solution):
     """Values (H, S) and stored policies (H − 1, A, S padded)."""
 
-    def visits(self, source: Floats, *, steps: bool = True) -> Visits:
-        """Expected visits from a source (S,) or (H, S), under the MDP's own dynamics (Eq. 8)."""
-        mdp, layout = self.mdp, layout_of(self.mdp)
-        total = np.zeros(layout.padded)
+    def visits(self, source: Any, *, steps: bool = True) -> Visits:
+        """Expected visits from a source (S,) or (H, S), dense or sparse, under the MDP's own dynamics (Eq. 8)."""
+        return self._walk(source, steps=steps)
+
+    def expectation(self, start: Any, *, steps: bool = True) -> Expectation:
+        """Σ start · V and the visits from `start`, (S,) or (H, S), dense or sparse."""
+        if not sp.issparse(start):
+            return super().expectation(start, steps=steps)
+        places, mass = _entries(start)
+        return Expectation(self._weighed(places, mass, self.at(places)), self.visits(start, steps=steps), self)
+
+    def _weighed(self, places: Ints, mass: Floats, found: Floats) -> float:
+        """Σ mass · V over some places; V must be finite there."""
+        if not np.isfinite(found).all():
+            raise ValueError(CANNOT_START.format(int(places[np.argmin(found)]) % self.mdp.n_states))
+        return float(mass @ found)
+
+    def _pieces(self) -> Iterator[tuple[int, Floats, Floats]]:
+        """Piece by piece: the first step, values of its steps and of the one after, and policies, as stored."""
+        yield 0, self.values, self.policy
+
+    def _walk(self, source: Any, *, steps: bool, seen: Callable[[int, Floats], None] | None = None) -> Visits:
+        """The forward pass; `seen` is told the first step of every piece and the values in it."""
+        mdp, layout, once = self.mdp, layout_of(self.mdp), source.ndim == 1
+        now = layout.pad(source if once else _rows(source, 0, 1)[0])
+        total, weight, worst = now.copy(), 1.0, 0.0
         by_action = np.zeros((mdp.n_actions, layout.padded)) if steps else NONE
         moving = layout.pad(np.asarray(mdp.allowed.any(axis=1)))
-        begin = layout.pad(np.atleast_2d(source))
-        worst = forward(*layout.dynamics, self.policy, moving, begin, mdp.discount, total, by_action)
+        for first, values, policy in self._pieces():
+            if seen is not None:
+                seen(first, values)
+            more = NONE if once else layout.pad(_rows(source, first + 1, first + 1 + len(policy)))
+            fault = forward(*layout.dynamics, policy, moving, now, more, mdp.discount, weight, total, by_action)
+            worst = float(np.maximum(worst, fault))
+            weight *= mdp.discount ** len(policy) if once else 1.0
         if not worst <= ROW_TOLERANCE:
             raise ValueError(
                 "the policy is not one for this MDP: in every state that is reached its probabilities must be >= 0 and "
                 "sum to 1 (to 0 where an episode ends), and states that cannot avoid a dead end must not be reached"
             )
         return Visits(total[: mdp.n_states], by_action[:, : mdp.n_states].T if steps else None)
+
+
+class CheckpointedSolution(FiniteSolution):
+    """The same with values kept at every k-th step only: a piece of k steps at a time is computed again."""
+
+    def __init__(self, model: FiniteModel, reward: Floats) -> None:
+        mdp, horizon, padded = model.mdp, model.horizon, layout_of(model.mdp).padded
+        self.mdp, self._model, self._reward = mdp, model, reward
+        self._length = int(np.ceil(np.sqrt(horizon / (mdp.n_actions + 1))))
+        self._firsts = range(0, horizon - 1, self._length)
+        self._ahead = np.empty((len(self._firsts), padded))  # V at the step after each piece
+        self._ahead[-1] = model.last_values(reward)
+        self._values = np.empty((self._length + 1, padded))
+        self._policies = np.empty((self._length, mdp.n_actions, padded))
+        self._held = -1  # which piece is in there
+        for piece in reversed(range(len(self._firsts))):
+            values, _ = self._piece(piece)
+            if piece:
+                self._ahead[piece - 1] = values[0]
+
+    def _piece(self, piece: int) -> tuple[Floats, Floats]:
+        """Values and policies of a piece, until another one is asked for."""
+        first = self._firsts[piece]
+        size = min(self._length, self._model.horizon - 1 - first)
+        values, policies = self._values[: size + 1], self._policies[:size]
+        if piece != self._held:
+            values[-1] = self._ahead[piece]
+            self._model.backward(self._reward, first, values, policies)
+            self._held = piece
+        return values, policies
+
+    def _pieces(self) -> Iterator[tuple[int, Floats, Floats]]:
+        for piece, first in enumerate(self._firsts):
+            yield first, *self._piece(piece)
+
+    def step(self, t: int) -> Floats:
+        """π_t (S, A)."""
+        _, policies = self._piece(t // self._length)
+        return np.ascontiguousarray(layout_of(self.mdp).state_major(policies[t % self._length]))
+
+    @property
+    def values(self) -> Floats:  # type: ignore[override]
+        """V (H, S), all steps at once."""
+        out = np.empty((self._model.horizon, self.mdp.n_states))
+        for first, values, _ in self._pieces():
+            out[first : first + len(values)] = values[:, : self.mdp.n_states]
+        return self._model._with_dead_ends(out, NONE).values
+
+    @property
+    def policy(self) -> Floats:
+        """π (H − 1, A, S padded), all steps at once."""
+        out = np.empty((self._model.horizon - 1, *self._policies.shape[1:]))
+        for first, _, policies in self._pieces():
+            out[first : first + len(policies)] = policies
+        return out
+
+    def at(self, places: Ints) -> Floats:
+        """V at these places t·S + s."""
+        out = np.empty(places.size)
+        for first, values, _ in self._pieces():
+            self._pick(places, first, values, out)
+        return out
+
+    def expectation(self, start: Any, *, steps: bool = True) -> Expectation:
+        """Σ start · V and the visits from `start`, in one pass."""
+        places, mass = _entries(start)
+        found = np.empty(places.size)
+        visits = self._walk(start, steps=steps, seen=lambda first, values: self._pick(places, first, values, found))
+        return Expectation(self._weighed(places, mass, found), visits, self)
+
+    def _pick(self, places: Ints, first: int, values: Floats, out: Floats) -> None:
+        """Set those of V at the places that lie in this piece."""
+        step, state = np.divmod(places, self.mdp.n_states)
+        inside = (step >= first) & (step < first + len(values))
+        step, state = step[inside], state[inside]
+        out[inside] = np.where(self._model.lost(step, state), -np.inf, values[step - first, state])
+
+
+def _entries(start: Any) -> tuple[Ints, Floats]:
+    """The places t·S + s where a source (S,) or (H, S) is not zero, and what it is there."""
+    if not sp.issparse(start):
+        places = np.flatnonzero(start)
+        return places, start.ravel()[places]
+    row, column = start.nonzero()
+    places = row.astype(np.int64) * start.shape[1] + column
+    return places, np.asarray(start[row, column])
+
+
+def _rows(source: Any, first: int, last: int) -> Floats:
+    rows = source[first:last]
+    return np.asarray(rows.toarray() if sp.issparse(rows) else rows)

@@ -3,7 +3,8 @@
 Where moves are deterministic and γ = 1 (see paths.py for M), x_g = (I − M)⁻¹ e_g comes from one factorisation for all
 goals g. Rows other than g of (I − M) x_g vanish, so z_g = ζ_g x_g / x_g(g) whether or not the goal has moves of its
 own. The expected visits are D_g = y_g z_g with (I − M)ᵀ y_g = m_g / z_g − (n_g/ζ_g) M[g, :]ᵀ, because all of the
-source m_g, n_g in sum, ends in g once. Goals for which doubles do not reach far enough, and all goals of other
+source m_g, n_g in sum, ends in g once. Where the factors would fill in, blocks of goals are iterated instead
+(iterated.py), each without its own row of M. Goals for which doubles do not reach far enough, and all goals of other
 problems, are solved one by one.
 """
 
@@ -11,14 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from messirl._types import Flags, Floats, Ints
+from messirl.planning.iterated import Iterated, Slow
 from messirl.planning.kernels import path_flows
-from messirl.planning.paths import PathModel, m_matrix_lu, moves_of
+from messirl.planning.paths import PathModel, connections_fill_in, m_matrix_lu, moves_of
 from messirl.planning.solution import Expectation, NoFiniteValue, Visits
 from messirl.planning.stationary import StationaryModel
 from messirl.planning.structure import reachable
@@ -57,7 +60,7 @@ class GoalsModel:
         self, mdp: MDP, goals: Ints, within: Flags, kind: type[StationaryModel], starts: sp.csr_array | None = None
     ) -> None:
         self.mdp, self.goals, self.within, self.kind, self.starts = mdp, goals, within, kind, starts
-        self.shared = kind is PathModel  # one factorisation for all
+        self.shared = kind is PathModel  # one system for all
         self._alone: dict[int, StationaryModel] = {}
         self._met: dict[int, Flags] = {}
 
@@ -88,6 +91,11 @@ class GoalsModel:
             live |= self.towards(goal).live
         return live
 
+    @cached_property
+    def iterates(self) -> bool:
+        """Whether the shared system would fill in if factorised."""
+        return self.shared and connections_fill_in(self.mdp, self.within)
+
     def solve(self, reward: Floats) -> GoalsSolution:
         """Factorise once, where one factorisation serves all goals."""
         return GoalsSolution(self, reward)
@@ -98,7 +106,7 @@ class GoalsSolution:
 
     def __init__(self, model: GoalsModel, reward: Floats) -> None:
         self.model, self.reward = model, reward
-        self._system = GoalSystem(model.mdp, reward, model.within) if model.shared else None
+        self._system = GoalSystem(model.mdp, reward, model.within, iterate=model.iterates) if model.shared else None
 
     def expectation(self, starts: Any, *, steps: bool = True) -> Expectation:
         """Σ starts · V over goals and states, and the visits from `starts` summed over goals.
@@ -143,9 +151,9 @@ class GoalsSolution:
 
 
 class GoalSystem:
-    """I − M over the moves that trips can meet, factorised once for all goals; `lu` is None where doubles do not do."""
+    """I − M over the moves that trips can meet, factorised once for all goals or, if asked to, iterated."""
 
-    def __init__(self, mdp: MDP, reward: Floats, within: Flags) -> None:
+    def __init__(self, mdp: MDP, reward: Floats, within: Flags, *, iterate: bool = False) -> None:
         moves = moves_of(mdp)
         self.moves = moves.where(within[moves.source])
         with np.errstate(over="ignore"):
@@ -153,31 +161,68 @@ class GoalSystem:
             self.end = np.exp(reward) if reward.ndim == 1 else np.ones(mdp.n_states)
         places = (self.moves.source, self.moves.target)
         self.matrix = sp.csr_array(sp.coo_array((self.gain, places), shape=(mdp.n_states, mdp.n_states)))
-        self.lu: Any = None
-        if np.isfinite(self.matrix.data).all():
-            try:
-                lu = m_matrix_lu(sp.csc_array(sp.eye_array(mdp.n_states) - self.matrix))
-            except NoFiniteValue:  # singular with every goal's moves in place; without them it need not be
-                return
-            self.lu = lu if _is_m_matrix(lu) else None
+        self._iterate = iterate and bool(np.isfinite(self.matrix.data).all())
+
+    @cached_property
+    def lu(self) -> Any:
+        """The factors of I − M; None where doubles do not do."""
+        if not np.isfinite(self.matrix.data).all():
+            return None
+        try:
+            lu = m_matrix_lu(sp.csc_array(sp.eye_array(self.matrix.shape[0]) - self.matrix))
+        except NoFiniteValue:  # singular with every goal's moves in place; without them it need not be
+            return None
+        return lu if _is_m_matrix(lu) else None
+
+    @cached_property
+    def _turned(self) -> sp.csr_array:
+        return sp.csr_array(self.matrix.T)
 
     def values(self, goals: Ints, needed: Flags) -> tuple[Floats, Flags]:
         """z towards each goal, (G, S), and for which goals it is right at the states `needed` (G, S)."""
+        z, solved, _ = self._solved(goals, needed)
+        return z, solved
+
+    def _solved(self, goals: Ints, needed: Flags) -> tuple[Floats, Flags, Iterated | None]:
+        """The same, and the iteration that found them, if it was one."""
         at = np.arange(goals.size)
+        if self._iterate:
+            right = np.zeros((needed.shape[1], goals.size))
+            right[goals, at] = self.end[goals]
+            try:
+                found = Iterated(self.matrix, self._turned, right, right, goals)
+                z = found.z.T
+                return z, ~found.hopeless & (np.where(needed, z, 1.0).min(axis=1) > SMALLEST), found
+            except Slow:  # so it would be for the next goals
+                self._iterate = False
         if self.lu is None:
-            return np.zeros(needed.shape), np.zeros(goals.size, dtype=bool)
+            return np.zeros(needed.shape), np.zeros(goals.size, dtype=bool), None
         unit = np.zeros((needed.shape[1], goals.size), order="F")
         unit[goals, at] = 1.0
         with np.errstate(all="ignore"):
             z = self.lu.solve(unit).T
             z *= (self.end[goals] / z[at, goals])[:, None]
             reached = np.where(needed, z, 1.0).min(axis=1) > SMALLEST
-            return z, reached & np.isfinite(z).all(axis=1) & (z.min(axis=1) >= 0.0)
+            return z, reached & np.isfinite(z).all(axis=1) & (z.min(axis=1) >= 0.0), None
+
+    def _flows(self, goals: Ints, z: Floats, rest: Floats, solved: Flags, found: Iterated | None) -> Floats:
+        """y (G, S) of the goals that are `solved`: visits over z, from trips that begin in `rest` (G, S)."""
+        begins = rest != 0
+        if found is not None:
+            try:
+                visited = found.visits(np.ascontiguousarray(np.where(solved[:, None], rest, 0.0).T)).T
+                return np.divide(visited, z, out=np.zeros_like(z), where=z > 0)
+            except Slow:
+                if self.lu is None:
+                    return np.full(z.shape, np.nan)
+        right = np.where(begins, rest / np.where(begins, z, 1.0), 0.0)
+        right -= (rest.sum(axis=1) / self.end[goals])[:, None] * self.matrix[goals].toarray()
+        return np.asarray(self.lu.solve(np.asfortranarray(np.where(solved[:, None], right, 0.0).T), trans="T").T)
 
     def add(self, goals: Ints, sources: Floats, states: Floats, flows: Floats) -> tuple[Flags, float]:
         """Add the goals that the factorisation serves to `states` and `flows`; which they were, and Σ source · V."""
         at, begins = np.arange(goals.size), sources != 0
-        z, solved = self.values(goals, begins)
+        z, solved, found = self._solved(goals, begins)
         if not solved.any():
             return solved, 0.0
         with np.errstate(all="ignore"):
@@ -185,9 +230,7 @@ class GoalSystem:
             rest = np.array(sources)
             rest[at, goals] = 0.0  # trips that begin in their goal make no step
             arrivals, mass = rest.sum(axis=1), np.abs(rest).sum(axis=1)
-            right = np.where(begins, rest / np.where(begins, z, 1.0), 0.0)
-            right -= (arrivals / end)[:, None] * self.matrix[goals].toarray()
-            y = self.lu.solve(np.asfortranarray(np.where(solved[:, None], right, 0.0).T), trans="T").T
+            y = self._flows(goals, z, rest, solved, found)
             y[at, goals] = 0.0
             visited = y * z
             into = sp.coo_array(sp.csc_array(self.matrix)[:, goals])

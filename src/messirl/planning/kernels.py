@@ -237,19 +237,20 @@ def reached(off, idx, weights, start):
 
 
 @jit
-def forward(shared, off, idx, prob, n_actions, policies, moving, source, gamma, total, by_action):
-    """ρ_t = m_t + γ P_πᵀ ρ_{t−1} under one policy per step: Σ_t ρ_t is added to `total` and, unless empty, `by_action`.
+def forward(shared, off, idx, prob, n_actions, policies, moving, now, more, gamma, weight, total, by_action):
+    """ρ_t = m_t + γ P_πᵀ ρ_{t−1} under one policy per step: Σ ρ_t after the first is added to `total`.
 
-    The source m, of any sign, is (H, S), or (1, S) where all begin at once. Returns the most mass that a state loses or
-    gains because its policy does not sum to one (to zero where `moving` is 0), or a large number where one is negative.
+    `now` (S,) is ρ at the first of these steps and, in the end, at the one after the last; `more` (T, S) are the
+    sources m of any sign that enter on the way. Where it is empty, all began at once: `now` is then not discounted but
+    weighed by γ^t, at first by `weight`. Visits of actions are added to `by_action`, unless it is empty. Returns the
+    most mass that a state loses or gains because its policy does not sum to one (to zero where `moving` is 0), or a
+    large number where one is negative.
     """
-    once, n_states, now = source.shape[0] == 1, source.shape[1], source[0].copy()
+    once, n_states = more.shape[0] == 0, now.shape[0]
     then = np.zeros(n_states)
     mass = np.empty((n_actions, B))
     flow, lost = np.empty(B), np.empty(B)
     worst = 0.0
-    weight = 1.0
-    total += now
     for t in range(policies.shape[0]):
         policy = policies[t]
         for b in range(off.shape[0] - 1):
@@ -287,7 +288,7 @@ def forward(shared, off, idx, prob, n_actions, policies, moving, source, gamma, 
                             then[idx[slot, i]] += mass[a, i] * prob[slot, i]
         weight *= gamma if once else 1.0
         for s in range(n_states):
-            now[s] = then[s] if once else source[t + 1, s] + gamma * then[s]
+            now[s] = then[s] if once else more[t, s] + gamma * then[s]
             total[s] += weight * now[s]
             then[s] = 0.0
     return worst

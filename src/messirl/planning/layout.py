@@ -6,6 +6,7 @@ every visited state, the last included: V_last = r. A state-action reward counts
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from messirl.planning.kernels import B
 from messirl.problem.mdp import MDP
 
 NONE: Floats = np.zeros((0, 0))
+STATES_AT_ONCE = 512 * B
 GATHER_COST = 2.0  # a gathered value costs about as much as two products
 
 
@@ -68,32 +70,50 @@ def layout_of(mdp: MDP) -> Layout:
 
 def _build(transitions: sp.csr_array, n_states: int, n_actions: int) -> Layout:
     n_blocks = -(-n_states // B)
-    rows = np.repeat(np.arange(transitions.shape[0], dtype=np.int64), np.diff(transitions.indptr))
-    state, action, successor = rows // n_actions, rows % n_actions, transitions.indices.astype(np.int64)
-
-    # Position of each entry among the successors of its row, and among all successors of its state.
-    within = np.arange(rows.size) - transitions.indptr[rows]
-    unique, slot_of = np.unique(state * n_states + successor, return_inverse=True)
-    first = np.searchsorted(unique, np.arange(n_states + 1) * n_states)
-    slot = slot_of - first[state]
-
-    per_row = np.zeros(n_blocks, dtype=np.int64)
-    np.maximum.at(per_row, state // B, within + 1)
-    per_state = np.zeros(n_blocks, dtype=np.int64)
-    np.maximum.at(per_state, state // B, slot + 1)
+    per_row, per_state = np.zeros(n_blocks, dtype=np.int64), np.zeros(n_blocks, dtype=np.int64)
+    for part in _parts(transitions, n_states, n_actions):
+        np.maximum.at(per_row, part.state // B, part.within + 1)
+        np.maximum.at(per_state, part.state // B, part.slot + 1)
     shared_cost = per_state.sum() * (GATHER_COST + n_actions)
     separate_cost = per_row.sum() * n_actions * (GATHER_COST + 1)
     shared = bool(shared_cost <= separate_cost)
 
     slots = per_state if shared else per_row * n_actions
     off = np.concatenate([[0], np.cumsum(slots)]).astype(np.int64)
-    block, lane = state // B, state % B
-    number = off[block] + (slot if shared else action * per_row[block] + within)
     idx = np.zeros((int(off[-1]), B), dtype=np.uint32)
-    idx[number, lane] = successor
     prob = np.zeros((int(off[-1]) * (n_actions if shared else 1), B))
-    prob[number * n_actions + action if shared else number, lane] = transitions.data
+    for part in _parts(transitions, n_states, n_actions):
+        block, lane = part.state // B, part.state % B
+        number = off[block] + (part.slot if shared else part.action * per_row[block] + part.within)
+        idx[number, lane] = part.successor
+        prob[number * n_actions + part.action if shared else number, lane] = part.chance
     return Layout(shared, off, idx, prob, n_actions, n_states, n_blocks * B)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Entries of some rows: where each belongs, and its place in its row and among all successors of its state."""
+
+    state: Ints
+    action: Ints
+    successor: Ints
+    chance: Floats
+    within: Ints
+    slot: Ints
+
+
+def _parts(transitions: sp.csr_array, n_states: int, n_actions: int) -> Iterator[_Part]:
+    """All entries, some states at a time: large problems need little room beside their layout."""
+    for low in range(0, n_states, STATES_AT_ONCE):
+        high = min(low + STATES_AT_ONCE, n_states)
+        pointer = transitions.indptr[low * n_actions : high * n_actions + 1].astype(np.int64)
+        some = slice(int(pointer[0]), int(pointer[-1]))
+        rows = np.repeat(np.arange(low * n_actions, high * n_actions), np.diff(pointer))
+        state, successor = rows // n_actions, transitions.indices[some].astype(np.int64)
+        within = np.arange(some.start, some.stop) - transitions.indptr[rows]
+        unique, slot_of = np.unique((state - low) * n_states + successor, return_inverse=True)
+        first = np.searchsorted(unique, np.arange(high - low) * n_states)
+        yield _Part(state, rows % n_actions, successor, transitions.data[some], within, slot_of - first[state - low])
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,13 @@ With z = exp V, and the move of action a in s leading to s',
     z(s) = Σ_a exp(r(s,a)) z(s') = (M z)(s),     z(end) = exp(r(end))        (1 with state-action rewards)
 
 Towards one end, or the terminal states together, it is solved for exp(V − W), where W is the hard-max value. All its
-coefficients are at most 1 and all its unknowns at least 1, so nothing under- or overflows, however far the end. Trips
-to many goals share one factorisation: see goals.py.
+coefficients are at most 1 and all its unknowns at least 1, so nothing under- or overflows, however far the end. It is
+factorised or, where the factors would fill in, iterated (iterated.py). Trips to many goals share one system: goals.py.
 """
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from functools import cached_property
 from typing import Any
@@ -19,7 +20,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
-from messirl._types import Floats
+from messirl._types import Flags, Floats
+from messirl.planning.iterated import Iterated, Slow, fills_in
 from messirl.planning.layout import layout_of
 from messirl.planning.solution import NoFiniteValue, Solution, Visits
 from messirl.planning.stationary import StationaryModel
@@ -36,14 +38,36 @@ class PathModel(StationaryModel):
     """Values (S,) and a policy (S, A) towards one goal, or towards the terminal states."""
 
     def solve(self, reward: Floats) -> Solution:
-        """Soft values and the policy, by one factorisation."""
-        return PathSolution(self.mdp, reward, self.structure)
+        """Soft values and the policy, by one factorisation or by iteration."""
+        return PathSolution(self.mdp, reward, self.structure, iterate=self.iterates)
+
+    @cached_property
+    def iterates(self) -> bool:
+        """Whether the moves between states that do not end would fill in if factorised."""
+        return connections_fill_in(self.mdp, self.structure.alive & ~self.structure.ends)
+
+
+def connections_fill_in(mdp: MDP, within: Flags) -> bool:
+    """Whether factors over the moves among the states `within` (S,) would fill in; found once where that is all."""
+    if not within.any():
+        return False
+
+    def build() -> bool:
+        moves = moves_of(mdp)
+        inner = moves.where(within[moves.source] & within[moves.target])
+        number = np.cumsum(within) - 1
+        ends = (number[inner.source], number[inner.target])
+        size = int(within.sum())
+        return fills_in(sp.csr_array(sp.coo_array((np.ones(inner.source.size), ends), shape=(size, size))))
+
+    # All goals but for the few states that cannot be met have the same answer.
+    return mdp.memo("fills in", build) if 2 * int(within.sum()) > within.size else build()
 
 
 class PathSolution(Solution):
-    """Values, policy and visits, all from one factorised system."""
+    """Values, policy and visits, all from one system: factorised, or solved by iteration where that is cheaper."""
 
-    def __init__(self, mdp: MDP, reward: Floats, structure: Structure) -> None:
+    def __init__(self, mdp: MDP, reward: Floats, structure: Structure, *, iterate: bool = False) -> None:
         self.ends, every = structure.ends, moves_of(mdp)
         self.arcs = every.where(structure.live[every.source, every.action])
         gains = self.arcs.worth(reward, mdp.log_reference)
@@ -57,15 +81,34 @@ class PathSolution(Solution):
         to_end = structure.ends[self.arcs.target]
         source, target = number[self.arcs.source], number[self.arcs.target]
         shape = (self.inner.size, self.inner.size)
-        between = sp.coo_array((self.gain[~to_end], (source[~to_end], target[~to_end])), shape=shape)
-        arriving = np.bincount(source[to_end], weights=self.gain[to_end], minlength=self.inner.size)
+        places = (source[~to_end], target[~to_end])
+        self._between = sp.csr_array(sp.coo_array((self.gain[~to_end], places), shape=shape))
+        arriving: Floats = np.zeros(self.inner.size)
+        np.add.at(arriving, source[to_end], self.gain[to_end])
         self.lift = np.ones(mdp.n_states)
-        if self.inner.size:
-            self._lu = m_matrix_lu(sp.csc_array(sp.eye_array(self.inner.size) - between))
+        self._iterated = self._iterate(arriving[:, None]) if iterate and self.inner.size else None
+        if self._iterated is not None:
+            self.lift[self.inner] = self._iterated.z[:, 0]
+        elif self.inner.size:
             self.lift[self.inner] = self._lu.solve(arriving)
         if not (np.isfinite(self.lift).all() and self.lift.min() > 1.0 - 1e-6):  # V ≥ W, or there is no V
             raise NoFiniteValue
         super().__init__(mdp, np.asarray(potential + np.log(self.lift)))
+
+    def _iterate(self, arriving: Floats) -> Iterated | None:
+        """The system solved by iteration, if that can be vouched for."""
+        turned = sp.csr_array(self._between.T)
+        try:
+            found = Iterated(self._between, turned, arriving, np.ones_like(arriving))
+        except Slow:
+            return None
+        if found.hopeless.any():
+            raise NoFiniteValue
+        return found
+
+    @cached_property
+    def _lu(self) -> Any:
+        return m_matrix_lu(sp.csc_array(sp.eye_array(self.inner.size) - self._between))
 
     @cached_property
     def policy(self) -> Floats:
@@ -79,7 +122,7 @@ class PathSolution(Solution):
         """Expected visits from a source (S,); pairs of states and actions always too."""
         y = np.zeros(self.mdp.n_states)
         if self.inner.size:
-            y[self.inner] = self._lu.solve((source / self.lift)[self.inner], trans="T")
+            y[self.inner] = self._inner_visits(source[self.inner]) / self.lift[self.inner]
         flow = y[self.arcs.source] * self.gain * self.lift[self.arcs.target]
         states = y * self.lift
         entered = np.bincount(self.arcs.target, weights=flow, minlength=self.mdp.n_states)
@@ -87,6 +130,14 @@ class PathSolution(Solution):
         pairs = np.zeros((self.mdp.n_states, self.mdp.n_actions))
         pairs[self.arcs.source, self.arcs.action] = flow
         return Visits(states, pairs)
+
+    def _inner_visits(self, source: Floats) -> Floats:
+        """Visits of the states that do not end, from a source there."""
+        if self._iterated is not None:
+            with contextlib.suppress(Slow):
+                return self._iterated.visits(source[:, None])[:, 0]
+        lift = self.lift[self.inner]
+        return np.asarray(self._lu.solve(source / lift, trans="T") * lift)
 
 
 def _best_paths(moves: Arcs, gains: Floats, end: Floats) -> Floats:

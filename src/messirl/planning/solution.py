@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from messirl._types import Floats
+from messirl._types import Floats, Ints
 from messirl.planning.layout import layout_of
 from messirl.problem.mdp import MDP
 
@@ -20,6 +20,8 @@ NO_VALUE = (
     "no finite value: with discount=1 a trajectory that goes on and on is worth infinitely much under this reward; "
     "make rewards of steps negative enough, or use a discount below 1 or a horizon"
 )
+
+CANNOT_START = "a trajectory cannot start in state {}: from there it runs into a dead end or never ends"
 
 
 class NoFiniteValue(ValueError):
@@ -73,6 +75,10 @@ class Solution:
         """π (S, A), or (H − 1, S, A), as everywhere outside."""
         return layout_of(self.mdp).state_major(self.policy)
 
+    def at(self, places: Ints) -> Floats:
+        """V at these places, s or, with a horizon, t·S + s."""
+        return self.values.ravel()[places]
+
     def visits(self, source: Floats, *, steps: bool = True) -> Visits:
         """Expected visits from a source, signed or not, of states and, if asked for, of (state, action) pairs.
 
@@ -90,7 +96,5 @@ class Solution:
             total = float(start.ravel()[at] @ values[at])
             if not np.isfinite(values[at]).all():
                 s = int(at[np.argmin(values[at])]) % self.mdp.n_states
-                raise ValueError(
-                    f"a trajectory cannot start in state {s}: from there it runs into a dead end or never ends"
-                )
+                raise ValueError(CANNOT_START.format(s))
         return Expectation(total, self.visits(start, steps=steps), self)

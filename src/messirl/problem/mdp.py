@@ -337,10 +337,9 @@ def _checked_dynamics(
     matrix: sp.csr_array, terminal: Flags, allowed: Flags, *, explicit: bool
 ) -> tuple[sp.csr_array, Flags]:
     n_states, n_actions = allowed.shape
-    row_of = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
     def place(entry: int) -> str:
-        row = int(row_of[entry])
+        row = int(np.searchsorted(matrix.indptr, entry, side="right")) - 1
         return f"transitions[{row // n_actions}, {row % n_actions}, {int(matrix.indices[entry])}]"
 
     for wrong, what in ((~np.isfinite(matrix.data), "is not finite"), (matrix.data < 0, "is negative")):
@@ -366,8 +365,12 @@ def _checked_dynamics(
         )
     # Sums that are off by more than rounding are corrected; others are left alone: a saved MDP reads back equal.
     uneven = usable & (np.abs(sums - 1.0) > 1e-12)
-    factor = np.where(uneven, 1.0 / np.where(uneven, sums, 1.0), usable)
-    matrix = sp.csr_array(sp.diags_array(factor.ravel()) @ matrix)
+    factor = np.where(uneven, 1.0 / np.where(uneven, sums, 1.0), usable).ravel()
+    changed = np.flatnonzero(np.abs(factor - 1.0) > 0)
+    for some in np.array_split(changed, changed.size // 2**20 + 1):
+        width = np.diff(matrix.indptr)[some]
+        first = np.repeat(matrix.indptr[some] - np.cumsum(width) + width, width)
+        matrix.data[first + np.arange(first.size)] *= np.repeat(factor[some], width)
     matrix.eliminate_zeros()
     matrix.sort_indices()
     width = np.diff(matrix.indptr)

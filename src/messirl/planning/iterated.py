@@ -1,0 +1,217 @@
+"""Paths by iteration, where a factorisation would fill in: graphs with long-range links.
+
+The systems of paths.py and goals.py are z = b + M z with M ≥ 0, one column each, where M lacks the row of the column's
+own goal. Sweeps from below find the size of z; the rest is solved in units of what they found, P = z⁻¹ M z, which is
+the chain of the policy, by BiCGSTAB, a block of columns at a time. Krylov methods find the slowest mode first, so that
+a spectral radius close to one costs little where the graph mixes well.
+
+Every answer has a certificate. A vector d ≥ 0 with (I − P) d ≥ ½ bounds the expected number of steps by 2 d, so that
+
+    |log z − log ẑ| ≤ 2 d · max_s |r(s)| / z(s) to first order,     Σ_s |ρ − ρ̂| ≤ 2 dᵀ |r|,
+
+where r is the residual of the values, or of the visits ρ = m + Pᵀ ρ. A vector w ≥ 0, w ≠ 0, with M w ≥ w shows
+instead that the spectral radius is at least one: nothing is finite. Where neither is found soon, `Slow` is raised.
+
+Reference: Berman, Plemmons: Nonnegative Matrices in the Mathematical Sciences, chapters 2 (spectral radius) and 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+from messirl._types import Flags, Floats, Ints
+
+LEAST_WORK = 1e8  # of a factorisation, in products: below, it takes milliseconds
+ADVANTAGE = 10.0  # a factorisation's products are that much cheaper than those of sparse sweeps
+SWEEPS = 50  # of an iteration that goes well, besides those that it takes to get from one end to the other
+SETTLED = 0.3  # relative growth in a sweep below which a size is known well enough to measure in
+MAX_SWEEPS = 200
+POWERS = 6
+MAX_KRYLOV = 150
+PASSES = 6
+FLUSHED = 1e-290  # values below are no longer told from zero; goals.py solves such goals in another way
+TARGET, TRUSTED = 1e-13, 1e-11  # what the bound on an error should be, and what it may be
+
+
+class Slow(Exception):
+    """The iteration did not get to an answer that it can vouch for."""
+
+
+def fills_in(pattern: sp.csr_array) -> bool:
+    """Whether factors of a matrix with this pattern (n, n) would cost more than many sweeps over it.
+
+    The mean width w of its envelope, ordered by levels of a search through the graph, is about the size of the sets
+    that separate the graph in two. Eliminating such a set takes w³ products, a sweep one per entry, and there are about
+    n / w levels from one end to the other.
+    """
+    n = pattern.shape[0]
+    if pattern.nnz == 0 or float(n) ** 3 < LEAST_WORK:
+        return False
+    order = reverse_cuthill_mckee(sp.csr_matrix(pattern), symmetric_mode=False)
+    place = np.empty(n, dtype=np.int64)
+    place[order] = np.arange(n)
+    rows, columns = np.repeat(place, np.diff(pattern.indptr)), place[pattern.indices]
+    first = np.arange(n)
+    np.minimum.at(first, np.maximum(rows, columns), np.minimum(rows, columns))
+    width = max(float(np.mean(np.arange(n) - first)), 1.0)
+    return bool(width**3 > max(LEAST_WORK, ADVANTAGE * (n / width + SWEEPS) * pattern.nnz))
+
+
+class Iterated:
+    """z (n, k) with z = right + M z, each column without the row `held` of M, and what it takes to get visits.
+
+    matrix : M (n, n), no entry negative;  transposed : Mᵀ, stored by rows
+    right, begin : (n, k) right-hand sides, and where to begin, at most z
+    held : (k,) the row that each column is without, or None
+    """
+
+    def __init__(
+        self, matrix: sp.csr_array, transposed: sp.csr_array, right: Floats, begin: Floats, held: Ints | None = None
+    ) -> None:
+        self.matrix, self.transposed, self.held = matrix, transposed, held
+        self._columns = np.arange(right.shape[1])
+        self.hopeless: Flags = np.zeros(right.shape[1], dtype=bool)  # (k,) no finite z, for certain
+        self.z = self._values(right, begin)
+        self._steps: Floats = np.zeros_like(right)  # d, twice which is more than the expected number of steps
+        if not self.hopeless.all():
+            self._certify(right)
+
+    def visits(self, source: Floats) -> Floats:
+        """ρ (n, k) with ρ = source + Pᵀ ρ, the source signed or not."""
+        size, mass = np.abs(source), np.abs(source)
+        for _ in range(SWEEPS):
+            mass = self._onwards(mass)
+            size += mass
+            if (mass.sum(axis=0) <= SETTLED * np.abs(source).sum(axis=0)).all():
+                break
+        unit = size + 1e-3 * size.mean(axis=0) + np.finfo(float).tiny
+        found, asked = np.zeros_like(source), (self._steps * np.abs(source)).sum(axis=0)
+
+        def system(x: Floats) -> Floats:
+            return np.asarray(x - self._onwards(unit * x) / unit)
+
+        error, before = np.inf, np.inf
+        for _ in range(PASSES):
+            residual = source + self._onwards(found) - found
+            bounds = 2.0 * (self._steps * np.abs(residual)).sum(axis=0)
+            error = float(np.max(bounds / np.where(asked > 0, asked, 1.0), initial=0.0))
+            if not error > TARGET or error > 0.5 * before:
+                break
+            before = error
+            found = found + unit * _bicgstab(system, residual / unit)
+        if not error <= TRUSTED:
+            raise Slow
+        return found
+
+    def _values(self, right: Floats, begin: Floats) -> Floats:
+        z = np.array(begin)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for sweep in range(1, MAX_SWEEPS):
+                ahead = self._ahead(z) + right
+                ahead[ahead < FLUSHED] = 0.0
+                growth, z = ahead - z, ahead
+                if not np.isfinite(z).all():
+                    raise Slow
+                settled = (growth <= SETTLED * ahead).all(axis=0)
+                if sweep % 8 == 0:
+                    self.hopeless |= ~settled & self._grows(np.maximum(growth, 0.0))
+                if (settled | self.hopeless).all():
+                    break
+        worst = np.inf
+        for _ in range(PASSES):
+            unit = np.where(z > 0, z, 1.0)
+            residual = np.where(self.hopeless, 0.0, (self._ahead(z) + right - z) / unit)
+            worst, last = float(np.abs(residual).max(initial=0.0)), worst
+            if worst <= 0.1 * TARGET or not worst < 0.5 * last:
+                break
+            change = 1.0 + _bicgstab(partial(self._system, z=z, unit=unit), residual)
+            negative = (z * change).min(axis=0) < 0
+            if negative.any():
+                # Past a spectral radius of one the solution turns over, and its size shows that nothing is finite.
+                self.hopeless |= negative & self._grows(np.maximum(-z * change, 0.0))
+                if (negative & ~self.hopeless).any():
+                    raise Slow
+            z = z * np.where(self.hopeless, 1.0, change)
+        return z
+
+    def _certify(self, right: Floats) -> None:
+        """Bound the error of log z by its residual and the number of steps to come."""
+        unit, there = np.where(self.z > 0, self.z, 1.0), (self.z > 0).astype(np.float64)
+        if self.held is not None:
+            there[self.held, self._columns] = 0.0
+        there[:, self.hopeless] = 0.0
+
+        def system(x: Floats) -> Floats:
+            return self._system(x, self.z, unit)
+
+        self._steps = _bicgstab(system, there, least=0.25)
+        residual = np.abs(self._ahead(self.z) + right - self.z) / unit
+        residual[:, self.hopeless] = 0.0
+        sure = self._steps.min() >= 0.0 and bool((system(self._steps) >= 0.5 * there).all())
+        if not (sure and float((2.0 * self._steps).max() * residual.max()) <= TRUSTED):
+            raise Slow
+
+    def _system(self, x: Floats, z: Floats, unit: Floats) -> Floats:
+        """(I − P) x with P = z⁻¹ M z."""
+        return np.asarray(x - self._ahead(z * x) / unit)
+
+    def _ahead(self, z: Floats) -> Floats:
+        """M z, each column without its row."""
+        out = self.matrix @ z
+        if self.held is not None:
+            out[self.held, self._columns] = 0.0
+        return np.asarray(out)
+
+    def _onwards(self, mass: Floats) -> Floats:
+        """Pᵀ mass."""
+        out = np.divide(mass, self.z, out=np.zeros_like(mass), where=self.z > 0)
+        if self.held is not None:
+            out[self.held, self._columns] = 0.0
+        return np.asarray((self.transposed @ out) * self.z)
+
+    def _grows(self, w: Floats) -> Flags:
+        """Which columns have M w ≥ w ≠ 0, to rounding, (k,), for this w or after a few sweeps of it.
+
+        Nothing cancels here, so that it holds wherever w came from.
+        """
+        found = np.zeros(w.shape[1], dtype=bool)
+        for _ in range(POWERS):
+            ahead = self._ahead(w)
+            found |= (ahead >= w * (1.0 - 1e-12)).all(axis=0) & (w > 0).any(axis=0)
+            w = ahead / np.maximum(ahead.max(axis=0), np.finfo(float).tiny)
+        return found
+
+
+def _bicgstab(system: Callable[[Floats], Floats], right: Floats, least: float = 1e-13) -> Floats:
+    """x with system(x) = right, column by column, to `least` of what the right-hand side is; the caller judges."""
+    x, r, shadow = np.zeros_like(right), np.array(right), right
+    p, v, wanted = np.zeros_like(right), np.zeros_like(right), least * np.abs(right).max(axis=0)
+    rho = alpha = omega = np.ones(right.shape[1])
+    with np.errstate(all="ignore"):
+        for _ in range(MAX_KRYLOV):
+            going = np.abs(r).max(axis=0) > wanted
+            if not going.any():
+                break
+            before, rho = rho, _dots(shadow, r)
+            p -= omega * v
+            p *= np.where(going, (rho / before) * (alpha / omega), 0.0)
+            p += r
+            v = system(p)
+            alpha = np.where(going, rho / _dots(shadow, v), 0.0)
+            r -= alpha * v
+            t = system(r)
+            size = _dots(t, t)
+            omega = np.where(going & (size > 0), _dots(t, r) / size, 0.0)
+            x += alpha * p
+            x += omega * r
+            r -= omega * t
+    return x
+
+
+def _dots(x: Floats, y: Floats) -> Floats:
+    return np.asarray(np.einsum("ij,ij->j", x, y))

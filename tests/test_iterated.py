@@ -1,0 +1,151 @@
+"""Paths by iteration where factors would fill in: the same values and visits, or a factorisation after all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+from seeds import generator
+
+from messirl import MDP
+from messirl.planning import NoFiniteValue, goals, iterated, model_for, paths
+from messirl.planning.iterated import Iterated, Slow, fills_in
+from messirl.planning.models import model_for_goals
+
+S, A = 80, 6
+RADII = [0.3, 0.9, 0.999]
+CLOSE = {"rtol": 1e-10, "atol": 1e-10}
+
+
+@pytest.fixture
+def iterating(monkeypatch):
+    """Small graphs too are iterated."""
+    monkeypatch.setattr(iterated, "LEAST_WORK", 0.0)
+    monkeypatch.setattr(iterated, "ADVANTAGE", 0.0)
+
+
+@pytest.fixture
+def no_factors(monkeypatch):
+    """Nothing may be factorised."""
+
+    def refuse(matrix):
+        raise AssertionError("this was to be iterated")
+
+    monkeypatch.setattr(paths, "m_matrix_lu", refuse)
+    monkeypatch.setattr(goals, "m_matrix_lu", refuse)
+
+
+def small_world(seed: int, radius: float, *, terminal: bool) -> tuple[MDP, np.ndarray]:
+    """A ring with links to anywhere, and a reward that puts the spectral radius of its moves there."""
+    rng = generator(seed)
+    target = rng.integers(0, S, (S, A))
+    target[:, 0] = (np.arange(S) + 1) % S
+    moves = sp.csr_array((np.ones(S * A), (np.arange(S * A), target.ravel())), shape=(S * A, S))
+    ends = np.arange(S) == S - 1
+    mdp = MDP(moves, rng.uniform(0.0, 1.0, (S, A, 2)), discount=1.0, terminal=ends if terminal else None)
+    reward = rng.normal(scale=0.5, size=(S, A))
+    gain = np.zeros((S, S))
+    np.add.at(gain, (np.repeat(np.arange(S), A), target.ravel()), np.exp(reward).ravel())
+    if terminal:
+        gain[ends] = 0.0
+    return mdp, reward + np.log(radius / np.abs(np.linalg.eigvals(gain)).max())
+
+
+def factorised(build):
+    """What `build` returns where nothing is iterated."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(iterated, "LEAST_WORK", np.inf)
+        return build()
+
+
+def signed(seed: int, *shape: int) -> np.ndarray:
+    drawn = generator(seed).normal(size=shape)
+    return drawn - drawn.mean()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("radius", RADII)
+def test_values_and_visits_towards_an_end_are_those_of_the_factors(iterating, seed, radius):
+    mdp, reward = small_world(seed, radius, terminal=True)
+    wanted = factorised(lambda: model_for(mdp.replace()).solve(reward))
+    got, source = model_for(mdp).solve(reward), signed(seed, S)
+    assert isinstance(got, paths.PathSolution)
+    assert got._iterated is not None
+    assert_allclose(got.values, wanted.values, **CLOSE)
+    assert_allclose(got.table, wanted.table, **CLOSE)
+    scale = np.abs(wanted.visits(np.abs(source)).states).max()
+    assert_allclose(got.visits(source).states / scale, wanted.visits(source).states / scale, **CLOSE)
+    assert_allclose(got.visits(source).steps / scale, wanted.visits(source).steps / scale, **CLOSE)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("radius", RADII)
+def test_values_and_visits_towards_goals_are_those_of_the_factors(iterating, no_factors, seed, radius):
+    mdp, reward = small_world(seed, radius, terminal=False)
+    ends, everywhere, source = np.arange(0, S, 4), np.ones(S, dtype=bool), signed(seed, 20, S)
+    got = model_for_goals(mdp, "causal", ends, everywhere).solve(reward)
+    expected = got.expectation(source)
+    gain = np.zeros((S, S))
+    np.add.at(gain, (np.repeat(np.arange(S), A), mdp.transitions.indices), np.exp(reward).ravel())
+    value, states = 0.0, np.zeros(S)
+    for (goal, values), row in zip(got.values(np.ones((20, S))), source, strict=True):
+        without = np.where(np.arange(S)[:, None] == goal, 0.0, gain)
+        z = np.linalg.solve(np.eye(S) - without, np.eye(S)[goal])
+        assert_allclose(values, np.log(z), **CLOSE)
+        chain = without * z / z[:, None]
+        states += np.linalg.solve(np.eye(S) - chain.T, row)
+        value += float(row @ np.log(z))
+    assert_allclose(expected.log_partition, value, **CLOSE)
+    assert_allclose(expected.visits.states / np.abs(states).max(), states / np.abs(states).max(), **CLOSE)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("radius", [1.001, 1.1, 3.0])
+def test_beyond_a_spectral_radius_of_one_nothing_is_finite_and_nothing_is_factorised(
+    iterating, no_factors, seed, radius
+):
+    mdp, reward = small_world(seed, radius, terminal=True)
+    with pytest.raises(NoFiniteValue):
+        model_for(mdp).solve(reward)
+
+
+def test_what_is_slow_to_iterate_is_factorised(iterating, monkeypatch):
+    mdp, reward = small_world(0, 0.999, terminal=True)
+    wanted, source = model_for(mdp).solve(reward), signed(0, S)
+    monkeypatch.setattr(iterated, "MAX_KRYLOV", 1)
+    monkeypatch.setattr(iterated, "MAX_SWEEPS", 2)
+    got = model_for(mdp).solve(reward)
+    assert isinstance(got, paths.PathSolution)
+    assert got._iterated is None
+    assert_allclose(got.values, wanted.values, **CLOSE)
+    scale = np.abs(wanted.visits(np.abs(source)).states).max()
+    assert_allclose(got.visits(source).states / scale, wanted.visits(source).states / scale, **CLOSE)
+
+    open_, reward = small_world(0, 0.999, terminal=False)
+    ends, starts = np.array([3, 50]), np.ones((2, S))
+    by_factors = model_for_goals(open_, "causal", ends, np.ones(S, dtype=bool)).solve(reward).expectation(starts)
+    monkeypatch.undo()
+    alike = model_for_goals(open_.replace(), "causal", ends, np.ones(S, dtype=bool)).solve(reward).expectation(starts)
+    assert_allclose(by_factors.log_partition, alike.log_partition, rtol=1e-10)
+    assert_allclose(by_factors.visits.states, alike.visits.states, rtol=1e-9)
+
+
+def test_an_answer_without_a_certificate_is_refused(monkeypatch):
+    matrix = sp.csr_array(np.array([[0.0, 0.9], [0.9, 0.0]]))
+    right = np.array([[1.0], [1.0]])
+    assert_allclose(Iterated(matrix, matrix, right, right).z, 10.0)
+    monkeypatch.setattr(iterated, "TRUSTED", -1.0)
+    with pytest.raises(Slow):
+        Iterated(matrix, matrix, right, right)
+
+
+def test_long_range_links_fill_in_and_roads_do_not():
+    rng, n = generator(0), 2500
+    here = np.repeat(np.arange(n), 10)
+    far = sp.csr_array(sp.coo_array((np.ones(here.size), (here, rng.integers(0, n, here.size))), shape=(n, n)))
+    line = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(50, 50))
+    roads = sp.csr_array(sp.kron(line, sp.eye_array(50)) + sp.kron(sp.eye_array(50), line))
+    assert fills_in(far)
+    assert not fills_in(roads)
+    assert not fills_in(sp.csr_array((n, n)))

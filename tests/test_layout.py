@@ -1,0 +1,54 @@
+"""How the kernels store a problem, and the moves of large grids."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from seeds import generator
+
+from messirl import MDP
+from messirl.domains import slippery
+from messirl.planning import layout
+from messirl.planning.layout import layout_of
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_a_layout_made_in_parts_is_the_one_made_at_once(monkeypatch, deterministic):
+    rng, n = generator(0), 300
+    moves = np.zeros((n, 2, n))
+    for s in range(n):
+        for a in range(2):
+            to = rng.choice(n, 1 if deterministic else int(rng.integers(1, 5)), replace=False)
+            moves[s, a, to] = rng.dirichlet(np.ones(to.size))
+    mdp = MDP(moves, np.ones((n, 1)), discount=0.9)
+    whole = layout_of(mdp)
+    monkeypatch.setattr(layout, "STATES_AT_ONCE", 70)
+    parts = layout_of(mdp.replace())
+    assert parts.shared == whole.shared
+    assert_array_equal(parts.off, whole.off)
+    assert_array_equal(parts.idx, whole.idx)
+    assert_allclose(parts.prob, whole.prob, rtol=1e-15)
+
+
+@pytest.mark.parametrize("side", [1, 2, 5])
+def test_a_slippery_grid_is_the_one_made_cell_by_cell(side):
+    wanted = np.zeros((side * side * 4, side * side))
+    steps = [(0, 1), (0, -1), (-1, 0), (1, 0)]
+    for y in range(side):
+        for x in range(side):
+            for meant in range(4):
+                for made, (dx, dy) in enumerate(steps):
+                    to = min(max(y + dy, 0), side - 1) * side + min(max(x + dx, 0), side - 1)
+                    wanted[(y * side + x) * 4 + meant, to] += 0.7 if made == meant else 0.1
+    assert_allclose(slippery(side, 0.7).toarray(), wanted, atol=1e-15)
+
+
+def test_rows_that_do_not_quite_sum_to_one_are_corrected_and_the_others_left_alone():
+    moves = np.full((3, 2, 3), 1.0 / 3.0)
+    moves[1, 1] = [0.5, 0.25, 0.25 + 5e-7]
+    mdp = MDP(moves, np.ones((3, 1)), discount=0.9, terminal=[False, False, True])
+    got = mdp.transitions.toarray().reshape(3, 2, 3)
+    assert_allclose(got[1, 1], moves[1, 1] / moves[1, 1].sum(), rtol=1e-15)
+    assert_allclose(got[0], moves[0], rtol=1e-15)
+    assert_array_equal(got[2], np.zeros((2, 3)))
