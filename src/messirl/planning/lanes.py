@@ -340,23 +340,21 @@ def visits_lanes(moves, weights, gamma, source, visits, solved, places, room):
 
 
 @jit
-def evaluate_lanes(moves, base, kind, gamma, feature_ptr, feature, amount, theta, source, values, visits, counts):
-    """Σ_s source(s) V(s) (L,), values and visits (S, L), begun at those given, and expected counts (d, L) at θ (d, L).
-
-    Features come as the rows of a sparse matrix. Returns the sums, and which lanes are solved.
-    """
-    n, m = values.shape
-    reward, room = np.zeros((n, m)), np.empty((7, n, m))
-    places = np.empty((moves[6].shape[0] - 1, m))
-    weights = np.empty((moves[5].shape[0], m))
-    for s in range(n):
+def rewards_lanes(feature_ptr, feature, amount, theta, reward):
+    """r (S, L) at θ (d, L); features come as the rows of a sparse matrix, and r as zeros."""
+    m = theta.shape[1]
+    for s in range(feature_ptr.shape[0] - 1):
         at = reward[s]
         for j in range(feature_ptr[s], feature_ptr[s + 1]):
             c, here = amount[j], theta[feature[j]]
             for i in range(m):
                 at[i] += c * here[i]
-    solved = solve_lanes(moves, base, kind, gamma, reward, values, weights, places, room)
-    visits_lanes(moves, weights, gamma, source, visits, solved, places, room)
+
+
+@jit
+def collect_lanes(feature_ptr, feature, amount, source, values, visits, counts):
+    """Σ_s source(s) V(s), (L,), and Σ_s ρ(s) f(s), added to `counts` (d, L)."""
+    n, m = values.shape
     total = np.zeros(m)
     for s in range(n):
         begin, value, often = source[s], values[s], visits[s]
@@ -366,4 +364,4 @@ def evaluate_lanes(moves, base, kind, gamma, feature_ptr, feature, amount, theta
             c, at = amount[j], counts[feature[j]]
             for i in range(m):
                 at[i] += c * often[i]
-    return total, solved
+    return total

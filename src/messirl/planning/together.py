@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from messirl._types import Floats, Ints
-from messirl.planning.lanes import DEAD, ENDS, MOVES, L, evaluate_lanes
+from messirl._types import Flags, Floats, Ints
+from messirl.planning.lanes import DEAD, ENDS, MOVES, L, collect_lanes, rewards_lanes, solve_lanes, visits_lanes
 from messirl.planning.models import Planner
 from messirl.planning.solution import Visits
 from messirl.planning.stationary import StationaryModel
@@ -61,7 +61,7 @@ def _one_batch(mdp: MDP, planners: Sequence[Planner], thetas: Sequence[Floats]) 
     values, visits = (_side_by_side([begin[k][part] for k in lanes]) for part in (0, 1))
     theta, source = _side_by_side([thetas[k] for k in lanes]), _side_by_side([planners[k].start for k in lanes])
     counts = np.zeros((mdp.n_features, L))
-    total, solved = evaluate_lanes(*_dynamics(mdp), *_features(mdp), theta, source, values, visits, counts)
+    total, solved = _evaluate(mdp, theta, source, values, visits, counts)
     own = [np.ascontiguousarray(table.T) for table in (values, visits, counts)]
     out: list[Any] = []
     for k, (planner, model) in enumerate(zip(planners, models, strict=True)):
@@ -72,6 +72,19 @@ def _one_batch(mdp: MDP, planners: Sequence[Planner], thetas: Sequence[Floats]) 
         else:
             out.append(None)
     return out
+
+
+def _evaluate(
+    mdp: MDP, theta: Floats, source: Floats, values: Floats, visits: Floats, counts: Floats
+) -> tuple[Floats, Flags]:
+    """Σ_s source(s) V(s) (L,) and which lanes are solved; values and visits (S, L) and counts (d, L) are filled in."""
+    moves, base, kind, discount = _dynamics(mdp)
+    reward, room = np.zeros_like(values), np.empty((7, *values.shape))
+    places, weights = np.empty((moves[6].size - 1, L)), np.empty((moves[5].size, L))
+    rewards_lanes(*_features(mdp), theta, reward)
+    solved = solve_lanes(moves, base, kind, discount, reward, values, weights, places, room)
+    visits_lanes(moves, weights, discount, source, visits, solved, places, room)
+    return collect_lanes(*_features(mdp), source, values, visits, counts), solved
 
 
 def _side_by_side(columns: Sequence[Floats]) -> Floats:
