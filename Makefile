@@ -15,7 +15,7 @@ TEST_AT = $(CHECK_PYTHON); $(PYTHON) tools/environment.py $(1) \
 	&& NUMBA_CACHE_DIR=$(CURDIR)/.venv-$(1)/numba .venv-$(1)/bin/python -m pytest $(PYTEST_ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-slow test-portable test-oldest test-newest lint format bench bench-check bench-peers lock clean
+.PHONY: help venv run test test-slow test-cluster test-portable test-oldest test-newest lint format bench bench-check bench-peers lock clean
 
 help:  ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -29,8 +29,11 @@ test: lint  ## Lint, then run the tests (PYTEST_ARGS="-k name" is passed on; SEE
 	@.venv/bin/python -m pytest $(PYTEST_ARGS)
 
 test-slow: .venv/.ready  ## Run the tests marked slow
-	@.venv/bin/python -m pytest -m slow $(PYTEST_ARGS) || { status=$$?; \
+	@.venv/bin/python -m pytest -m "slow and not cluster" $(PYTEST_ARGS) || { status=$$?; \
 		[ $$status -eq 5 ] && echo "There are no slow tests." || exit $$status; }
+
+test-cluster: .venv/.ready  ## Run the tests that start a Dask scheduler and workers on this machine
+	@.venv/bin/python -m pytest -m cluster tests/test_cluster.py
 
 test-portable: .venv/.ready  ## Run the tests as on an old processor, with one thread of linear algebra and with two
 	@for threads in 1 2; do \
