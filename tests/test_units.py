@@ -176,7 +176,8 @@ def test_where_rounding_is_in_the_way_the_data_are_not_blamed(monkeypatch):
     found = MaxEntIRL._optimise
 
     def rounded(self, *given):  # where rounding ends a search differs between processors
-        return replace(found(self, *given), converged=False, reason=ROUNDING, move=np.full(3, 1e-5))
+        result = yield from found(self, *given)
+        return replace(result, converged=False, reason=ROUNDING, move=np.full(3, 1e-5))
 
     monkeypatch.setattr(MaxEntIRL, "_optimise", rounded)
     with pytest.warns(ConvergenceWarning, match=r"move by 1e-05 .* The values allow no more: take a tol above that"):
