@@ -237,6 +237,16 @@ def test_after_closing_nothing_is_taken_and_the_cluster_runs_on(dask, two):
     assert len(two.client.nthreads()) == 2
 
 
+def test_a_cancelled_task_is_not_done(two, tmp_path):
+    before = [two.submit(time.sleep, 0.5) for _ in range(2)]  # both workers are busy
+    last = two.submit(Path.touch, tmp_path / "done")
+    assert last.cancel()
+    for future in before:
+        future.result(LIMIT)
+    list(execution.run(abs, range(4), two))
+    assert not (tmp_path / "done").exists()
+
+
 def test_any_source_file_changes_the_fingerprint(tmp_path, monkeypatch):
     home = copied(tmp_path)
     monkeypatch.setattr(cluster, "__file__", str(home / "cluster.py"))
