@@ -22,6 +22,7 @@ from test_stopping import COMMAND, PYTHON, Program
 
 from messirl import cli
 from messirl.cli.common import Parser
+from studies.tables import filled
 
 HOME = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("MESSIRL_DATA") or HOME.parent / "shared" / "data")
@@ -218,3 +219,8 @@ def test_every_option_in_the_documents_is_there(page):
 def test_every_command_is_in_the_documents():
     there = {name for page in PAGES for name, *_ in commands(page)}
     assert set(cli.COMMANDS) <= there
+
+
+def test_the_tables_of_the_reproduction_are_those_of_the_results():
+    page = (HOME / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    assert filled(page, HOME / "results") == page, "run python -m studies.tables"
