@@ -1,12 +1,21 @@
-"""Writes the tables of docs/reproduction.md from results/: python -m studies.tables. A test compares the two."""
+"""Keeps a reproduction in results/, and writes the tables of docs/reproduction.md from there; a test compares the two.
+
+python -m studies.tables [FOLDER], the --out of a whole `messirl reproduce`. Of every training its end is kept.
+"""
 
 from __future__ import annotations
 
 import csv
 import json
+import shutil
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 PAGE, RESULTS = Path("docs/reproduction.md"), Path("results")
 DOMAINS = {"highway": "highway", "gridworld": "gridworld", "pit": "pit", "highway-far": "highway, two rows ahead"}
@@ -24,6 +33,20 @@ METHODS = {
     "Pooling": "pooling",
 }
 WORDS = {"holds": "holds", "undecided": "?", "does not hold": "**no**"}
+
+
+def keep(folder: Path, results: Path = RESULTS) -> None:
+    """Copy what results/ holds of a reproduction."""
+    table = pq.read_table(folder / "results.parquet").drop(["objective"])
+    traced = np.isin(table["figure"].to_numpy(), ("iterations", "em"))  # these have a row for every iteration
+    ends = table.filter(pa.array(~traced | (table["x"].to_numpy() >= float(SOLVERS["steps"][1]))))
+    for domain in DOMAINS:
+        these = ends.filter(pa.array(ends["domain"].to_numpy() == domain))
+        pq.write_table(these, results / f"{domain}.parquet", compression="zstd")
+    for name in ("summary.csv", "claims.json"):
+        shutil.copyfile(folder / name, results / name)
+    for picture in sorted((folder / "figures").glob("*.png")):
+        shutil.copyfile(picture, results / "figures" / picture.name)
 
 
 def main_comparison(summary: Iterable[dict[str, str]]) -> list[str]:
@@ -103,4 +126,6 @@ def _row(cells: list[str]) -> str:
 
 
 if __name__ == "__main__":
+    for given in sys.argv[1:]:
+        keep(Path(given))
     PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
