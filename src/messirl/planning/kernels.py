@@ -9,8 +9,8 @@ Block b owns the slots off[b] … off[b+1]−1, each a row of B successors, `idx
             (deterministic moves: K = 1)
 
 All inner loops run over the B states of a block and become vector instructions; exp and log are written out for that
-reason (relative error 2.2e-16). Values of states that cannot be entered are kept finite in here, so that 0·V never is
-NaN; actions that may not be taken have reward −inf.
+reason (relative errors 2.2e-16 and 4.3e-16). Values of states that cannot be entered are kept finite in here, so that
+0·V never is NaN; actions that may not be taken have reward −inf.
 
 Policies are stored action-major, (…, A, S padded). Only arrays and numbers come in.
 """
@@ -26,7 +26,7 @@ from numba import njit
 B = 128
 LOWEST = -1e300
 FOREVER = 1 << 40
-TINY = -700.0  # exp of less is taken as zero
+TINY = -709.4  # exp of less is taken as zero
 FLAGS = {"contract", "nsz", "arcp"}  # no reassociation: rounding by a magic number must survive
 
 jit: Any = njit(cache=True, fastmath=FLAGS, error_model="numpy", nogil=True)
@@ -35,32 +35,33 @@ inlined: Any = njit(inline="always", fastmath=FLAGS, error_model="numpy")
 
 @inlined
 def _exp(x):
-    """e^x for x ≤ 0, zero below e^−700: 2^k e^r with |r| ≤ ½ log 2, e^r by its series."""
+    """e^x for x ≤ 0, zero below e^−709: 2^k e^r with |r| ≤ ½ log 2, e^r by a polynomial that is off by 3e-17 at most.
+
+    The polynomial was fitted at Chebyshev's points. Where k is −1023, the bits of 2^k are those of zero.
+    """
     y = max(x, TINY)
     shifted = y * 1.4426950408889634 + 6755399441055744.0
     k = np.float64(shifted).view(np.int64)
     n = shifted - 6755399441055744.0
     r = y - n * 6.93147180369123816490e-01
     r = r - n * 1.90821492927058770002e-10
-    p = (1.0 / 6227020800.0 * r + 1.0 / 479001600.0) * r + 1.0 / 39916800.0
-    p = ((p * r + 1.0 / 3628800.0) * r + 1.0 / 362880.0) * r + 1.0 / 40320.0
-    p = ((p * r + 1.0 / 5040.0) * r + 1.0 / 720.0) * r + 1.0 / 120.0
-    p = ((p * r + 1.0 / 24.0) * r + 1.0 / 6.0) * r + 0.5
-    e = ((p * r + 1.0) * r + 1.0) * np.int64((k + 1023) << 52).view(np.float64)
-    return e if x > TINY else 0.0
+    p = (2.509554685120205e-08 * r + 2.761379668517062e-07) * r + 2.7557280081118127e-06
+    p = ((p * r + 2.480153640702703e-05) * r + 0.00019841269854331553) * r + 0.0013888888905872366
+    p = ((p * r + 0.008333333333332157) * r + 0.041666666666651364) * r + 0.16666666666666666
+    return (((p * r + 0.5) * r + 1.0) * r + 1.0) * np.int64((k + 1023) << 52).view(np.float64)
 
 
 @inlined
 def _log(x):
-    """log x for normal x > 0: exponent·log 2 + 2 atanh((m−1)/(m+1)), m in [√½, √2)."""
+    """log x for normal x > 0: exponent·log 2 + 2 atanh((m−1)/(m+1)), m in [√½, √2), atanh by a fitted polynomial."""
     bits = np.float64(x).view(np.int64)
     e = (bits - 0x3FE6A09E667F3BCD) >> 52
     m = np.int64(bits - (e << 52)).view(np.float64)
     f = (m - 1.0) / (m + 1.0)
     g = f * f
-    p = ((2.0 / 21.0 * g + 2.0 / 19.0) * g + 2.0 / 17.0) * g + 2.0 / 15.0
-    p = ((p * g + 2.0 / 13.0) * g + 2.0 / 11.0) * g + 2.0 / 9.0
-    p = (((p * g + 2.0 / 7.0) * g + 2.0 / 5.0) * g + 2.0 / 3.0) * g + 2.0
+    p = (0.14809710360655276 * g + 0.1531252814836419) * g + 0.18183631680229329
+    p = ((p * g + 0.22222197056726048) * g + 0.2857142876064168) * g + 0.3999999999930234
+    p = (p * g + 0.6666666666666765) * g + 2.0
     return float(e) * 0.6931471805599453 + f * p
 
 
