@@ -41,9 +41,10 @@ test-slow: .venv/.ready  ## Run the tests marked slow
 test-cluster: .venv/.ready  ## Run the tests that start a Dask scheduler and workers on this machine
 	@.venv/bin/python -m pytest -m cluster tests/test_cluster.py
 
+# Two threads in each of several processes are more than there are cores: those that have nothing to do sleep at once.
 test-portable: .venv/.ready  ## Run the tests as on an old processor, with one thread of linear algebra and with two
 	@for threads in 1 2; do \
-		OPENBLAS_NUM_THREADS=$$threads OMP_NUM_THREADS=$$threads \
+		OPENBLAS_NUM_THREADS=$$threads OMP_NUM_THREADS=$$threads OPENBLAS_THREAD_TIMEOUT=4 \
 			.venv/bin/python tools/portable.py .venv/bin/python -m pytest $(PYTEST_ARGS) || exit 1; \
 	done
 
