@@ -7,15 +7,16 @@ SEED ?= 0
 export MESSIRL_TEST_SEED := $(SEED)
 
 PEERS := imitation irl-maxent econirl
+# Tests run in one process per core: further threads of linear algebra would only wait for each other.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 PIP := -m pip --disable-pip-version-check -qq
 CHECK_PYTHON := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	|| { echo "messirl needs Python 3.11 or newer, and $(PYTHON) is not: try make PYTHON=/path/to/python3.11." >&2; exit 1; }
 TEST_AT = $(CHECK_PYTHON); $(PYTHON) tools/environment.py $(1) \
-	&& NUMBA_CACHE_DIR=$(CURDIR)/.venv-$(1)/numba .venv-$(1)/bin/python -m pytest $(PYTEST_ARGS)
+	&& $(ONE_THREAD) NUMBA_CACHE_DIR=$(CURDIR)/.venv-$(1)/numba .venv-$(1)/bin/python -m pytest $(PYTEST_ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-slow test-cluster test-portable test-oldest test-newest lint format bench bench-check bench-peers lock clean
+.PHONY: help venv run compiled test test-slow test-cluster test-portable test-oldest test-newest lint format bench bench-check bench-peers lock clean
 
 help:  ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -25,19 +26,25 @@ venv: .venv/.ready  ## Make .venv from requirements.lock, with messirl in editab
 run: .venv/.ready  ## Run the paper's comparison, quickly, and write its report (out/quick/report.html)
 	@.venv/bin/messirl reproduce --quick
 
-test: lint  ## Lint, then run the tests (PYTEST_ARGS="-k name" is passed on; SEED=7 draws other random problems)
-	@.venv/bin/python -m pytest $(PYTEST_ARGS)
+test: .venv/.ready  ## Lint, then run the tests (PYTEST_ARGS="-k name" is passed on; SEED=7 draws other random problems)
+	@$(MAKE) --no-print-directory -j2 lint compiled
+	@$(ONE_THREAD) .venv/bin/python -m pytest $(PYTEST_ARGS)
+
+# Every loop once, while mypy works: the processes that run the tests would each compile all of them.
+compiled: .venv/.ready
+	@.venv/bin/python tests/exercise.py >/dev/null
 
 test-slow: .venv/.ready  ## Run the tests marked slow
-	@.venv/bin/python -m pytest -m "slow and not cluster" $(PYTEST_ARGS) || { status=$$?; \
+	@$(ONE_THREAD) .venv/bin/python -m pytest -m "slow and not cluster" $(PYTEST_ARGS) || { status=$$?; \
 		[ $$status -eq 5 ] && echo "There are no slow tests." || exit $$status; }
 
 test-cluster: .venv/.ready  ## Run the tests that start a Dask scheduler and workers on this machine
 	@.venv/bin/python -m pytest -m cluster tests/test_cluster.py
 
+# Two threads in each of several processes are more than there are cores: those that have nothing to do sleep at once.
 test-portable: .venv/.ready  ## Run the tests as on an old processor, with one thread of linear algebra and with two
 	@for threads in 1 2; do \
-		OPENBLAS_NUM_THREADS=$$threads OMP_NUM_THREADS=$$threads \
+		OPENBLAS_NUM_THREADS=$$threads OMP_NUM_THREADS=$$threads OPENBLAS_THREAD_TIMEOUT=4 \
 			.venv/bin/python tools/portable.py .venv/bin/python -m pytest $(PYTEST_ARGS) || exit 1; \
 	done
 

@@ -54,22 +54,33 @@ def written(tmp_path, shown=None, **changes):
     return Page(page)
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Of the page of `record()` as it is."""
+    place = tmp_path_factory.mktemp("usual")
+    written(place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def usual(folder):
+    return Page(folder / "diagnosis.html")
+
+
 # ------------------------------------------------------------ the page
 
 
-def test_the_page_stands_alone_and_every_link_leads_somewhere(tmp_path):
-    page = written(tmp_path)
-    anchors = {attributes["id"] for attributes in page.of("section")}
-    assert {link["href"].removeprefix("#") for link in page.of("a")} == anchors
-    assert all(image["src"].startswith("data:image/svg+xml;base64,") for image in page.of("img"))
-    assert len(page.of("img")) == 4
-    assert not page.of("script")
-    assert not page.of("link")
+def test_the_page_stands_alone_and_every_link_leads_somewhere(usual):
+    anchors = {attributes["id"] for attributes in usual.of("section")}
+    assert {link["href"].removeprefix("#") for link in usual.of("a")} == anchors
+    assert all(image["src"].startswith("data:image/svg+xml;base64,") for image in usual.of("img"))
+    assert len(usual.of("img")) == 4
+    assert not usual.of("script")
+    assert not usual.of("link")
 
 
-def test_every_picture_is_a_file_too(tmp_path):
-    written(tmp_path)
-    names = {path.name for path in (tmp_path / "figures").iterdir()}
+def test_every_picture_is_a_file_too(folder):
+    names = {path.name for path in (folder / "figures").iterdir()}
     assert names == {f"{n}.{e}" for n in ("likeness", "shares", "influence", "directions") for e in ("svg", "png")}
 
 
@@ -81,9 +92,8 @@ def test_the_verdict_comes_with_its_evidence(tmp_path, verdict):
     assert "The others are not." in text
 
 
-def test_rankings_name_the_trajectories_in_order(tmp_path):
-    shown = record()
-    text = written(tmp_path, shown).text
+def test_rankings_name_the_trajectories_in_order(usual):
+    shown, text = record(), usual.text
     like = shown.diagnosis.likeness.unlabelled
     most, rest = text.split("Most like the expert’s")[1].split("Least like the expert’s")
     least, influential = rest.split("Most influential")
@@ -102,8 +112,8 @@ def test_few_trajectories_are_in_one_table_each(tmp_path):
     assert not found[0] & found[1]
 
 
-def test_directions_are_named_by_their_features(tmp_path):
-    text = written(tmp_path).text
+def test_directions_are_named_by_their_features(usual):
+    text = usual.text
     assert "Of 3 directions of θ that the experts can decide, the penalty leaves them 1.9" in text
     assert re.search(r"90 %\s*\+1\.00\s+water", text)
 
@@ -140,17 +150,17 @@ def test_whatever_was_found_there_is_a_page(tmp_path, changes):
     assert "Do they help?" in page.text
 
 
-def test_what_is_far_outside_is_said_and_drawn_at_the_edge(tmp_path):
+def test_what_is_far_outside_is_said_and_drawn_at_the_edge(usual, tmp_path):
     shown = record(200, likeness=[-80.0, *np.linspace(-0.2, 0.3, 199)])
     assert figures.beyond(shown) == 1
     assert figures.likeness_limits(shown)[0] > -1.0
     assert "Far outside, and drawn at the edge: 1." in written(tmp_path, shown).text
-    assert "Far outside" not in written(tmp_path, record()).text
+    assert "Far outside" not in usual.text
 
 
-def test_the_same_diagnosis_gives_the_same_bytes(tmp_path):
-    pages = [write_diagnosis_report(record(), tmp_path / name).read_bytes() for name in ("a", "b")]
-    assert pages[0] == pages[1]
+def test_the_same_diagnosis_gives_the_same_bytes(folder, tmp_path):
+    again = write_diagnosis_report(record(), tmp_path)
+    assert again.read_bytes() == (folder / "diagnosis.html").read_bytes()
 
 
 # ------------------------------------------------------------ figures

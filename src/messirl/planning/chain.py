@@ -100,7 +100,7 @@ class Chain:
 
     def reach(self, start: Floats) -> Flags:
         """Which states it can be in, (S,), from where `start` > 0."""
-        seen = reached(self.layout.off, self.layout.idx, self._weights, self.layout.pad(start))
+        seen = reached(self.layout.off, self.layout.idx, self._weights, np.flatnonzero(start > 0.0))
         return np.asarray(seen[: self.mdp.n_states])
 
     def solve(self, b: Floats, *, tolerance: float) -> Floats:

@@ -129,7 +129,10 @@ def _action_values(shared, off, idx, prob, action_reward, gamma, v, b, gathered,
 @inlined
 def _widest(off):
     """The most slots of any block."""
-    return np.max(off[1:] - off[:-1])
+    most = 0
+    for b in range(off.shape[0] - 1):
+        most = max(most, off[b + 1] - off[b])
+    return most
 
 
 @jit
@@ -139,9 +142,7 @@ def soft_sweep(shared, off, idx, prob, n_actions, state_reward, action_reward, g
     V(s) = r(s) + log Σ_a exp(r(s,a) + γ Σ p v),   π(a|s) = exp(Q(s,a) − V(s))
     """
     gathered = np.empty((_widest(off), B))
-    q = np.empty((n_actions, B))
-    top = np.empty(B)
-    total = np.empty(B)
+    q, top, total = np.empty((n_actions, B)), np.empty(B), np.empty(B)
     for b in range(off.shape[0] - 1):
         factor = _action_values(shared, off, idx, prob, action_reward, gamma, v, b, gathered, q, top)
         for i in range(B):
@@ -165,8 +166,7 @@ def soft_sweep(shared, off, idx, prob, n_actions, state_reward, action_reward, g
 def hard_sweep(shared, off, idx, prob, n_actions, state_reward, action_reward, gamma, v, out, choice):
     """One hard-max backup: V(s) = r(s) + max_a (r(s,a) + γ Σ p v), and the lowest action that attains it."""
     gathered = np.empty((_widest(off), B))
-    q = np.empty((n_actions, B))
-    top = np.empty(B)
+    q, top = np.empty((n_actions, B)), np.empty(B)
     for b in range(off.shape[0] - 1):
         factor = _action_values(shared, off, idx, prob, action_reward, gamma, v, b, gathered, q, top)
         for i in range(B):
@@ -219,12 +219,14 @@ def merge(shared, off, idx, prob, n_actions, policy, weights):
 
 
 @jit
-def reached(off, idx, weights, start):
-    """The states, bool (S padded,), that the chain P (`weights` on the slots) can be in, from where `start` > 0."""
-    seen = start > 0.0
-    queue = np.empty(start.shape[0], np.int64)
-    filled, head = np.sum(seen), 0
-    queue[:filled] = np.flatnonzero(seen)
+def reached(off, idx, weights, first):
+    """The states, bool (S padded,), that the chain P (`weights` on the slots) can be in, from these `first` ones."""
+    n = (off.shape[0] - 1) * B
+    seen, queue = np.zeros(n, np.bool_), np.empty(n, np.int64)
+    filled, head = first.shape[0], 0
+    for j in range(filled):
+        queue[j] = first[j]
+        seen[first[j]] = True
     while head < filled:
         b, i = queue[head] // B, queue[head] % B
         head += 1
@@ -344,10 +346,7 @@ def bicgstab(off, idx, weights, gamma, scale, b, x, tolerance, max_iter):
     for i in range(n):
         r[i] = b[i] - r[i]
         worst = max(worst, abs(r[i]))
-    shadow = r.copy()
-    p = np.zeros(n)
-    v = np.zeros(n)
-    t = np.empty(n)
+    shadow, p, v, t = r.copy(), np.zeros(n), np.zeros(n), np.empty(n)
     rho = alpha = omega = 1.0
     for _ in range(max_iter):
         if worst <= tolerance:

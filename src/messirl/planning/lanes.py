@@ -31,6 +31,20 @@ PASSES = 6
 LARGEST = 1e250
 
 
+@inlined
+def _multiplied(x, y, total):
+    """total += x y, lane by lane."""
+    for i in range(x.shape[0]):
+        total[i] += x[i] * y[i]
+
+
+@inlined
+def _put(x, out):
+    """out ← x, lane by lane: `out[:] = x` takes seconds to compile."""
+    for i in range(x.shape[0]):
+        out[i] = x[i]
+
+
 @jit
 def _average(land_ptr, land, share, x, out):
     """out[r] = Σ_s share(s|r) x[s]: what x is worth at each place."""
@@ -130,8 +144,8 @@ def _apply(moves, weights, gamma, x, places, out, with_one, one, with_two, two):
             at[i] = total[i]
         _multiplied(total, with_one[s], first)
         _multiplied(total, with_two[s], second)
-    one[:] = first
-    two[:] = second
+    _put(first, one)
+    _put(second, two)
 
 
 @jit
@@ -167,15 +181,8 @@ def _apply_back(moves, weights, gamma, scale, x, places, out, with_one, one, wit
             at[i] = total[i]
         _multiplied(total, with_one[s], first)
         _multiplied(total, with_two[s], second)
-    one[:] = first
-    two[:] = second
-
-
-@inlined
-def _multiplied(x, y, total):
-    """total += x y, lane by lane."""
-    for i in range(x.shape[0]):
-        total[i] += x[i] * y[i]
+    _put(first, one)
+    _put(second, two)
 
 
 @jit
@@ -187,7 +194,7 @@ def _largest(x, out):
         xs = x[s]
         for i in range(m):
             most[i] = max(most[i], abs(xs[i]))
-    out[:] = most
+    _put(most, out)
 
 
 @jit
@@ -202,11 +209,11 @@ def _bicgstab(moves, weights, gamma, scale, r, x, tolerance, places, room):
     one, two, next_rho, worst = np.empty(m), np.empty(m), np.zeros(m), np.zeros(m)
     on = np.ones(m, np.bool_)
     backwards = scale.shape[0] > 0
-    shadow[:] = r
     p[:] = 0.0
     v[:] = 0.0
     _largest(r, worst)
     for s in range(n):
+        _put(r[s], shadow[s])
         _multiplied(r[s], r[s], next_rho)
     for _ in range(MAX_KRYLOV):
         any_on = False

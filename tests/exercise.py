@@ -1,0 +1,91 @@
+"""Ask for every compiled loop once, and print what Numba did: run before the tests, so that each is compiled once."""
+
+from __future__ import annotations
+
+import json
+
+import numba
+import numba.core.event as event
+import numpy as np
+import scipy.sparse as sp
+
+from messirl import MDP, optimal_policy, sample, soft_policy, soft_values, state_visitation
+from messirl.planning import Planner, kernels, lanes, visits
+from messirl.planning.together import expectations
+
+compiled = []
+
+
+class Listener(event.Listener):
+    def on_start(self, happened):
+        compiled.append(happened.data["dispatcher"].py_func.__name__)
+
+    def on_end(self, happened):
+        pass
+
+
+event.register("numba:compile", Listener())
+
+
+@numba.njit
+def never_kept():
+    """Is compiled by every process: the listener hears."""
+
+
+never_kept()
+
+rng = np.random.default_rng(0)
+S, A = 6, 2
+slippery = rng.dirichlet(np.ones(S), size=(S, A))
+steady = np.zeros((S, A, S))
+for s in range(S):
+    steady[s, 0, min(s + 1, S - 1)] = steady[s, 1, max(s - 1, 0)] = 1.0
+stuck = steady.copy()
+stuck[1, 1] = 0.0
+stuck[0] = 0.0
+end, start, last = np.arange(S) == S - 1, np.full(S, 1 / S), np.eye(S)[S - 2]
+by_state, by_step = np.full(S, -2.0), np.full((S, A), -2.0)
+
+
+def exercise(transitions, reward, start=start, **arguments):
+    features = np.ones((*reward.shape, 1))
+    mdp = MDP(transitions, features, start=start, **arguments)
+    policy = soft_policy(mdp, reward)
+    soft_values(mdp, reward)
+    state_visitation(mdp, policy)
+    visits(mdp, policy)
+    optimal_policy(mdp, reward)
+    sample(mdp, policy, 3, 4, random_state=0)
+    Planner(mdp, "causal", start)(reward)
+    return mdp
+
+
+for transitions in (slippery, steady):
+    for reward in (by_state, by_step):
+        finite = exercise(transitions, reward, horizon=4, discount=0.9)
+        exercise(transitions, reward, horizon=4, discount=0.95, terminal=end)
+        exercise(transitions, reward, discount=0.9)
+        exercise(transitions, reward, discount=1.0, terminal=end)
+        for tilted in (True, False):
+            Planner(finite, "noncausal", start, tilted=tilted)(reward)
+        soft_policy(finite, reward, "noncausal")
+        aimed = MDP(transitions, np.ones((*reward.shape, 1)), discount=1.0)
+        sample(aimed, soft_policy(aimed, reward, goal=2), 3, random_state=0, goal=2, start=start)
+        Planner.for_trips(aimed, "causal", np.array([0, 1]), np.array([2, 2]), np.full(2, 0.5))(reward)
+exercise(stuck, by_state, start=last, horizon=4, discount=0.95)
+exercise(stuck, by_state, start=last, discount=0.9)
+endless = exercise(sp.csr_array(slippery.reshape(S * A, S)), by_state, discount=0.9)
+expectations([Planner(endless, "causal", start)], [np.ones(1)])
+
+every = {**vars(kernels), **vars(lanes)}.items()
+dispatchers = {n: f for n, f in every if hasattr(f, "stats") and hasattr(f, "signatures")}
+print(
+    json.dumps(
+        {
+            "compiled": compiled,
+            "misses": {n: sum(f.stats.cache_misses.values()) for n, f in dispatchers.items()},
+            "hits": {n: sum(f.stats.cache_hits.values()) for n, f in dispatchers.items()},
+            "used": {n: len(f.signatures) for n, f in dispatchers.items()},
+        }
+    )
+)
