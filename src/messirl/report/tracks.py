@@ -1,0 +1,130 @@
+"""The picture of `messirl import`: tracks on the places they were put into, and how often each place is visited."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from messirl import plot
+from messirl._types import Floats
+from messirl.report.kit.images import render
+from messirl.report.kit.style import WIDTH
+from messirl.workflow.importing import ImportRecord
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_TRACKS, MOST_POINTS = 400, 200_000  # that are drawn
+MOST_BARS = 25
+LOG_FROM = 30  # ratio of visits from which colours are logarithmic
+TRACK = "#0072B2"
+
+
+def draw_tracks(record: ImportRecord) -> bytes:
+    """A PNG: two maps, or bars where it is not known where the places are."""
+    image = render("import", lambda: _figure(record))
+    assert image is not None, "there are states"
+    return image.png
+
+
+def _figure(record: ImportRecord) -> Figure:
+    from matplotlib.figure import Figure
+
+    problem = record.problem
+    visits = np.bincount(problem.trajectories.states, minlength=problem.mdp.n_states).astype(np.float64)
+    if problem.xy is None:
+        return _bars(problem.mdp.state_names or (), visits)
+    at = np.asarray(problem.xy)
+    high, wide = np.maximum(np.ptp(at, axis=0)[::-1], 1e-12)
+    height = float(np.clip(WIDTH / 2 * high / wide, 1.6, 5.0)) + 0.4
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    left, right = figure.subplots(1, 2, sharex=True, sharey=True)
+    shapes = _shapes(record, at)
+    _places(left, shapes, at, None)
+    drawn = _tracks(left, record.tracks)
+    left.set_title(f"{drawn} on {len(at):,} places")
+    values = np.where(visits > 0, visits, np.nan)
+    colours = _places(right, shapes, at, values)
+    figure.colorbar(colours, ax=right, label="visits", shrink=0.85)
+    unvisited = int((visits == 0).sum())
+    right.set_title("visits" + (f" (grey: {unvisited:,} places without one)" if unvisited else ""))
+    for ax in (left, right):
+        ax.set_aspect("equal")
+        ax.grid(False)
+        ax.set_xlabel("x")
+    left.set_ylabel("y")
+    return figure
+
+
+def _shapes(record: ImportRecord, at: Floats) -> Floats | None:
+    """The corners of every square or hexagon, (S, k, 2); None for other places."""
+    mapping = record.mapping or {}
+    if mapping.get("kind") == "grid":
+        half = np.diff(mapping["edges"][0][:2])[0] / 2
+        corners = half * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
+    elif mapping.get("kind") == "hexagons":
+        angle = np.pi / 6 + np.pi / 3 * np.arange(6)
+        corners = mapping["width"] / 3**0.5 * np.column_stack([np.cos(angle), np.sin(angle)])
+    else:
+        return None
+    return np.asarray(at[:, None] + corners)
+
+
+def _places(ax: Axes, shapes: Floats | None, at: Floats, values: Floats | None) -> Any:
+    """Squares, hexagons or dots: outlined, or coloured by values."""
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import LogNorm
+
+    look: dict[str, Any] = {"facecolors": "#F2F2F2", "edgecolors": "#C4C4C4", "linewidths": 0.3}
+    if values is not None:
+        low, high = np.nanmin(values), np.nanmax(values)
+        norm = LogNorm(low, high) if high > LOG_FROM * low else None
+        look = {"array": np.ma.masked_invalid(values), "cmap": plot.SEQUENTIAL, "norm": norm, "linewidths": 0.0}
+    if shapes is None:
+        size = float(np.clip(6000.0 / len(at), 2.0, 60.0))
+        if values is None:
+            return ax.scatter(at[:, 0], at[:, 1], s=size, **look, zorder=3)
+        known = np.isfinite(values)
+        (gx, gy), (x, y) = at[~known].T, at[known].T
+        ax.scatter(gx, gy, s=size, color=plot.GREY, linewidths=0.0)
+        return ax.scatter(x, y, c=values[known], s=size, cmap=look["cmap"], norm=look["norm"], linewidths=0.0)
+    drawn: Any = PolyCollection(list(shapes), **look)
+    if values is not None:
+        drawn.cmap.set_bad(plot.GREY)
+    ax.add_collection(drawn)
+    ax.autoscale_view()
+    return drawn
+
+
+def _tracks(ax: Axes, tracks: list[Floats]) -> str:
+    """Lines through the recorded positions; says how many are drawn."""
+    from matplotlib.collections import LineCollection
+
+    every = max(1, -(-len(tracks) // MOST_TRACKS))
+    some = tracks[::every]
+    thin = max(1, sum(map(len, some)) // MOST_POINTS)
+    some = [track[::thin] for track in some]
+    alpha = float(np.clip(20.0 / len(some), 0.15, 0.8))
+    ax.add_collection(LineCollection(some, colors=TRACK, linewidths=0.6, alpha=alpha, zorder=4))
+    ends = np.array([track[0] for track in some])
+    ax.scatter(ends[:, 0], ends[:, 1], s=4.0, color="black", linewidths=0.0, zorder=5)
+    ax.autoscale_view()
+    return f"{len(some):,} of {len(tracks):,} trips" if every > 1 else f"{len(tracks):,} trips"
+
+
+def _bars(names: tuple[str, ...], visits: Floats) -> Figure:
+    from matplotlib.figure import Figure
+
+    order = np.argsort(-visits, kind="stable")[:MOST_BARS]
+    figure = Figure(figsize=(WIDTH, 0.9 + 0.16 * order.size), layout="constrained")
+    ax = figure.subplots()
+    ax.barh(np.arange(order.size), visits[order], color=TRACK)
+    ax.set_yticks(np.arange(order.size), [names[s][:40] for s in order])
+    ax.invert_yaxis()
+    ax.set_xlabel("visits")
+    ax.grid(axis="y", visible=False)
+    more = f"the {order.size} most visited of {visits.size:,} places" if visits.size > order.size else "places"
+    ax.set_title(more)
+    return figure
