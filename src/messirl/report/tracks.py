@@ -38,18 +38,19 @@ def _figure(record: ImportRecord) -> Figure:
         return _bars(problem.mdp.state_names or (), visits)
     at = np.asarray(problem.xy)
     high, wide = np.maximum(np.ptp(at, axis=0)[::-1], 1e-12)
-    height = float(np.clip(WIDTH / 2 * high / wide, 1.6, 5.0)) + 0.4
+    height = float(np.clip(0.42 * WIDTH * high / wide, 1.4, 5.0)) + 0.5
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
-    left, right = figure.subplots(1, 2, sharex=True, sharey=True)
+    left, right = figure.subplots(1, 2, sharex=True, sharey=True, width_ratios=[1.0, 1.1])
     shapes = _shapes(record, at)
     _places(left, shapes, at, None)
     drawn = _tracks(left, record.tracks)
     left.set_title(f"{drawn} on {len(at):,} places")
     values = np.where(visits > 0, visits, np.nan)
     colours = _places(right, shapes, at, values)
-    figure.colorbar(colours, ax=right, label="visits", shrink=0.85)
+    # Plain "0.01" instead of mathtext, which stays legible if mathtext is switched off.
+    figure.colorbar(colours, ax=right, label="visits", shrink=0.85, format="%g", pad=0.02)
     unvisited = int((visits == 0).sum())
-    right.set_title("visits" + (f" (grey: {unvisited:,} places without one)" if unvisited else ""))
+    right.set_title("visits" + (f" (grey: none, {unvisited:,} places)" if unvisited else ""))
     for ax in (left, right):
         ax.set_aspect("equal")
         ax.grid(False)

@@ -118,6 +118,17 @@ class ImportSettings:
     min_states: int = 2
     seed: int = 0
 
+    @property
+    def adjacent(self) -> bool:
+        """Whether moves lead to neighbours."""
+        named = self.place is not None
+        return self.moves == "adjacent" or (self.moves is None and not named)
+
+    @property
+    def stays(self) -> bool:
+        """Whether staying at a place is a move."""
+        return self.step is not None if self.stay is None else self.stay
+
 
 def check_settings(settings: ImportSettings) -> None:
     """InputError if something is missing, contradicts another thing, or would have to be guessed."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from messirl._types import Flags, Ints
+from messirl._types import Ints
 from messirl.io.raw.clock import Times, read_times
 from messirl.io.raw.given import Given
 from messirl.io.raw.places import Places, clusters, hexagons, labelled, points, squares
@@ -53,14 +53,14 @@ class ImportedTracks:
 def read_tracks(source: str | os.PathLike[str], settings: ImportSettings) -> ImportedTracks:
     """The rows of a table, or of all tables of a folder, cut into trips."""
     raw = read_raw(source, separator=settings.separator, decimal=settings.decimal, columns=settings.columns)
-    files = raw.files[0] if len(raw.files) == 1 else f"{len(raw.files)} files, {raw.files[0]} to {raw.files[-1]}"
-    said = {"read": f"{files}; {'; '.join([f'{raw.n_rows:,} rows', *raw.notes])}"}
+    said = {"read": ""}
     roles = _roles(raw, settings)
     for name, role in roles.items():
         said[name] = str(role)
     times = row_order(raw) if roles["time"].name == ORDER else _times(raw, roles["time"].name, settings)
     said["time"] += f", {times.how}"
     rows = read_rows(raw, roles, times, per_file=settings.per_file, same_time=settings.same_time)
+    said["read"] = "; ".join([_files(raw), *raw.notes])
     rows, degrees = in_metres(rows, roles, settings.lonlat, raw)
     if degrees is not None:
         said["y"] += f": {degrees}"
@@ -71,14 +71,18 @@ def read_tracks(source: str | os.PathLike[str], settings: ImportSettings) -> Imp
     if settings.area is not None and rows.xy is not None:
         room = BEYOND * (settings.noise or 0.0)
         low, high = np.array(settings.area[:2]) - room, np.array(settings.area[2:]) + room
-        inside: Flags = ((rows.xy >= low) & (rows.xy <= high)).all(axis=1)
-        rows = rows.take(inside, "outside the area")
+        inside = ((rows.xy >= low) & (rows.xy <= high)).all(axis=1)
+        rows = rows.take(np.asarray(inside), "outside the area")
         if not rows.row.size:
             raise raw.error("every row lies outside --area", "correct it, or --x and --y")
     said["rows"] = f"{raw.n_rows:,} read, {_less(raw.n_rows - rows.row.size, rows.dropped)}"
     trip, cuts = split(rows, settings.pause, settings.jump)
     said["tracks"] = f"{np.unique(rows.track).size:,}{_cut(rows, times, cuts, settings)}"
     return ImportedTracks(raw, roles, times, rows, trip, said)
+
+
+def _files(raw: Raw) -> str:
+    return raw.files[0] if len(raw.files) == 1 else f"{len(raw.files)} files, {raw.files[0]} to {raw.files[-1]}"
 
 
 def _times(raw: Raw, name: str, settings: ImportSettings) -> Times:

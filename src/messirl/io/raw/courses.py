@@ -32,13 +32,23 @@ class Courses:
         """Which states but the last are followed by one of the same trip, (M − 1,)."""
         return np.asarray(self.trip[1:] == self.trip[:-1])
 
+    @property
+    def offsets(self) -> Ints:
+        """Trip i has the states offsets[i] : offsets[i + 1]."""
+        return np.append(np.flatnonzero(np.append(True, ~self.goes_on))[: self.trip.size], self.trip.size)
+
+    @property
+    def first_rows(self) -> Ints:
+        """The first row of each trip; the row before, if it begins with a place that was filled in."""
+        return np.asarray(np.maximum.accumulate(self.row)[self.offsets[:-1]])
+
     def take(self, kept: Flags) -> Courses:
         """Some of the states; trips keep their numbers."""
         return replace(self, trip=self.trip[kept], state=self.state[kept], row=self.row[kept])
 
-    def cut(self, after: Flags) -> Courses:
-        """Trips that end where `after` (M − 1,) says so, numbered anew."""
-        return replace(self, trip=np.cumsum(np.append(True, ~self.goes_on | after)) - 1)
+    def cut(self, after: Flags | bool = False) -> Courses:
+        """Trips that end where `after` (M − 1,) says so, too, numbered from 0 on."""
+        return replace(self, trip=np.cumsum(np.append(True, ~self.goes_on | after))[: self.trip.size] - 1)
 
 
 def courses(points: Points, state: Ints, *, stay: bool) -> Courses:
@@ -79,20 +89,31 @@ def end_at(made: Courses, ends: Collection[int]) -> Courses:
     return made.cut(np.isin(made.state[:-1], list(ends)))
 
 
-def drop(made: Courses, least: int, *, goals: bool) -> tuple[Courses, dict[str, int]]:
-    """Trips of at least so many states, numbered 0, 1, …, and how many are dropped, by the reason.
+def drop(
+    made: Courses, n_rows: int, least: int, *, goals: bool = False, ends: Collection[int] | None = None
+) -> tuple[Courses, dict[str, int], int]:
+    """The trips that can be used, how many others are dropped, by the reason, and how many rows are in what is kept.
 
-    goals : trips that come to their last place before the end are dropped, too
+    n_rows : how many rows there were
+    least : states of a trip
+    goals : trips end where they first come to their last place; those that left it again are dropped
+    ends : places in one of which a trip must end; None: anywhere
     """
-    trip = np.cumsum(np.append(True, ~made.goes_on)) - 1
-    length = np.bincount(trip)
-    short = length < least
-    dropped = {f"of fewer than {least} states": int(short.sum())}
-    bad = short
     if goals:
-        last = made.state[np.cumsum(length) - 1]
-        early = np.bincount(trip, made.state == last[trip]) > 1
-        dropped["through their goal before the end"] = int((early & ~short).sum())
-        bad = short | early
-    kept = made.take(~bad[trip])
-    return replace(kept, trip=np.cumsum(np.append(True, ~kept.goes_on))[: kept.trip.size] - 1), dropped
+        last = made.state[made.offsets[1:] - 1][made.trip]
+        made = made.take(
+            np.append(True, ~(made.goes_on & (made.state[1:] == last[1:]) & (made.state[:-1] == last[1:])))
+        )
+    offsets = made.offsets
+    length, last = np.diff(offsets), made.state[offsets[1:] - 1]
+    reasons = {f"of fewer than {least} states": length < least}
+    if goals:
+        reasons["through their goal before the end"] = np.bincount(made.trip, made.state == last[made.trip]) > 1
+    if ends is not None:
+        reasons["cut before a terminal place"] = ~np.isin(last, list(ends))
+    bad, dropped = np.zeros(length.size, dtype=bool), dict[str, int]()
+    for reason, wrong in reasons.items():
+        dropped[reason] = int((wrong & ~bad).sum())
+        bad |= wrong
+    rows = np.diff(np.append(made.first_rows, n_rows))
+    return made.take(~bad[made.trip]).cut(), dropped, int(rows[~bad].sum())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from messirl._types import Array, Flags, Ints
@@ -12,7 +13,6 @@ from messirl.io.raw.clock import Times
 from messirl.io.raw.rows import Rows
 from messirl.io.raw.source import Raw
 from messirl.io.tables.table import column_of_arrow, column_of_text
-from messirl.problem.errors import InputError
 
 RESERVED = {"trajectory_id": "track", "goal": "goal_given"}  # names that mean something else in trajectory_meta
 
@@ -43,37 +43,32 @@ def _nth(track: Ints) -> Ints:
 
 def facts_of(
     raw: Raw, rows: Rows, trip: Ints, first: Ints, times: Times, roles: Collection[str], called: str
-) -> tuple[dict[str, Array], dict[str, list[str]]]:
-    """Columns of trajectory_meta; and which columns of the source are kept, renamed or left out.
+) -> tuple[dict[str, Array], list[str]]:
+    """Columns of trajectory_meta; and which columns of the source change within trips, and are left out.
 
     trip : the trip of each row before any further cut
     roles : columns with another use;  called : the column of ids
     """
     labels = rows.tracks[rows.track[first]]
     meta: dict[str, Array] = {RESERVED.get(called, called): _whole(labels)}
-    said: dict[str, list[str]] = {"kept": [], "varying": [], "unreadable": []}
+    left: list[str] = []
     begins = np.append(True, trip[1:] != trip[:-1])
     for name in raw.names:
         if name in roles or name == called:
             continue
         cells = raw.arrow(name)
-        if not _constant(cells, rows, trip, begins):
-            said["varying"].append(name)
+        if pa.types.is_nested(cells.type) or not _constant(cells, rows, trip, begins):
+            left.append(name)
             continue
         some = cells.take(rows.row[first])
-        try:
-            typed = raw.tables[0].typed
-            column = column_of_arrow(some, name, name) if typed else column_of_text(pc.fill_null(some, ""))
-        except InputError:
-            said["unreadable"].append(name)
-            continue
+        typed = raw.tables[0].typed
+        column = column_of_arrow(some, raw.files[0], name) if typed else column_of_text(pc.fill_null(some, ""))
         meta[RESERVED.get(name, name)] = column.array()
-        said["kept"].append(name)
     meta.setdefault("trip", _nth(rows.track[first]))
     meta.setdefault("begins", np.array([times.show(time) for time in rows.time[first].tolist()]))
     if len(raw.files) > 1:
         meta.setdefault("file", np.array(raw.files, dtype=object)[raw.file_of[rows.row[first]]])
-    return meta, said
+    return meta, left
 
 
 def _constant(cells: object, rows: Rows, trip: Ints, begins: Flags) -> bool:

@@ -79,8 +79,7 @@ def read_rows(raw: Raw, roles: dict[str, Role], times: Times, *, per_file: bool,
     if rows.label is not None:
         rows = rows.take(rows.label >= 0, "without a place")
     elif rows.xy is not None:
-        finite: Flags = np.isfinite(rows.xy).all(axis=1)
-        rows = rows.take(finite, "without a position")
+        rows = rows.take(np.asarray(np.isfinite(rows.xy).all(axis=1)), "without a position")
     if not rows.row.size:
         raise raw.error(
             "no row has an id, a time and a place", "say which columns they are with --id, --time, --x, --y"

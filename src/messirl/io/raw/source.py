@@ -10,7 +10,7 @@ import csv
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from messirl._types import Array, Floats, Ints
+from messirl._types import Floats, Ints
 from messirl.io.tables.separated import BLANKS
 from messirl.io.tables.table import COMMA, NUMBER, Column, Table, load_table, matches
 from messirl.problem.errors import InputError
@@ -30,7 +30,6 @@ SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".parquet")
 MISSING = r"^(?i:na|n/a|nan|null|none|-|\?)$"  # what programs write for a number that is not there
 LOOKED_AT = 100  # rows that decide what separates cells
 HEAD = 1 << 16  # bytes in which they are looked for
-FILE = "file"  # the further column that says which file a row is of
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +37,17 @@ class Raw:
     """The rows of one file or several, one after the other.
 
     tables : one per file, all with the same columns
-    notes : what was recognised
+    separated : what separates cells, where that was recognised
     """
 
     tables: Sequence[Table]
-    notes: list[str] = field(default_factory=list)
+    separated: str | None = None
+
+    @property
+    def notes(self) -> list[str]:
+        """What was recognised; complete after every column was read."""
+        commas = any(table.notes for table in self.tables)
+        return [*filter(None, [self.separated]), *(["decimal commas (recognised)"] if commas else [])]
 
     @property
     def names(self) -> list[str]:
@@ -95,7 +100,11 @@ class Raw:
         return np.concatenate([self._numbers(table, name) for table in self.tables])
 
     def _numbers(self, table: Table, name: str) -> Floats:
-        column = table.column(name)
+        try:
+            column = table.column(name)
+        except InputError as error:  # decimal commas that may mean something else
+            remedy = error.remedy if table.typed else "say with --decimal which mark it is"
+            raise InputError(error.where, error.what, remedy, error.row) from None
         if column.kind == "empty":
             return np.full(table.n_rows, np.nan)
         if column.kind not in ("whole", "number", "flag"):
@@ -112,15 +121,6 @@ class Raw:
         row = int(np.argmax(wrong))
         return table.error(f"{name} holds {column.show(row)}, not a number", remedy, row)
 
-    def values(self, name: str) -> Array:
-        """A column as it is: numbers, booleans, times or text, None or NaN where a cell is empty."""
-        kept = [table.column(name).array() for table in self.tables]
-        return (
-            np.concatenate(kept)
-            if len({part.dtype.kind for part in kept}) == 1
-            else np.concatenate([part.astype(object) for part in kept])
-        )
-
 
 def read_raw(
     source: str | os.PathLike[str],
@@ -136,10 +136,8 @@ def read_raw(
     columns : the names of the columns of a file that has no header
     """
     place = Path(source)
-    files = _files(place)
-    notes: list[str] = []
     tables: list[Table] = []
-    for path in files:
+    for path in _files(place):
         table = _read(path, separator, decimal, columns)
         if tables and table.names != tables[0].names:
             what = f"has the columns {', '.join(table.names)}, but {tables[0].where} has {', '.join(tables[0].names)}"
@@ -148,9 +146,8 @@ def read_raw(
     if not any(table.n_rows for table in tables):
         raise InputError(place.name, "holds no row beside its header", "give recordings")
     signs = {SIGNS.get(table.separator, repr(table.separator)) for table in tables if not table.typed}
-    if separator is None and signs:
-        notes.append(f"cells are separated by {' or '.join(sorted(signs))} (recognised)")
-    return Raw(tables, notes)
+    said = f"cells separated by {' or '.join(sorted(signs))} (recognised)" if separator is None and signs else None
+    return Raw(tables, said)
 
 
 def _files(place: Path) -> list[Path]:
@@ -181,7 +178,7 @@ def _read(path: Path, separator: str | None, decimal: str | None, columns: Seque
     sign = WORDS.get(separator, separator) if separator else _separator(lines, where)
     head = _cells(lines[:1], sign)[0]
     names = [name.strip(BLANKS) for name in (head if columns is None else columns)]
-    _check_names(names, head, where, given=columns is not None)
+    _check_names(names, head, where)
     cells = _parsed(data, where, sign, names, header=columns is None)
     cells = {name: _plain(column, decimal) for name, column in cells.items()}
     n = len(next(iter(cells.values())))
@@ -227,21 +224,19 @@ def _separator(lines: Sequence[str], where: str) -> str:
     raise InputError(where, what, "use one of them throughout, or give --separator")
 
 
-def _check_names(names: Sequence[str], head: Sequence[str], where: str, *, given: bool) -> None:
-    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if twice is not None:
-        raise InputError(where, f"has two columns named {twice!r}", "rename one of them")
-    if given:
-        if len(names) != len(head):
-            what = f"has {len(head)} columns, but --columns names {len(names)}"
-            raise InputError(where, what, "name each of them")
-        return
-    if all(re.fullmatch(NUMBER.replace("(?i:", "(?:"), name) for name in names):
+def _check_names(names: Sequence[str], head: Sequence[str], where: str) -> None:
+    """InputError if the names of columns cannot be such; `head` holds the cells of the first row."""
+    if len(names) != len(head):
+        what = f"has {len(head)} columns, but --columns names {len(names)}"
+        raise InputError(where, what, "name each of them")
+    if sum(re.fullmatch(NUMBER, name) is not None for name in names) > 1:
         what = f"has numbers in its first row ({', '.join(names[:4])}), not the names of columns"
         raise InputError(where, what, "name them with --columns, as in --columns frame,id,x,y", 1)
-    if "" in names:
-        what = f"column {names.index('') + 1} has no name"
-        raise InputError(where, what, "name every column in the first row", 1)
+    for i, name in enumerate(names):
+        if not name:
+            raise InputError(where, f"column {i + 1} has no name", "name every column in the first row", 1)
+        if name in names[:i]:
+            raise InputError(where, f"has two columns named {name!r}", "rename one of them", 1)
 
 
 def _parsed(data: bytes, where: str, sign: str, names: list[str], *, header: bool) -> dict[str, Any]:
