@@ -235,6 +235,19 @@ def test_trips_end_at_pauses_and_jumps(read):
     assert cut.problem.meta["trip"].tolist() == [1, 2, 3]
 
 
+def test_a_trip_ends_where_it_leaves_the_area(read):
+    text = "id,t,x,y\n" + "".join(f"1,{t},{x},0.5\n" for t, x in enumerate([0.5, 1.5, 7.0, 2.5, 3.5, -0.2]))
+    record = read(text, area=(0, 0, 4, 1))
+    assert {name: [x for x, _ in way] for name, way in middles(record).items()} == {
+        "1-1": [0.5, 1.5],
+        "1-2": [2.5, 3.5],
+    }
+    assert record.said["rows"] == "6 read, 2 dropped (2 outside the area)"
+    assert record.said["tracks"] == "1, cut at 1 places where they leave the area"
+    noisy = read(text, area=(0, 0, 4, 1), noise=0.1)
+    assert [x for x, _ in middles(noisy)["1-2"]] == [2.5, 3.5, 2.5, 1.5, 0.5]
+
+
 def test_trips_of_one_place_are_dropped_and_counted(read):
     record = read(WALK + "c,0,0.5,0.5\nc,1,0.6,0.5\nd,0,0.5,0.5\n")
     assert middles(record) == PLAIN

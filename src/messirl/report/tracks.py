@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from messirl import plot
-from messirl._types import Floats
+from messirl._types import Flags, Floats
 from messirl.report.kit.images import render
 from messirl.report.kit.style import WIDTH
 from messirl.workflow.importing import ImportRecord
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MOST_TRACKS, MOST_POINTS = 400, 200_000  # that are drawn
 MOST_BARS = 25
+MOST_MOVES = 5000  # lines between places that are dots
 LOG_FROM = 30  # ratio of visits from which colours are logarithmic
 TRACK = "#0072B2"
 
@@ -37,20 +38,20 @@ def _figure(record: ImportRecord) -> Figure:
     if problem.xy is None:
         return _bars(problem.mdp.state_names or (), visits)
     at = np.asarray(problem.xy)
-    high, wide = np.maximum(np.ptp(at, axis=0)[::-1], 1e-12)
-    height = float(np.clip(0.42 * WIDTH * high / wide, 1.4, 5.0)) + 0.5
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
-    left, right = figure.subplots(1, 2, sharex=True, sharey=True, width_ratios=[1.0, 1.1])
     shapes = _shapes(record, at)
+    wide, high = np.maximum(np.ptp(np.concatenate([at, *record.tracks]), axis=0), 1e-12)
+    figure = Figure(figsize=(WIDTH, 0.7 + float(np.clip(0.42 * WIDTH * high / wide, 1.4, 5.0))), layout="constrained")
+    left, right = figure.subplots(1, 2, sharex=True, sharey=True)
     _places(left, shapes, at, None)
     drawn = _tracks(left, record.tracks)
     left.set_title(f"{drawn} on {len(at):,} places")
-    values = np.where(visits > 0, visits, np.nan)
-    colours = _places(right, shapes, at, values)
+    if shapes is None and problem.mdp.transitions.nnz <= MOST_MOVES:
+        plot.moves(problem.mdp, at, right)
+    colours = _places(right, shapes, at, np.where(visits > 0, visits, np.nan))
     # Plain "0.01" instead of mathtext, which stays legible if mathtext is switched off.
-    figure.colorbar(colours, ax=right, label="visits", shrink=0.85, format="%g", pad=0.02)
-    unvisited = int((visits == 0).sum())
-    right.set_title("visits" + (f" (grey: none, {unvisited:,} places)" if unvisited else ""))
+    figure.colorbar(colours, ax=[left, right], label="visits", format="%g", pad=0.02, aspect=25, shrink=0.85)
+    never = int((visits == 0).sum())
+    right.set_title("visits" + (f" (grey: none, {never:,} places)" if never else ""))
     for ax in (left, right):
         ax.set_aspect("equal")
         ax.grid(False)
@@ -74,27 +75,31 @@ def _shapes(record: ImportRecord, at: Floats) -> Floats | None:
 
 
 def _places(ax: Axes, shapes: Floats | None, at: Floats, values: Floats | None) -> Any:
-    """Squares, hexagons or dots: outlined, or coloured by values."""
-    from matplotlib.collections import PolyCollection
+    """Squares, hexagons or dots: outlined, or coloured by values and grey where there is none."""
     from matplotlib.colors import LogNorm
 
-    look: dict[str, Any] = {"facecolors": "#F2F2F2", "edgecolors": "#C4C4C4", "linewidths": 0.3}
-    if values is not None:
-        low, high = np.nanmin(values), np.nanmax(values)
-        norm = LogNorm(low, high) if high > LOG_FROM * low else None
-        look = {"array": np.ma.masked_invalid(values), "cmap": plot.SEQUENTIAL, "norm": norm, "linewidths": 0.0}
+    if values is None:
+        every = np.ones(len(at), dtype=bool)
+        return _drawn(ax, shapes, at, every, facecolors="#F2F2F2", edgecolors="#A0A0A0", linewidths=0.3)
+    known = np.isfinite(values)
+    if not known.all():
+        _drawn(ax, shapes, at, ~known, facecolors=plot.GREY, linewidths=0.0)
+    drawn = _drawn(ax, shapes, at, known, linewidths=0.0)
+    drawn.set_array(values[known])
+    drawn.set_cmap(plot.SEQUENTIAL)
+    low, high = values[known].min(), values[known].max()
+    if high > LOG_FROM * low:
+        drawn.set_norm(LogNorm(low, high))
+    return drawn
+
+
+def _drawn(ax: Axes, shapes: Floats | None, at: Floats, which: Flags, **look: Any) -> Any:
+    from matplotlib.collections import PolyCollection
+
     if shapes is None:
-        size = float(np.clip(6000.0 / len(at), 2.0, 60.0))
-        if values is None:
-            return ax.scatter(at[:, 0], at[:, 1], s=size, **look, zorder=3)
-        known = np.isfinite(values)
-        (gx, gy), (x, y) = at[~known].T, at[known].T
-        ax.scatter(gx, gy, s=size, color=plot.GREY, linewidths=0.0)
-        return ax.scatter(x, y, c=values[known], s=size, cmap=look["cmap"], norm=look["norm"], linewidths=0.0)
-    drawn: Any = PolyCollection(list(shapes), **look)
-    if values is not None:
-        drawn.cmap.set_bad(plot.GREY)
-    ax.add_collection(drawn)
+        x, y = at[which].T
+        return ax.scatter(x, y, s=float(np.clip(6000.0 / len(at), 2.0, 60.0)), zorder=6, **look)
+    drawn = ax.add_collection(PolyCollection(list(shapes[which]), **look))
     ax.autoscale_view()
     return drawn
 
@@ -112,11 +117,12 @@ def _tracks(ax: Axes, tracks: list[Floats]) -> str:
     ends = np.array([track[0] for track in some])
     ax.scatter(ends[:, 0], ends[:, 1], s=4.0, color="black", linewidths=0.0, zorder=5)
     ax.autoscale_view()
-    return f"{len(some):,} of {len(tracks):,} trips" if every > 1 else f"{len(tracks):,} trips"
+    return f"{len(some):,} of {len(tracks):,} recorded trips" if every > 1 else f"{len(tracks):,} recorded trips"
 
 
 def _bars(names: tuple[str, ...], visits: Floats) -> Figure:
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     order = np.argsort(-visits, kind="stable")[:MOST_BARS]
     figure = Figure(figsize=(WIDTH, 0.9 + 0.16 * order.size), layout="constrained")
@@ -124,6 +130,7 @@ def _bars(names: tuple[str, ...], visits: Floats) -> Figure:
     ax.barh(np.arange(order.size), visits[order], color=TRACK)
     ax.set_yticks(np.arange(order.size), [names[s][:40] for s in order])
     ax.invert_yaxis()
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("visits")
     ax.grid(axis="y", visible=False)
     more = f"the {order.size} most visited of {visits.size:,} places" if visits.size > order.size else "places"

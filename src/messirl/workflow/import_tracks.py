@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from messirl._types import Ints
+from messirl._types import Flags, Ints
 from messirl.io.raw.clock import Times, read_times
 from messirl.io.raw.given import Given
 from messirl.io.raw.places import Places, clusters, hexagons, labelled, points, squares
@@ -68,17 +68,24 @@ def read_tracks(source: str | os.PathLike[str], settings: ImportSettings) -> Imp
         said["x"] += ", though it is named like a y"
     if not settings.per_file and len(raw.files) > 1 and (n := shared_between_files(raw, rows)):
         said["id"] += f"; {n} ids are in several files, and count as one each (--per-file makes one per file)"
-    if settings.area is not None and rows.xy is not None:
-        room = BEYOND * (settings.noise or 0.0)
-        low, high = np.array(settings.area[:2]) - room, np.array(settings.area[2:]) + room
-        inside = ((rows.xy >= low) & (rows.xy <= high)).all(axis=1)
-        rows = rows.take(np.asarray(inside), "outside the area")
-        if not rows.row.size:
-            raise raw.error("every row lies outside --area", "correct it, or --x and --y")
+    inside = _inside(rows, settings)
+    left = np.diff(np.cumsum(~inside)[inside]) > 0
+    rows = rows.take(inside, "outside the area")
+    if not rows.row.size:
+        raise raw.error("every row lies outside --area", "correct it, or --x and --y")
     said["rows"] = f"{raw.n_rows:,} read, {_less(raw.n_rows - rows.row.size, rows.dropped)}"
-    trip, cuts = split(rows, settings.pause, settings.jump)
+    trip, cuts = split(rows, settings.pause, settings.jump, left if settings.area is not None else None)
     said["tracks"] = f"{np.unique(rows.track).size:,}{_cut(rows, times, cuts, settings)}"
     return ImportedTracks(raw, roles, times, rows, trip, said)
+
+
+def _inside(rows: Rows, settings: ImportSettings) -> Flags:
+    """Which rows lie in the area, or by chance a little beside it."""
+    if settings.area is None or rows.xy is None:
+        return np.ones(rows.row.size, dtype=bool)
+    room = BEYOND * (settings.noise or 0.0)
+    low, high = np.array(settings.area[:2]) - room, np.array(settings.area[2:]) + room
+    return np.asarray(((rows.xy >= low) & (rows.xy <= high)).all(axis=1))
 
 
 def _files(raw: Raw) -> str:
@@ -97,9 +104,11 @@ def _less(n: int, why: Mapping[str, int]) -> str:
 def _cut(rows: Rows, times: Times, cuts: Mapping[str, int], settings: ImportSettings) -> str:
     """How tracks were cut into trips, or what might cut them."""
     if cuts:
-        limits = {"pauses": f"pauses longer than {settings.pause:g} {times.unit}".rstrip()} if "pauses" in cuts else {}
-        if "jumps" in cuts:
-            limits["jumps"] = f"jumps farther than {settings.jump:g}"
+        limits = {
+            "pauses": f"pauses longer than {settings.pause or 0:g} {times.unit}".rstrip(),
+            "jumps": f"jumps farther than {settings.jump or 0:g}",
+            "outside": "places where they leave the area",
+        }
         return ", cut at " + " and ".join(f"{n:,} {limits[name]}" for name, n in cuts.items())
     gap = np.diff(rows.time)[~rows.begins[1:]]
     if settings.time == ORDER or not gap.size:

@@ -32,7 +32,7 @@ def names_of(rows: Rows, first: Ints) -> Array:
         ]
         if len(set(names)) == len(names):
             break
-    return np.array(names, dtype=object)
+    return _whole(np.array(names, dtype=object))
 
 
 def _nth(track: Ints) -> Ints:

@@ -38,16 +38,22 @@ class Points:
         return np.asarray(self.trip[1:] == self.trip[:-1])
 
 
-def split(rows: Rows, pause: float | None, jump: float | None) -> tuple[Ints, dict[str, int]]:
+def split(
+    rows: Rows, pause: float | None, jump: float | None, left: Flags | None = None
+) -> tuple[Ints, dict[str, int]]:
     """The trip of each row, and how many cuts each reason made.
 
     pause : a trip ends before a longer time without a row;  jump : and before a longer way from one row to the next
+    left : (N − 1,) where rows between two rows lay outside the area
     """
     same = ~rows.begins[1:]
     cuts: dict[str, int] = {}
     cut = np.zeros(same.size, dtype=bool)
+    if left is not None:
+        cut = same & left
+        cuts["outside"] = int(cut.sum())
     if pause is not None:
-        late = same & (np.diff(rows.time) > pause)
+        late = same & ~cut & (np.diff(rows.time) > pause)
         cuts["pauses"] = int(late.sum())
         cut |= late
     if jump is not None:
