@@ -1,10 +1,11 @@
 """Places behind noisy positions: of all ways along neighbours, the one that makes what was recorded most likely.
 
-    max over s_0 … s_T of  Σ_t −‖x_t − c(s_t)‖² / 2σ_t² − Σ_t log deg(s_t),   s_{t+1} beside s_t
+    max over s_0 … s_T of  Σ_t −‖x_t − c(s_t)‖² / 2σ_t² − Σ_t k(s_t, s_{t+1}),   k = log deg(s) to neighbours, else JUMP
 
 with c(s) the middle of a place, x_t what was recorded, and σ_t the noise; every move out of a place is as likely as
-any other. Where nothing was recorded x_t is interpolated, and σ_t grows with the time to what was. The maximum is
-found by dynamic programming (Viterbi) over the places nearest to each position, for all trips side by side.
+any other, and a jump costs as much as two positions that are four standard deviations off: so far they are put down to
+noise. Where nothing was recorded x_t is interpolated, and σ_t grows with the time to what was. The maximum is found by
+dynamic programming (Viterbi) over the places nearest to each position, for all trips side by side.
 
 Reference: A. J. Viterbi, Error bounds for convolutional codes, IEEE Trans. Inf. Theory 13 (1967).
 """
@@ -22,6 +23,8 @@ from messirl.io.raw.trips import Points
 
 LEAST, MOST = 9, 37  # places that a position is compared with
 FAR = 4.0  # standard deviations within which they lie
+JUMP = FAR**2
+ENTRIES = 10_000_000  # of a table of moves that is made at a time
 
 
 def decode(points: Points, places: Places, noise: float, *, stay: bool) -> Ints:
@@ -29,8 +32,6 @@ def decode(points: Points, places: Places, noise: float, *, stay: bool) -> Ints:
 
     noise : standard deviation of x and of y
     stay : whether a track may be at the same place twice in a row
-
-    Where no way along neighbours explains a trip, the next place is not beside the last one.
     """
     centres = places.centres
     assert points.xy is not None, "positions are needed"
@@ -40,37 +41,40 @@ def decode(points: Points, places: Places, noise: float, *, stay: bool) -> Ints:
     tree, moves = cKDTree(centres), _Moves(places.near, stay)
     first = np.flatnonzero(np.append(True, ~points.goes_on))
     length = np.diff(np.append(first, points.trip.size))
-    order = np.argsort(-length, kind="stable")  # the trips that go on are then the first ones
-    first, length = first[order], length[order]
     spread = noise**2 + places.spacing**2 * _away(points)
     near = np.zeros((points.trip.size, n_near), dtype=np.int32)
     back = np.zeros((points.trip.size, n_near), dtype=np.int8)
-    score: Floats = np.zeros((0, n_near))
     ends = np.zeros(points.trip.size, dtype=np.int64)
-    for t in range(int(length[0])):
-        on = int(np.searchsorted(-length, -t))  # trips with a point at time t
-        at = first[:on] + t
-        distance, found = tree.query(points.xy[at], k=n_near)
-        distance, found = distance.reshape(on, n_near), found.reshape(on, n_near)
-        near[at] = found
-        fits = -(distance**2) / (2.0 * spread[at, None])
-        if t == 0:
-            score = fits
-        else:
-            ways: Array = score[:on, :, None] + moves.cost(near[at - 1], found)
-            best = ways.argmax(axis=1)
-            gain = np.take_along_axis(ways, best[:, None], axis=1)[:, 0]
-            lost = ~np.isfinite(gain).any(axis=1)  # no way: the track begins anew
-            best[lost] = score[:on][lost].argmax(axis=1)[:, None]
-            gain[lost] = score[:on][lost].max(axis=1)[:, None]
-            back[at] = best
-            score = gain + fits
-        done = length[:on] == t + 1
-        ends[at[done]] = score[done].argmax(axis=1)
-    for t in range(int(length[0]) - 1, 0, -1):
-        at = first[: int(np.searchsorted(-length, -t))] + t
-        ends[at - 1] = back[at, ends[at]]
+    order = np.argsort(-length, kind="stable")  # the trips that go on are then the first ones
+    for some in np.array_split(order, 1 + order.size * n_near**2 // ENTRIES):
+        begin, long = first[some], length[some]
+        score: Floats = np.zeros((0, n_near))
+        for t in range(int(long[0])):
+            on = int(np.searchsorted(-long, -t))  # trips with a point at time t
+            at = begin[:on] + t
+            distance, found = tree.query(points.xy[at], k=n_near)
+            near[at] = found.reshape(on, n_near)
+            fits = -(distance.reshape(on, n_near) ** 2) / (2.0 * spread[at, None])
+            if t == 0:
+                score = fits
+            else:
+                score, back[at] = _step(score[:on], moves.cost(near[at - 1], near[at]))
+                score += fits
+            done = long[:on] == t + 1
+            ends[at[done]] = score[done].argmax(axis=1)
+        for t in range(int(long[0]) - 1, 0, -1):
+            at = begin[: int(np.searchsorted(-long, -t))] + t
+            ends[at - 1] = back[at, ends[at]]
     return np.take_along_axis(near, ends[:, None], axis=1)[:, 0].astype(np.int64)
+
+
+def _step(score: Floats, cost: Floats) -> tuple[Floats, Ints]:
+    """The best score of every next place, and the place before it: (n, k) and (n, k, k) to (n, k) twice."""
+    ways: Array = score[:, :, None] + cost
+    best = ways.argmax(axis=1)
+    gain: Array = np.take_along_axis(ways, best[:, None], axis=1)[:, 0]
+    jump: Array = score.max(axis=1, keepdims=True) - JUMP
+    return np.maximum(gain, jump), np.where(gain < jump, score.argmax(axis=1)[:, None], best)
 
 
 class _Moves:
