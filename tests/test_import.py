@@ -231,7 +231,7 @@ def test_trips_end_at_pauses_and_jumps(read):
         "1-2": [2.5, 3.5],
         "1-3": [9.5, 8.5],
     }
-    assert cut.said["tracks"] == "1, cut at 1 pauses longer than 10 and 1 jumps farther than 3"
+    assert cut.said["tracks"] == "1, cut at 1 pause longer than 10 and 1 jump farther than 3"
     assert cut.problem.meta["trip"].tolist() == [1, 2, 3]
 
 
@@ -243,7 +243,7 @@ def test_a_trip_ends_where_it_leaves_the_area(read):
         "1-2": [2.5, 3.5],
     }
     assert record.said["rows"] == "6 read, 2 dropped (2 outside the area)"
-    assert record.said["tracks"] == "1, cut at 1 places where they leave the area"
+    assert record.said["tracks"] == "1, cut at 1 place where they leave the area"
     noisy = read(text, area=(0, 0, 4, 1), noise=0.1)
     assert [x for x, _ in middles(noisy)["1-2"]] == [2.5, 3.5, 2.5, 1.5, 0.5]
 
@@ -283,7 +283,7 @@ def test_jumps_are_filled_in_or_end_a_trip(read):
     text = "id,t,x,y\n1,0,0.5,0.5\n1,1,1.5,0.5\n1,2,4.5,0.5\n1,3,5.5,0.5\n"
     record = read(text)
     assert [x for x, _ in middles(record)["1"]] == [0.5, 1.5, 2.5, 3.5, 4.5, 5.5]
-    assert record.said["jumps"] == "1 steps lead farther than to a neighbour; 2 places are filled in between"
+    assert record.said["jumps"] == "1 step farther than to a neighbour, 2 places filled in between"
     cut = read(text, fill=False)
     assert {name: [x for x, _ in way] for name, way in middles(cut).items()} == {"1-1": [0.5, 1.5], "1-2": [4.5, 5.5]}
 
@@ -386,7 +386,7 @@ def test_named_places_move_as_was_seen(read):
     problem = record.problem
     assert problem.mdp.state_names == ("home", "shop", "pay", "help")
     assert [one.states.tolist() for one in problem.trajectories] == [[0, 1, 2], [0, 3]]
-    assert record.said["moves"] == "5, those that were seen; 2 places that nobody leaves have a move to themselves"
+    assert record.said["moves"] == "5, those that were seen, and one to itself of each of 2 places that nobody leaves"
     assert_allclose(problem.mdp.features, np.eye(4))
     ended = read(text, place="page", coordinates=False, indicator=True, terminal=["pay"], discount=1.0)
     assert [one.states.tolist() for one in ended.problem.trajectories] == [[0, 1, 2]]

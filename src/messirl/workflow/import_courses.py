@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from messirl._types import Floats, Ints
-from messirl._words import did_you_mean
+from messirl._words import counted, did_you_mean
 from messirl.io.raw.courses import Courses, along_neighbours, courses, drop, end_at
 from messirl.io.raw.decode import decode
 from messirl.io.raw.places import Places
@@ -60,9 +60,8 @@ def find_courses(tracks: ImportedTracks, places: Places, settings: ImportSetting
             remedy = "give --points, or --moves seen"
             raise InputError("--moves", "adjacent: it is not known where the places are", remedy)
         made = along_neighbours(made, places, stay=settings.stays, fill=settings.fill)
-        tracks.said["jumps"] = f"{made.said['jumps']:,} steps lead farther than to a neighbour; " + (
-            f"{made.said['filled']:,} places are filled in between" if settings.fill else "each ends a trip"
-        )
+        filled = f"{counted(made.said['filled'], 'place')} filled in between" if settings.fill else "each ends a trip"
+        tracks.said["jumps"] = f"{counted(made.said['jumps'], 'step')} farther than to a neighbour, {filled}"
     ends = terminal(places, settings.terminal)
     if ends:
         made = end_at(made, ends)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from messirl._types import Flags, Ints
+from messirl._words import counted, listed
 from messirl.io.raw.clock import Times, read_times
 from messirl.io.raw.given import Given
 from messirl.io.raw.places import Places, clusters, hexagons, labelled, points, squares
@@ -104,12 +105,13 @@ def _less(n: int, why: Mapping[str, int]) -> str:
 def _cut(rows: Rows, times: Times, cuts: Mapping[str, int], settings: ImportSettings) -> str:
     """How tracks were cut into trips, or what might cut them."""
     if cuts:
-        limits = {
-            "pauses": f"pauses longer than {settings.pause or 0:g} {times.unit}".rstrip(),
-            "jumps": f"jumps farther than {settings.jump or 0:g}",
-            "outside": "places where they leave the area",
+        unit = f" {times.unit}".rstrip()
+        words = {
+            "outside": ("place", "where they leave the area"),
+            "pauses": ("pause", f"longer than {settings.pause or 0:g}{unit}"),
+            "jumps": ("jump", f"farther than {settings.jump or 0:g}"),
         }
-        return ", cut at " + " and ".join(f"{n:,} {limits[name]}" for name, n in cuts.items())
+        return ", cut at " + listed([f"{counted(n, words[name][0])} {words[name][1]}" for name, n in cuts.items()])
     gap = np.diff(rows.time)[~rows.begins[1:]]
     if settings.time == ORDER or not gap.size:
         return ", not cut"

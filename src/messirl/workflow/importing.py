@@ -15,6 +15,7 @@ import numpy as np
 
 from messirl import __version__
 from messirl._types import Array, Floats
+from messirl._words import counted
 from messirl.io.raw.facts import facts_of, names_of
 from messirl.io.raw.features import Asked, features_of
 from messirl.io.raw.given import Given, read_marks, read_points
@@ -87,11 +88,13 @@ def _problem(tracks: ImportedTracks, found: ImportedCourses, given: Given | None
     places, used, made = found.places, found.used, found.made
     at = None if places.centres is None else places.centres[used]
     labels = None if places.labels is None else [places.labels[s] for s in used]
+    tracks.said["states"] = f"{used.size:,} {places.said}"
     moves = _moves(tracks, found, settings)
     table, actions = transitions(moves, at if places.lattice and settings.adjacent else None)
     features = _features(tracks, found, at, labels, given, settings)
-    tracks.said["states"] = f"{used.size:,} {places.said}"
     assert settings.discount is not None, "it was checked"
+    cut = "; a trip that is cut stands for an endless one" if settings.discount < 1 and not settings.goals else ""
+    tracks.said["discount"] = f"{settings.discount:g}{'; trips end at goals' if settings.goals else cut}"
     mdp = MDP(
         table,
         np.column_stack(list(features.values())),
@@ -123,7 +126,7 @@ def _moves(tracks: ImportedTracks, found: ImportedCourses, settings: ImportSetti
     moves, stuck = seen_moves(found.made, found.used.size)
     tracks.said["moves"] = f"{moves.nnz:,}, those that were seen"
     if stuck:
-        tracks.said["moves"] += f"; {stuck} places that nobody leaves have a move to themselves"
+        tracks.said["moves"] += f", and one to itself of each of {counted(stuck, 'place')} that nobody leaves"
     return moves
 
 
