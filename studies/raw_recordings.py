@@ -54,7 +54,8 @@ CASES += [Case(stay, 1, "none", noise, False) for stay in (False, True) for nois
 
 @cache
 def world(stay: bool) -> tuple[MDP, Floats]:
-    places = squares(np.array([AREA[:2], AREA[2:]]), 1.0, 4, AREA)
+    corners = np.reshape(AREA, (2, 2))
+    places = squares(corners, 1.0, 4, corners)
     at = places.centres
     assert at is not None
     far = np.column_stack([np.linalg.norm(at - mark, axis=1) for mark in MARKS.values()])

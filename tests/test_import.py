@@ -212,9 +212,13 @@ def test_degrees_become_metres(read):
     text = "id,time,lon,lat\n1,0,11.0,60.0\n1,1,11.01,60.0\n1,2,11.01,60.01\n"
     record = read(text, grid=100.0)
     assert "degrees, as metres east and north of 11.00500, 60.00500" in record.said["y"]
+    assert record.mapping["degrees"] == {"longitude": pytest.approx(11.005), "latitude": pytest.approx(60.005)}
     size = np.ptp(np.concatenate(record.tracks), axis=0)
     degree = 2 * np.pi * 6_371_008.8 / 360
     assert_allclose(size, [0.01 * degree * np.cos(np.radians(60.005)), 0.01 * degree])
+    asked = {"coordinates": False, "distance": ["11.0,60.01"], "area": (10.99, 59.99, 11.02, 60.02)}
+    far = np.asarray(read(text, grid=100.0, **asked).problem.mdp.features)[:, 0]
+    assert_allclose([far.min(), far.max()], [size[0], np.hypot(*size)], atol=100)  # within a square
 
 
 # ------------------------------------------------------------ trips and steps
@@ -441,7 +445,7 @@ def test_dropping_trips_counts_the_rows_of_those_that_stay():
 @pytest.mark.parametrize("seed", range(4))
 def test_decoding_finds_the_best_of_all_ways(stay, seed):
     random = generator(100 + seed)
-    places = squares(np.array([[0.0, 0.0], [3.0, 3.0]]), 1.0, 4, (0, 0, 3, 3))
+    places = squares(np.array([[0.0, 0.0], [3.0, 3.0]]), 1.0, 4, np.array([[0, 0], [3, 3]]))
     xy, noise = random.uniform(0, 3, size=(5, 2)), (0.15, 0.6)[seed % 2]  # jumps, or none
     near = places.near.toarray() | (np.eye(9, dtype=bool) & stay)
     fits = -(np.linalg.norm(xy[:, None] - places.centres[None], axis=2) ** 2) / (2 * noise**2)
@@ -457,7 +461,7 @@ def test_decoding_finds_the_best_of_all_ways(stay, seed):
 
 def test_decoding_many_trips_is_decoding_each_of_them():
     random = generator(8)
-    places = squares(np.array([[0.0, 0.0], [6.0, 6.0]]), 1.0, 4, (0, 0, 6, 6))
+    places = squares(np.array([[0.0, 0.0], [6.0, 6.0]]), 1.0, 4, np.array([[0, 0], [6, 6]]))
     trip = np.repeat(np.arange(5), [7, 1, 12, 3, 7])
     row = np.arange(trip.size)
     row[[3, 12, 13]] = -1  # not recorded

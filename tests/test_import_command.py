@@ -147,6 +147,7 @@ def test_the_source_is_never_written_over(run, tracks):
         ([*SQUARES, "--count", "species"], "--count: 'species' names no value: write COLUMN=VALUE"),
         ([*SQUARES, "--count", "species=wolf"], "--count: no row has 'wolf' in column 'species': correct the value"),
         ([*SQUARES, "--distance", "nowhere.csv"], "--distance: 'nowhere.csv' is neither a table nor a point"),
+        (["--kmeans", "5", *SQUARES[2:], "--whole-grid"], "--whole-grid: is given without a grid: give --grid"),
         ([*SQUARES, "--area", "0,0,1"], "--area: is 0,0,1: give x0,y0,x1,y1"),
         ([*SQUARES, "--area", "90,90,99,99"], "tracks.csv: every row lies outside --area"),
         ([*SQUARES, "--grid", "0.00001"], "--grid: 1e-05 makes"),

@@ -144,6 +144,8 @@ def check_settings(settings: ImportSettings) -> None:
     ways = [name for name in ("grid", "hexagons", "kmeans", "points") if getattr(settings, name) is not None]
     if len(ways) > 1:
         raise InputError(f"--{ways[0]}", f"and --{ways[1]} are both given", "choose one of them")
+    if settings.whole_grid and settings.grid is None and settings.hexagons is None:
+        raise InputError("--whole-grid", "is given without a grid", "give --grid or --hexagons, or leave it out")
     for name, known in (("same_time", SAME_TIME), ("moves", (None, *MOVES)), ("neighbours", (4, 8))):
         if getattr(settings, name) not in known:
             choices = ", ".join(str(one) for one in known if one is not None)

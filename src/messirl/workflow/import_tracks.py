@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from messirl._types import Flags, Ints
+from messirl._types import Flags, Floats, Ints
 from messirl._words import counted, listed
 from messirl.io.raw.clock import Times, read_times
+from messirl.io.raw.degrees import Projection, projection_of
 from messirl.io.raw.given import Given
 from messirl.io.raw.places import Places, clusters, hexagons, labelled, points, squares
 from messirl.io.raw.roles import ORDER, Role, crossed, find_roles
-from messirl.io.raw.rows import Rows, in_metres, read_rows, row_order, shared_between_files
+from messirl.io.raw.rows import Rows, read_rows, row_order, shared_between_files
 from messirl.io.raw.source import Raw, read_raw
 from messirl.io.raw.trips import split
 from messirl.workflow.import_settings import ImportSettings
@@ -41,6 +42,10 @@ class ImportedTracks:
         The trip of each of them.
     said : dict from str to str
         What was recognised and dropped, in words.
+    area : array (2, 2), optional
+        Its lower and upper corner, in the units of the rows.
+    degrees : Projection, optional
+        How degrees became these units; None where positions are as recorded.
     """
 
     raw: Raw
@@ -49,6 +54,12 @@ class ImportedTracks:
     rows: Rows
     trip: Ints
     said: dict[str, str]
+    area: Floats | None = None
+    degrees: Projection | None = None
+
+    def project(self, points: Floats) -> Floats:
+        """Points that the user gives, (n, 2), in the units of the rows."""
+        return points if self.degrees is None else self.degrees(points)
 
 
 def read_tracks(source: str | os.PathLike[str], settings: ImportSettings) -> ImportedTracks:
@@ -58,34 +69,47 @@ def read_tracks(source: str | os.PathLike[str], settings: ImportSettings) -> Imp
     roles = _roles(raw, settings)
     for name, role in roles.items():
         said[name] = str(role)
-    times = row_order(raw) if roles["time"].name == ORDER else _times(raw, roles["time"].name, settings)
+    times = (
+        row_order(raw)
+        if roles["time"].name == ORDER and ORDER not in raw.names
+        else _times(raw, roles["time"].name, settings)
+    )
     said["time"] += f", {times.how}"
     rows = read_rows(raw, roles, times, per_file=settings.per_file, same_time=settings.same_time)
     said["read"] = "; ".join([_files(raw), *raw.notes])
-    rows, degrees = in_metres(rows, roles, settings.lonlat, raw)
+    degrees = projection_of(raw, rows, roles, settings.lonlat)
     if degrees is not None:
-        said["y"] += f": {degrees}"
+        rows = replace(rows, xy=degrees(rows.xy))
+        said["y"] += f": {degrees}, in which all sizes and distances are"
     if crossed(roles):
         said["x"] += ", though it is named like a y"
     if not settings.per_file and len(raw.files) > 1 and (n := shared_between_files(raw, rows)):
         said["id"] += f"; {n} ids are in several files, and count as one each (--per-file makes one per file)"
-    inside = _inside(rows, settings)
+    area = None if settings.area is None else _corners(raw, rows, degrees, settings.area)
+    inside = _inside(rows, area, settings.noise)
     left = np.diff(np.cumsum(~inside)[inside]) > 0
     rows = rows.take(inside, "outside the area")
     if not rows.row.size:
         raise raw.error("every row lies outside --area", "correct it, or --x and --y")
     said["rows"] = f"{raw.n_rows:,} read, {_less(raw.n_rows - rows.row.size, rows.dropped)}"
-    trip, cuts = split(rows, settings.pause, settings.jump, left if settings.area is not None else None)
+    trip, cuts = split(rows, settings.pause, settings.jump, left if area is not None else None)
     said["tracks"] = f"{np.unique(rows.track).size:,}{_cut(rows, times, cuts, settings)}"
-    return ImportedTracks(raw, roles, times, rows, trip, said)
+    return ImportedTracks(raw, roles, times, rows, trip, said, area, degrees)
 
 
-def _inside(rows: Rows, settings: ImportSettings) -> Flags:
+def _corners(raw: Raw, rows: Rows, degrees: Projection | None, area: Sequence[float]) -> Floats:
+    """The lower and the upper corner of the area, (2, 2), in the units of the rows."""
+    if rows.label is not None:
+        raise raw.error("--area is of positions, but places have names", "leave it out")
+    corners = np.reshape(area, (2, 2))
+    return corners if degrees is None else degrees(corners)
+
+
+def _inside(rows: Rows, area: Floats | None, noise: float | None) -> Flags:
     """Which rows lie in the area, or by chance a little beside it."""
-    if settings.area is None or rows.xy is None:
+    if area is None or rows.xy is None:
         return np.ones(rows.row.size, dtype=bool)
-    room = BEYOND * (settings.noise or 0.0)
-    low, high = np.array(settings.area[:2]) - room, np.array(settings.area[2:]) + room
+    low, high = area[0] - BEYOND * (noise or 0.0), area[1] + BEYOND * (noise or 0.0)
     return np.asarray(((rows.xy >= low) & (rows.xy <= high)).all(axis=1))
 
 
@@ -113,7 +137,7 @@ def _cut(rows: Rows, times: Times, cuts: Mapping[str, int], settings: ImportSett
         }
         return ", cut at " + listed([f"{counted(n, words[name][0])} {words[name][1]}" for name, n in cuts.items()])
     gap = np.diff(rows.time)[~rows.begins[1:]]
-    if settings.time == ORDER or not gap.size:
+    if times.unit == "rows" or not gap.size:
         return ", not cut"
     return (
         f", not cut: from row to row {np.median(gap):g} {times.unit}".rstrip()
@@ -151,13 +175,13 @@ def find_places(tracks: ImportedTracks, given: Given | None, settings: ImportSet
         return _named(tracks, given)
     assert rows.xy is not None, "there are positions or places"
     if settings.grid is not None:
-        return squares(rows.xy, settings.grid, settings.neighbours, settings.area)
+        return squares(rows.xy, settings.grid, settings.neighbours, tracks.area)
     if settings.hexagons is not None:
-        return hexagons(rows.xy, settings.hexagons, settings.area)
+        return hexagons(rows.xy, settings.hexagons, tracks.area)
     if settings.kmeans is not None:
         return clusters(rows.xy, settings.kmeans, settings.seed)
     assert given is not None, "one of them was asked for"
-    return points(rows.xy, given.xy, given.labels, given.where)
+    return points(rows.xy, tracks.project(given.xy), given.labels, given.where)
 
 
 def _named(tracks: ImportedTracks, given: Given | None) -> Places:
@@ -172,7 +196,7 @@ def _named(tracks: ImportedTracks, given: Given | None) -> Places:
             row = int(rows.row[int(np.argmax(label == code))])
             what = f"place {rows.labels[code]!r} is not among the points of {given.where}"
             raise tracks.raw.error(what, "add it there, or correct the row", row)
-        return labelled(given.labels, given.xy, f"{said}, with the points of {given.where}")
+        return labelled(given.labels, tracks.project(given.xy), f"{said}, with the points of {given.where}")
     n = len(rows.labels)
     if rows.xy is None:
         return labelled(rows.labels, None, said)

@@ -79,6 +79,8 @@ def import_recordings(source: str | os.PathLike[str], settings: ImportSettings) 
     found = find_courses(tracks, places, known)
     problem = _problem(tracks, found, given, known)
     mapping = None if places.mapping is None else {**places.mapping.to_dict(), "place_of_state": found.used.tolist()}
+    if mapping is not None and tracks.degrees is not None:
+        mapping["degrees"] = asdict(tracks.degrees)
     xy, cuts = tracks.rows.xy, np.flatnonzero(np.diff(tracks.trip)) + 1
     numbers = _numbers(tracks, found)
     return ImportRecord(problem, tracks.said, numbers, mapping, [] if xy is None else np.split(xy, cuts), settings)
@@ -138,7 +140,7 @@ def _features(
     given: Given | None,
     settings: ImportSettings,
 ) -> dict[str, Floats]:
-    marks = dict(read_marks(text) for text in settings.distance)
+    marks = {name: tracks.project(at) for name, at in map(read_marks, settings.distance)}
     asked = Asked(settings.mean, settings.count, marks, settings.turning, settings.coordinates, settings.indicator)
     notes: list[str] = []
     called = [str(s) for s in range(found.used.size)] if labels is None else labels

@@ -52,7 +52,7 @@ def read_times(raw: Raw, name: str, *, fps: float | None = None, form: str | Non
     fps : frames per second, which makes frames seconds
     form : of stamps, as strptime has it
     """
-    cells = raw.arrow(name)
+    cells = raw.arrow(name) if form is None else raw.arrow(name).cast(pa.string())
     kind = cells.type
     if fps is not None:
         return Times(raw.numbers(name) / fps, "s", f"frames, {fps:g} per second")

@@ -43,7 +43,7 @@ class Places:
         return None if self.mapping is None else self.mapping.centres
 
 
-def squares(xy: Floats, size: float, neighbours: int, area: Sequence[float] | None) -> Places:
+def squares(xy: Floats, size: float, neighbours: int, area: Floats | None) -> Places:
     """Squares with corners at multiples of their size, or from the corner of an area on."""
     low, high = _box(xy, area)
     if area is None:  # a corner at the highest multiple begins one more square
@@ -59,7 +59,7 @@ def squares(xy: Floats, size: float, neighbours: int, area: Sequence[float] | No
     return Places(grid, near, size, f"squares of {size:g}", lattice=True)
 
 
-def hexagons(xy: Floats, size: float, area: Sequence[float] | None) -> Places:
+def hexagons(xy: Floats, size: float, area: Floats | None) -> Places:
     """Hexagons whose centres are `size` apart."""
     low, high = _box(xy, area)
     _check_number((high - low) / size + 2, "--hexagons", size, low, high)
@@ -101,10 +101,10 @@ def labelled(labels: list[str], at: Floats | None, said: str) -> Places:
     return Places(KMeans(at), *_touching(at), said, labels)
 
 
-def _box(xy: Floats, area: Sequence[float] | None) -> tuple[Floats, Floats]:
+def _box(xy: Floats, area: Floats | None) -> tuple[Floats, Floats]:
     if area is None:
         return xy.min(axis=0), xy.max(axis=0)
-    return np.array(area[:2], dtype=np.float64), np.array(area[2:], dtype=np.float64)
+    return area[0], area[1]
 
 
 def _check_number(count: Any, option: str, size: float, low: Floats, high: Floats) -> None:

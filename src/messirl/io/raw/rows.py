@@ -10,11 +10,10 @@ import pyarrow.compute as pc
 
 from messirl._types import Array, Flags, Floats, Ints
 from messirl.io.raw.clock import Times
-from messirl.io.raw.roles import DEGREES, FILE, ORDER, Role, bare
+from messirl.io.raw.roles import FILE, ORDER, Role
 from messirl.io.raw.source import Raw
 
 SAME_TIME = ("refuse", "first", "mean", "all")
-METRES = 6_371_008.8 * np.pi / 180.0  # per degree of latitude
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +99,7 @@ def read_rows(raw: Raw, roles: dict[str, Role], times: Times, *, per_file: bool,
 def _tracks(raw: Raw, name: str, per_file: bool) -> tuple[Ints, Array]:
     """The number of the track of each row, −1 where none is given, and what they are called."""
     file, stems = raw.file_of, [name.rpartition(".")[0] for name in raw.files]
-    if name == FILE:
+    if name == FILE and name not in raw.names:
         return file, np.array(stems, dtype=object)
     coded = pc.dictionary_encode(raw.arrow(name))
     called = coded.dictionary.to_pylist()
@@ -146,28 +145,6 @@ def _once(raw: Raw, rows: Rows, same_time: str) -> Rows:
         mean = np.column_stack([np.bincount(group, rows.xy[:, j]) / often for j in (0, 1)])
         rows = replace(rows, xy=mean[group])
     return rows.take(~same, "at the same time as another")
-
-
-def in_metres(rows: Rows, roles: dict[str, Role], asked: bool | None, raw: Raw) -> tuple[Rows, str | None]:
-    """Degrees as metres east and north of the middle, and what was done; other positions as they are.
-
-    asked : whether positions are degrees; None: if their columns are named like longitude and latitude
-    """
-    if rows.xy is None or asked is False:
-        return rows, None
-    named = all(bare(roles[axis].name) in DEGREES[axis] for axis in "xy")
-    if not (asked or named):
-        return rows, None
-    far = np.abs(rows.xy).max(axis=0)
-    if far[1] > 90.0 or far[0] > 360.0:
-        swapped = far[1] <= 360.0 and far[0] <= 90.0
-        what = f"latitudes (y) reach {far[1]:g} and longitudes (x) {far[0]:g}"
-        remedy = "x and y seem to be swapped: give --x and --y the other way round"
-        raise raw.error(what, remedy if swapped else "these are no degrees: say --no-lonlat")
-    middle = (rows.xy.min(axis=0) + rows.xy.max(axis=0)) / 2
-    scale = METRES * np.array([np.cos(np.radians(middle[1])), 1.0])
-    said = f"degrees, as metres east and north of {middle[0]:.5f}, {middle[1]:.5f}"
-    return replace(rows, xy=(rows.xy - middle) * scale), said
 
 
 def row_order(raw: Raw) -> Times:
