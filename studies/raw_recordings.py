@@ -115,7 +115,7 @@ def one(case: Case, seed: int) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = options(__doc__ or "", runs=100)
+    parser = options(__doc__ or "", runs=50)
     arguments = parser.parse_args()
     seeds = range(arguments.seed, arguments.seed + arguments.runs)
     rows = draws(one, [(case, seed) for case in CASES for seed in seeds], arguments.jobs)

@@ -88,7 +88,12 @@ def test_a_decimal_mark_can_be_given_where_it_may_mean_thousands(read):
     with pytest.raises(InputError, match=r"x holds '1,500', which may be 1.500 or 1500: say with --decimal which"):
         read(text)
     shifted = {name: (np.array(way) + 1).tolist() for name, way in PLAIN.items()}
-    assert middles(read(text, decimal=",")) == shifted
+    record = read(text, decimal=",")
+    assert middles(record) == shifted
+    assert record.said["read"] == "walk.csv; cells separated by semicolons (recognised)"
+    assert middles(read(text, decimal=",", separator="semicolon")) == shifted
+    with pytest.raises(InputError, match="--separator: is 'dash': give one sign, or comma, semicolon"):
+        read(text, separator="dash")
 
 
 def test_order_repetitions_and_missing_numbers_change_nothing_and_are_counted(read):
@@ -198,6 +203,18 @@ def test_other_stamps_need_their_form(read):
     assert record.problem.meta["begins"].tolist() == ["2024-05-01T12:00:00"]
     with pytest.raises(InputError, match=r"row 2: time holds '01.05.2024 12:00', which has not the form '%m/%d/%Y'"):
         read(text, time_format="%m/%d/%Y")
+
+
+def test_a_day_and_a_time_of_day_are_joined(read):
+    text = "id,date,time,x,y\n1,2024-05-01,23:59:50,0.5,0.5\n1,2024-05-02,00:00:10,1.5,0.5\n"
+    with pytest.raises(
+        InputError, match=r"'date' and 'time' may each be the time: .* or both with --time 'date\+time'"
+    ):
+        read(text)
+    record = read(text, time="date+time")
+    assert record.problem.meta["begins"].tolist() == ["2024-05-01T23:59:50"]
+    assert "date" not in record.problem.meta
+    assert "at most 20" in record.said["tracks"]
 
 
 def test_frames_become_seconds_with_their_rate(read):

@@ -41,7 +41,7 @@ def add(made: Parser) -> None:
 def _add_columns(group: Any) -> None:
     for name, text in {
         "id": "of tracks; 'file': every file is one track",
-        "time": "stamps, epochs, frames or numbers; 'order': the rows are in order",
+        "time": "stamps, epochs, frames or numbers; 'day+clock' joins two; 'order': the rows are in order",
         "x": "position",
         "y": "position",
         "place": "the name of a place, instead of a position",

@@ -158,7 +158,8 @@ def _features(
 
 def _facts(tracks: ImportedTracks, found: ImportedCourses, settings: ImportSettings) -> dict[str, Array]:
     """Columns of trajectory_meta."""
-    roles = {role.name for name, role in tracks.roles.items() if name != "id"}
+    others = [role.name for name, role in tracks.roles.items() if name != "id"]
+    roles = {part for name in others for part in (name, *name.split("+"))}
     first, called = found.made.first_rows, tracks.roles["id"].name
     meta, left = facts_of(tracks.raw, tracks.rows, tracks.trip, first, tracks.times, roles, called)
     meta.setdefault("filled", np.bincount(found.made.trip, found.made.row < 0) / np.diff(found.made.offsets))

@@ -32,6 +32,7 @@ DEGREES = {"x": {"lon", "longitude", "long", "lng", "locationlong"}, "y": {"lat"
 FRAMES = {"frame", "frameid", "frameno", "framenumber", "framenr", "frameindex"}
 ORDER = "order"  # --time order: rows count in their order
 FILE = "file"  # --id file: one track per file
+SPECIAL = {"time": ORDER, "id": FILE}
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,8 @@ def find_roles(
     for role in wanted:
         name = given.get(role)
         if name is not None:
-            if name not in raw.names and name not in (ORDER if role == "time" else "", FILE if role == "id" else ""):
+            whole = name.split("+") if role == "time" else [name]  # a day and a time of day
+            if not {name} & {*raw.names, SPECIAL.get(role)} and not set(whole) <= set(raw.names):
                 there = ", ".join(map(repr, raw.names[:12]))
                 remedy = f"it has {there}{did_you_mean(name, raw.names)}"
                 raise raw.error(f"there is no column {name!r} (--{role})", remedy)
@@ -78,7 +80,8 @@ def find_roles(
         like = [name for name in raw.names if bare(name) in ROLES[role] and name not in taken]
         if len(like) > 1:
             what = f"columns {listed([repr(name) for name in like])} may each be the {role}"
-            raise raw.error(what, f"say which with --{role}")
+            both = f", or both with --time '{'+'.join(like)}'" if role == "time" and len(like) == 2 else ""
+            raise raw.error(what, f"say which with --{role}{both}")
         if like:
             found[role] = Role(like[0], False)
         elif role in needed:

@@ -83,7 +83,9 @@ class Raw:
         return self.tables[i].error(what, remedy, row - int(self.offsets[i]))
 
     def arrow(self, name: str) -> Any:
-        """The cells of a column, as Arrow holds them; empty cells of a CSV are null."""
+        """The cells of a column, as Arrow holds them, or of two, `a+b`; empty cells of a CSV are null."""
+        if name not in self.names:
+            return pc.binary_join_element_wise(*(self.arrow(part).cast(pa.string()) for part in name.split("+")), " ")
         parts = []
         for table in self.tables:
             cells = table.cells[name]
@@ -136,16 +138,23 @@ def read_raw(
     columns : the names of the columns of a file that has no header
     """
     place = Path(source)
+    given = None if separator is None else WORDS.get(separator, separator)
+    if given is not None and len(given) != 1:
+        raise InputError("--separator", f"is {separator!r}", f"give one sign, or {', '.join(WORDS)}")
     tables: list[Table] = []
+    signs: set[str] = set()
     for path in _files(place):
-        table = _read(path, separator, decimal, columns)
+        if path.suffix.lower() == ".parquet":
+            table = load_table(path)
+        else:
+            table, sign = _read(path, given, decimal, columns)
+            signs.add(SIGNS.get(sign, sign))
         if tables and table.names != tables[0].names:
             what = f"has the columns {', '.join(table.names)}, but {tables[0].where} has {', '.join(tables[0].names)}"
             raise InputError(table.where, what, "give files with the same columns")
         tables.append(table)
     if not any(table.n_rows for table in tables):
         raise InputError(place.name, "holds no row beside its header", "give recordings")
-    signs = {SIGNS.get(table.separator, repr(table.separator)) for table in tables if not table.typed}
     said = f"cells separated by {' or '.join(sorted(signs))} (recognised)" if separator is None and signs else None
     return Raw(tables, said)
 
@@ -163,9 +172,8 @@ def _files(place: Path) -> list[Path]:
     return found
 
 
-def _read(path: Path, separator: str | None, decimal: str | None, columns: Sequence[str] | None) -> Table:
-    if path.suffix.lower() == ".parquet":
-        return load_table(path)
+def _read(path: Path, sign: str | None, decimal: str | None, columns: Sequence[str] | None) -> tuple[Table, str]:
+    """A table of text, and what separates its cells."""
     where = path.name
     try:
         data = path.read_bytes()
@@ -175,7 +183,7 @@ def _read(path: Path, separator: str | None, decimal: str | None, columns: Seque
     if not data.strip():
         raise InputError(where, "is empty", "give a file with recordings")
     lines = _first_lines(data, where)
-    sign = WORDS.get(separator, separator) if separator else _separator(lines, where)
+    sign = sign or _separator(lines, where)
     head = _cells(lines[:1], sign)[0]
     names = [name.strip(BLANKS) for name in (head if columns is None else columns)]
     _check_names(names, head, where)
@@ -183,7 +191,7 @@ def _read(path: Path, separator: str | None, decimal: str | None, columns: Seque
     cells = {name: _plain(column, decimal) for name, column in cells.items()}
     n = len(next(iter(cells.values())))
     # With a given decimal mark nothing is left to recognise, which the table does only if no comma separates cells.
-    return Table(where, cells, n, False, "," if decimal is not None else sign)
+    return Table(where, cells, n, False, "," if decimal is not None else sign), sign
 
 
 def _first_lines(data: bytes, where: str) -> list[str]:
