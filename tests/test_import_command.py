@@ -180,6 +180,11 @@ REFUSED = {
         table(*ROWS[:2], "2;0;2.5;0.5", ROWS[3]),
         "tracks.csv, row 4: has 1 cells, but there are 4 columns: it holds semicolons: separate all rows alike",
     ),
+    "decimal commas between commas": (
+        table("1,0,0,5,0,5", "1,1,1,5,0,5"),
+        "tracks.csv, row 2: has 6 cells, but there are 4 columns: a comma cannot both separate cells and mark decimals",
+    ),
+    "a row cut short": (table(*ROWS, "3,0,1"), "tracks.csv, row 6: has 3 cells, but there are 4 columns: fill in"),
     "some stamps with a time zone": (
         table("1,2024-05-01T10:00Z,0.5,0.5", "1,2024-05-01T11:00,1.5,0.5", head="animal,time,x,y"),
         "tracks.csv, row 3: time holds '2024-05-01T11:00' without a time zone, but other rows have one: give all",

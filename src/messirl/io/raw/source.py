@@ -273,11 +273,21 @@ def _parsed(data: bytes, where: str, sign: str, names: list[str], *, header: boo
         raise InputError(where, f"is not CSV ({reason[:120]})", "close every quote") from None
     if wrong:
         row = wrong[0]
-        other = next((SIGNS[s] for s in SIGNS if s not in (sign, " ") and s in row.text), None)
         what = f"has {row.actual_columns} cells, but there are {row.expected_columns} columns"
-        remedy = f"it holds {other}: separate all rows alike" if other else "complete it, or put quotes around text"
-        raise InputError(where, what, remedy, row.number)
+        raise InputError(where, what, _remedy(row, sign), row.number)
     return {name: table.column(name).combine_chunks() for name in names}
+
+
+def _remedy(row: Any, sign: str) -> str:
+    """What to do about a row with too few or too many cells."""
+    other = next((SIGNS[s] for s in SIGNS if s not in (sign, " ") and s in row.text), None)
+    if other is not None:
+        return f"it holds {other}: separate all rows alike"
+    if row.actual_columns < row.expected_columns:
+        return "fill in the cells that are missing"
+    if sign == ",":
+        return "a comma cannot both separate cells and mark decimals; put quotes around text that holds one"
+    return "put quotes around text that holds the sign between cells"
 
 
 def _plain(cells: Any, decimal: str | None) -> Any:
