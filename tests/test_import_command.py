@@ -144,6 +144,7 @@ def test_the_source_is_never_written_over(run, tracks):
         ([*SQUARES, "--hexagons", "1"], "--grid: and --hexagons are both given: choose one of them"),
         ([*SQUARES, "--id", "tier"], "tracks.csv: there is no column 'tier' (--id): it has 'animal', 'frame'"),
         ([*SQUARES, "--mean", "heat"], "tracks.csv: there is no column 'heat' (--mean): correct the name"),
+        ([*SQUARES, "--mean", "x"], "features: f_x is made twice: ask for it once, or rename the column"),
         ([*SQUARES, "--count", "species"], "--count: 'species' names no value: write COLUMN=VALUE"),
         ([*SQUARES, "--count", "species=wolf"], "--count: no row has 'wolf' in column 'species': correct the value"),
         ([*SQUARES, "--distance", "nowhere.csv"], "--distance: 'nowhere.csv' is neither a table nor a point"),

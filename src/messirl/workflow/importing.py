@@ -140,14 +140,12 @@ def _features(
     given: Given | None,
     settings: ImportSettings,
 ) -> dict[str, Floats]:
-    marks = {name: tracks.project(at) for name, at in map(read_marks, settings.distance)}
+    marks = [(name, tracks.project(points)) for name, points in map(read_marks, settings.distance)]
     asked = Asked(settings.mean, settings.count, marks, settings.turning, settings.coordinates, settings.indicator)
     notes: list[str] = []
     called = [str(s) for s in range(found.used.size)] if labels is None else labels
-    made = features_of(asked, tracks.raw, tracks.rows, found.state_of(tracks), at, called, notes)
-    made = {f"f_{name}": values for name, values in made.items()}
-    if given is not None:
-        made |= {name: values[found.used] for name, values in given.features.items()}
+    own = {} if given is None else {name: values[found.used] for name, values in given.features.items()}
+    made = features_of(asked, tracks.raw, tracks.rows, found.state_of(tracks), at, called, own, notes)
     if not made:
         remedy = "add columns f_… to its points, or ask for other features"
         raise InputError(str(settings.points), "there is no feature", remedy)

@@ -32,44 +32,65 @@ class Asked:
 
     mean: Sequence[str] = ()
     count: Sequence[str] = ()
-    distance: Mapping[str, Floats] | None = None
+    distance: Sequence[tuple[str, Floats]] = ()
     turning: bool = False
     coordinates: bool = False
     indicator: bool = False
 
 
 def features_of(
-    asked: Asked, raw: Raw, rows: Rows, place: Ints, at: Floats | None, labels: Sequence[str], notes: list[str]
+    asked: Asked,
+    raw: Raw,
+    rows: Rows,
+    place: Ints,
+    at: Floats | None,
+    labels: Sequence[str],
+    given: Mapping[str, Floats],
+    notes: list[str],
 ) -> dict[str, Floats]:
-    """Every feature that was asked for, one number per place, by its name.
+    """Every feature that was asked for, one number per place, by its name f_*.
 
     place : the place of each row, −1 where it is of none;  at : (S, 2) the middles;  labels : what places are called
+    given : features f_* of given points
     notes : gets a remark where a place has no row to take a value from
     """
-    n, made = len(labels), dict[str, Floats]()
+    n, made = len(labels), list[tuple[str, Floats]]()
     for name in asked.mean:
-        made[name] = _mean(raw.numbers(_column(raw, name, "--mean"))[rows.row], place, n, name, notes)
+        values = raw.numbers(_column(raw, name, "--mean"))[rows.row]
+        made.append((name, _mean(values, place, n, name, notes)))
     for text in asked.count:
-        name, equal, value = text.partition("=")
-        if not equal:
-            raise InputError("--count", f"{text!r} names no value", "write COLUMN=VALUE")
-        cells = raw.arrow(_column(raw, name, "--count")).cast(pa.string())
-        hit = np.asarray(pc.fill_null(pc.equal(cells, value), False))[rows.row] & (place >= 0)
-        if not hit.any():
-            raise InputError("--count", f"no row has {value!r} in column {name!r}", "correct the value")
-        made[text] = np.bincount(place[hit], minlength=n).astype(np.float64)
-    for name, points in (asked.distance or {}).items():
-        made[f"distance_{name}"] = np.asarray(cKDTree(points).query(_known(at, "--distance"))[0])
+        made.append((text, _count(raw, rows, place, n, text)))
+    for name, points in asked.distance:
+        far = cKDTree(points).query(_known(at, "--distance"))[0]
+        made.append((f"distance_{name}", np.asarray(far)))
     if asked.turning:
-        made["turning"] = _mean(turning(rows), place, n, "turning", notes)
+        made.append(("turning", _mean(turning(rows), place, n, "turning", notes)))
     if asked.coordinates:
-        made |= dict(zip("xy", _known(at, "--coordinates").T, strict=True))
+        made += zip("xy", _known(at, "--coordinates").T, strict=True)
     if asked.indicator:
         if n > MOST:
-            what = f"would make {n} features"
-            raise InputError("--indicator", what, f"make at most {MOST} places, or other features")
-        made |= {f"at_{label}": row for label, row in zip(labels, np.eye(n), strict=True)}
-    return made
+            remedy = f"make at most {MOST} places, or other features"
+            raise InputError("--indicator", f"would make {n} features", remedy)
+        made += ((f"at_{label}", row) for label, row in zip(labels, np.eye(n), strict=True))
+    made += given.items()
+    found: dict[str, Floats] = {}
+    for name, values in made:
+        called = f"f_{name.removeprefix('f_')}"
+        if called in found:
+            raise InputError("features", f"{called} is made twice", "ask for it once, or rename the column")
+        found[called] = values
+    return found
+
+
+def _count(raw: Raw, rows: Rows, place: Ints, n: int, text: str) -> Floats:
+    name, equal, value = text.partition("=")
+    if not equal:
+        raise InputError("--count", f"{text!r} names no value", "write COLUMN=VALUE")
+    cells = raw.arrow(_column(raw, name, "--count")).cast(pa.string())
+    hit = np.asarray(pc.fill_null(pc.equal(cells, value), False))[rows.row] & (place >= 0)
+    if not hit.any():
+        raise InputError("--count", f"no row has {value!r} in column {name!r}", "correct the value")
+    return np.bincount(place[hit], minlength=n).astype(np.float64)
 
 
 def turning(rows: Rows) -> Floats:
