@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from folders import read_json
-from seeds import generator
+from seeds import generator, shifted
 
 from messirl import cli
 from messirl.io import check_problem, read_problem
@@ -296,11 +296,11 @@ def test_a_million_rows_in_any_order_are_imported(run, tmp_path):
 @pytest.mark.parametrize("stay", [False, True])
 def test_exact_recordings_come_back_as_they_were(stay):
     case = Case(stay, 1, "none", 0.0, True)
-    mdp, tracks = imported(recorded(case, 5), case)
+    mdp, tracks = imported(recorded(case, shifted(5)), case)
     true, _ = world(stay)
     assert (mdp.transitions.sum(axis=0) == true.transitions.sum(axis=0)).all()
     np.testing.assert_allclose(mdp.features, true.features)
-    walked = recorded_states(case, 5)
+    walked = recorded_states(case, shifted(5))
     assert tracks.states.tolist() == walked.tolist()
 
 
@@ -310,9 +310,8 @@ def recorded_states(case, seed):
 
 
 def test_noise_of_a_quarter_of_a_square_is_taken_out_almost_everywhere():
-    exact = imported(recorded(Case(False, 1, "none", 0.0, True), 6), Case(False, 1, "none", 0.0, True))[1]
-    told = Case(False, 1, "none", 0.25, True)
-    found = imported(recorded(told, 6), told)[1]
-    assert found.lengths.tolist() == exact.lengths.tolist()
-    assert (found.states != exact.states).mean() < 0.01
-    assert (recorded_states(told, 6).clip(0, 99) != exact.states).mean() > 0.05
+    exact, told, seed = Case(False, 1, "none", 0.0, True), Case(False, 1, "none", 0.25, True), shifted(6)
+    walked, found = (imported(recorded(case, seed), case)[1] for case in (exact, told))
+    assert found.lengths.tolist() == walked.lengths.tolist()
+    assert (found.states != walked.states).mean() < 0.01
+    assert (recorded_states(told, seed).clip(0, 99) != walked.states).mean() > 0.05
