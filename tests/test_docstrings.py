@@ -30,10 +30,11 @@ METHODS = {  # what a user chooses among: parameters, a reference, and an exampl
 }
 MADE = {  # what a user makes, and no paper describes: parameters and an example
     "messirl.estimators": ("UniformPolicy",),
-    "messirl.io": ("Grid", "KMeans", "Problem", "Recording", "StreamedTrajectories"),
+    "messirl.io": ("Grid", "Hexagons", "KMeans", "Problem", "Recording", "StreamedTrajectories"),
     "messirl.selection": ("Bench", "Candidate"),
     "messirl.workflow.diagnose": ("DiagnoseSettings",),
     "messirl.workflow.fit": ("FitSettings",),
+    "messirl.workflow.import_settings": ("ImportSettings",),
     "messirl.workflow.model": ("ModelSettings",),
     "messirl.workflow.recordings": ("RecordingSettings",),
     "messirl.workflow.select": ("SelectSettings",),
@@ -49,6 +50,9 @@ RECORDS = {  # what functions return: every field
     "messirl.selection": ("Bootstrap", "Choice", "Fit", "Likeness", "NestedScore", "Use", "Validation"),
     "messirl.diagnostics": ("Diagnosis", "Direction"),
     "messirl.workflow.change": ("Change",),
+    "messirl.workflow.import_courses": ("ImportedCourses",),
+    "messirl.workflow.import_tracks": ("ImportedTracks",),
+    "messirl.workflow.importing": ("ImportRecord",),
     "messirl.workflow.record": (
         "DiagnosisRecord",
         "EvaluationRecord",

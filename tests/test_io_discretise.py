@@ -137,7 +137,7 @@ def test_what_is_no_point_is_refused(mapping, points, error, message):
         (lambda: Grid.fit(np.zeros((2, 2, 2)), 2), r"observations: of shape \(2, 2, 2\): give points \(N, k\)"),
         (lambda: KMeans(np.zeros(3)), r"KMeans: centres have shape \(3,\): give finite numbers \(S, k\)"),
         (lambda: KMeans.fit(np.zeros((5, 2)), 2), r"KMeans: n_states=2: give 1 … 1"),
-        (lambda: from_dict({"kind": "tree"}), "mapping: kind is 'tree': choose 'grid' or 'kmeans'"),
+        (lambda: from_dict({"kind": "tree"}), "mapping: kind is 'tree': choose 'grid', 'hexagons' or 'kmeans'"),
         (lambda: from_dict({"kind": "grid"}), "mapping: it has no 'edges': give what to_dict returned"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from messirl._words import did_you_mean, meant
+from messirl._words import counted, did_you_mean, meant
 
 COMMANDS = ("fit", "select", "diagnose", "evaluate", "sample", "show", "check", "convert", "reproduce")
 
@@ -27,3 +27,8 @@ def test_a_misspelt_word_is_answered_with_the_one_it_resembles(word, known, said
 def test_a_synonym_is_known_only_where_its_word_is():
     assert meant("gamma", ("discount", "horizon"), {"gamma": "discount"}) == "discount"
     assert meant("gamma", ("horizon",), {"gamma": "discount"}) is None
+
+
+@pytest.mark.parametrize(("n", "said"), [(0, "0 places"), (1, "1 place"), (1200, "1,200 places")])
+def test_one_thing_is_not_several(n, said):
+    assert counted(n, "place") == said

@@ -34,3 +34,8 @@ def did_you_mean(word: str, known: Iterable[str], synonyms: Mapping[str, str] | 
 def listed(names: Sequence[str]) -> str:
     """`one, two and three`."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def counted(n: int, noun: str) -> str:
+    """`1 place`, `1,200 places`."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"

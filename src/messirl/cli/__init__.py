@@ -28,6 +28,7 @@ COMMANDS = {
     "sample": "draw trajectories of a saved model",
     "show": "say what a folder or a saved model holds",
     "check": "say everything that is wrong with a folder",
+    "import": "make a folder of raw recordings: positions, places, click logs",
     "convert": "make a folder or a table of ours from another format",
     "reproduce": "run the paper's experiments and decide its claims",
 }

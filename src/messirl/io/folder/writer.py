@@ -37,11 +37,17 @@ Columns = dict[str, Any]  # name -> pyarrow.Array
 
 
 def write_problem(
-    problem: Problem, folder: str | os.PathLike[str], *, format: str = "parquet", overwrite: bool = False
+    problem: Problem,
+    folder: str | os.PathLike[str],
+    *,
+    format: str = "parquet",
+    overwrite: bool = False,
+    further: Mapping[str, bytes] | None = None,
 ) -> None:
     """Write the tables of a problem ("parquet" or "csv") and problem.json into a new or empty folder.
 
     overwrite : replace the problem that the folder holds, all tables at once; any other file stays
+    further : other files, by their names, written in the same moment
 
     What a table of states or edges cannot hold is lost: moves out of terminal states, and features of steps that are
     not allowed. Ids that are whole numbers other than 0 … n − 1 become text. A CSV cannot hold everything: text that
@@ -55,7 +61,7 @@ def write_problem(
     settings = json.dumps(_settings(problem, tables), ensure_ascii=False, indent=2).encode() + b"\n"
     write = _parquet if format == "parquet" else _csv
     files = {f"{name}.{format}": write(f"{name}.{format}", columns) for name, columns in tables.items()}
-    replace_files(place, {**files, SETTINGS: settings}, OURS)
+    replace_files(place, {**files, SETTINGS: settings, **(further or {})}, OURS)
 
 
 def check_place(place: Path, *, overwrite: bool) -> None:

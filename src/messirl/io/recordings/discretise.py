@@ -1,4 +1,4 @@
-"""Numbers for continuous observations: a grid of boxes, or the nearest of some centres.
+"""Numbers for continuous observations: a grid of boxes, hexagons, or the nearest of some centres.
 
 A mapping is kept with the problem it made (`to_dict`, `from_dict`), so that later observations get the same numbers.
 """
@@ -18,6 +18,7 @@ from messirl.problem.errors import InputError
 from messirl.problem.trajectories import Trajectories
 
 OUTSIDE = ("clip", "error")
+HIGH = 3**0.5 / 2  # distance of two rows of hexagons, in widths
 
 
 class Grid:
@@ -155,21 +156,98 @@ class KMeans:
         return {"kind": "kmeans", "centres": self.centres.tolist()}
 
 
-def from_dict(data: Mapping[str, Any]) -> Grid | KMeans:
+class Hexagons:
+    """Hexagons in rows, every second row shifted by half a width: a point belongs to the nearest centre.
+
+    Centre (r, c) is at x = x₀ + w (c + ½ [r odd]), y = y₀ + w (√3/2) r, and has the number r · columns + c. A point
+    beyond the last hexagon belongs to the nearest one of its row.
+
+    Parameters
+    ----------
+    width : float
+        The distance w between the centres of neighbours.
+    origin : pair of float
+        The first centre (x₀, y₀).
+    shape : pair of int
+        Rows and columns.
+
+    Examples
+    --------
+    >>> from messirl.io import Hexagons
+    >>> cells = Hexagons.fit([[0.0, 0.0], [3.0, 2.0]], width=1.0)
+    >>> cells.shape
+    (4, 5)
+    >>> cells.transform([[0.0, 0.0], [0.6, 0.8]])
+    array([0, 5])
+    """
+
+    def __init__(self, width: float, origin: Sequence[float], shape: Sequence[int]) -> None:
+        self.width, self.origin = float(width), (float(origin[0]), float(origin[1]))
+        self.shape = int(shape[0]), int(shape[1])
+        if not (np.isfinite([self.width, *self.origin]).all() and self.width > 0 and min(self.shape) >= 1):
+            what = f"width={width}, origin={origin}, shape={shape}"
+            raise InputError("Hexagons", what, "give a width above 0, two numbers, and rows and columns from 1 on")
+
+    @classmethod
+    def fit(cls, observations: Any, width: float) -> Hexagons:
+        """Hexagons that cover all observations (N, 2), the first centre at their least x and y."""
+        points = _stacked(observations)
+        if points.shape[1] != 2:
+            raise InputError("Hexagons", f"points have {points.shape[1]} numbers", "give x and y")
+        low, size = points.min(axis=0), np.ptp(points, axis=0)
+        return cls(width, low, (int(np.ceil(size[1] / (width * HIGH))) + 1, int(np.ceil(size[0] / width)) + 2))
+
+    @property
+    def n_states(self) -> int:
+        """How many hexagons there are, S."""
+        return self.shape[0] * self.shape[1]
+
+    @property
+    def centres(self) -> Floats:
+        """The middle of each hexagon, (S, 2)."""
+        return self._centre(*np.divmod(np.arange(self.n_states), self.shape[1]))
+
+    def _centre(self, row: Ints, column: Ints) -> Floats:
+        x = self.origin[0] + self.width * (column + 0.5 * (row % 2))
+        return np.column_stack([x, self.origin[1] + self.width * HIGH * row])
+
+    def transform(self, observations: npt.ArrayLike) -> Ints:
+        """The number of the hexagon of each point, (N, 2) → (N,)."""
+        points = _points(observations, 2)
+        below = np.floor((points[:, 1] - self.origin[1]) / (self.width * HIGH)).astype(np.int64)
+        found, nearest = np.zeros(len(points), dtype=np.int64), np.full(len(points), np.inf)
+        for row in (below, below + 1):  # the nearest centre is in one of the two rows around a point
+            row = np.clip(row, 0, self.shape[0] - 1)
+            column = np.rint((points[:, 0] - self.origin[0]) / self.width - 0.5 * (row % 2)).astype(np.int64)
+            column = np.clip(column, 0, self.shape[1] - 1)
+            distance = np.linalg.norm(points - self._centre(row, column), axis=1)
+            closer = distance < nearest
+            found[closer] = (row * self.shape[1] + column)[closer]
+            nearest = np.minimum(nearest, distance)
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """The hexagons as plain numbers, from which `from_dict` makes them again."""
+        return {"kind": "hexagons", "width": self.width, "origin": list(self.origin), "shape": list(self.shape)}
+
+
+def from_dict(data: Mapping[str, Any]) -> Grid | KMeans | Hexagons:
     """The mapping that `to_dict` described."""
     try:
         if data["kind"] == "grid":
             return Grid(data["edges"], outside=data["outside"])
+        if data["kind"] == "hexagons":
+            return Hexagons(data["width"], data["origin"], data["shape"])
         if data["kind"] == "kmeans":
             return KMeans(data["centres"])
     except KeyError as missing:
         raise InputError("mapping", f"it has no {missing}", "give what to_dict returned") from None
-    raise InputError("mapping", f"kind is {data['kind']!r}", "choose 'grid' or 'kmeans'")
+    raise InputError("mapping", f"kind is {data['kind']!r}", "choose 'grid', 'hexagons' or 'kmeans'")
 
 
 def discretise(
     recordings: Iterable[Recording],
-    states: Grid | KMeans,
+    states: Grid | KMeans | Hexagons,
     *,
     actions: Grid | KMeans | None = None,
     end_state: int | None = None,
