@@ -323,6 +323,8 @@ import scipy.sparse as sp
 from messirl import MDP, Trajectories, optimal_policy, sample, soft_policy, soft_values, state_visitation
 from messirl.planning import Planner, visits
 from messirl.planning import kernels, lanes
+from messirl.planning import tilted as loops
+from messirl.planning.identify import unidentified
 from messirl.planning.together import expectations
 
 rng = np.random.default_rng(0)
@@ -347,6 +349,7 @@ def exercise(transitions, reward, start=start, **arguments):
     optimal_policy(mdp, reward)
     sample(mdp, policy, 3, 4, random_state=0)
     Planner(mdp, "causal", start)(reward)
+    unidentified(mdp, start, None)
     return mdp
 
 for transitions in (slippery, steady):
@@ -366,7 +369,7 @@ exercise(stuck, by_state, start=last, discount=0.9)
 endless = exercise(sp.csr_array(slippery.reshape(S * A, S)), by_state, discount=0.9)
 expectations([Planner(endless, "causal", start)], [np.ones(1)])
 
-every = {**vars(kernels), **vars(lanes)}.items()
+every = {**vars(kernels), **vars(lanes), **vars(loops)}.items()
 dispatchers = {n: f for n, f in every if hasattr(f, "stats") and hasattr(f, "signatures")}
 print(json.dumps({
     "compiled": compiled,

@@ -1,4 +1,4 @@
-"""Every compiled loop of the library: soft and hard Bellman sweeps, visitation, linear solves, liveness.
+"""Compiled loops over states: soft and hard Bellman sweeps, visitation, linear solves, liveness.
 
 Layout (built in layout.py). States lie in blocks of B; the last block is padded with states of probability zero.
 Block b owns the slots off[b] … off[b+1]−1, each a row of B successors, `idx[slot, i]`:
@@ -177,6 +177,37 @@ def hard_sweep(shared, off, idx, prob, n_actions, state_reward, action_reward, g
             for a in range(n_actions - 1, -1, -1):
                 if q[a, i] >= near:
                     choice[s] = a
+
+
+@jit
+def mean_sweep(lo, hi, shared, off, idx, prob, n_actions, state_reward, action_reward, gamma, policy, v, out, gaps):
+    """One backup of blocks lo … hi−1 under a given policy, and how much better than it each of its actions is.
+
+    F(s) = r(s) + Σ_a π(a|s) (r(s,a) + γ Σ p v),   gaps[a, s] = r(s) + r(s,a) + γ Σ p v − F(s), zero where π(a|s) is
+
+    Returns the largest size of a gap, and of F.
+    """
+    gathered = np.empty((_widest(off), B))
+    q = np.empty((n_actions, B))
+    top, mean = np.empty(B), np.empty(B)
+    largest, size = 0.0, 0.0
+    for b in range(lo, hi):
+        factor = _action_values(shared, off, idx, prob, action_reward, gamma, v, b, gathered, q, top)
+        at = b * B
+        for i in range(B):
+            mean[i] = 0.0
+        for a in range(n_actions):
+            for i in range(B):
+                mean[i] += policy[a, at + i] * q[a, i]
+        for a in range(n_actions):
+            for i in range(B):
+                gap = factor * (q[a, i] - mean[i]) if policy[a, at + i] > 0.0 else 0.0
+                gaps[a, at + i] = gap
+                largest = max(largest, abs(gap))
+        for i in range(B):
+            out[at + i] = state_reward[at + i] + factor * mean[i]
+            size = max(size, abs(out[at + i]))
+    return largest, size
 
 
 @jit
@@ -377,76 +408,6 @@ def bicgstab(off, idx, weights, gamma, scale, b, x, tolerance, max_iter):
             break
     size = _dot(r, r)
     return worst if size == size else math.nan  # max forgets what is not a number
-
-
-@jit
-def noncausal_backward(indptr, indices, log_prob, n_actions, reward, last, gamma, log_z, policy):
-    """log Z_t(s) = log Σ_a exp(γ^t r(s,a)) Σ_s' p(s'|s,a) Z_{t+1}(s') for t = H−2 … 0, from log_z[H−1].
-
-    States with a finite `last` are terminal. π_t(a|s), zero before the call, is the share of action a in the sum.
-    """
-    n_states = reward.shape[0]
-    q = np.empty(n_actions)
-    for t in range(log_z.shape[0] - 2, -1, -1):
-        scale = gamma**t
-        ahead = log_z[t + 1]
-        for s in range(n_states):
-            if last[s] > -math.inf:
-                log_z[t, s] = scale * last[s]
-                continue
-            top = -math.inf
-            for a in range(n_actions):
-                row = s * n_actions + a
-                peak = -math.inf
-                for j in range(indptr[row], indptr[row + 1]):
-                    peak = max(peak, log_prob[j] + ahead[indices[j]])
-                q[a] = -math.inf
-                if peak > -math.inf:
-                    mass = 0.0
-                    for j in range(indptr[row], indptr[row + 1]):
-                        mass += math.exp(log_prob[j] + ahead[indices[j]] - peak)
-                    q[a] = peak + math.log(mass) + scale * reward[s, a]
-                top = max(top, q[a])
-            if top == -math.inf:
-                log_z[t, s] = -math.inf
-                continue
-            mass = 0.0
-            for a in range(n_actions):
-                mass += math.exp(q[a] - top)
-            log_z[t, s] = top + math.log(mass)
-            for a in range(n_actions):
-                policy[t, a, s] = math.exp(q[a] - log_z[t, s])
-
-
-@jit
-def noncausal_forward(indptr, indices, log_prob, n_actions, reward, source, gamma, log_z, policy, total, by_action):
-    """Σ_t γ^t P(s_t = s) under the model itself: the policy and the dynamics tilted by Z; `source` as of `forward`.
-
-    P(s', a | s, t) = exp(γ^t r(s,a)) p(s'|s,a) Z_{t+1}(s') / Z_t(s)
-    """
-    once, n_states, now = source.shape[0] == 1, reward.shape[0], source[0].copy()
-    total += now
-    weight = 1.0
-    for t in range(log_z.shape[0] - 1):
-        then = np.zeros(n_states)
-        scale = gamma**t
-        ahead = log_z[t + 1]
-        for s in range(n_states):
-            if now[s] == 0.0:
-                continue
-            for a in range(n_actions):
-                if policy[t, a, s] == 0.0:
-                    continue
-                by_action[s, a] += weight * now[s] * policy[t, a, s]
-                row = s * n_actions + a
-                for j in range(indptr[row], indptr[row + 1]):
-                    lift = scale * reward[s, a] + log_prob[j] + ahead[indices[j]] - log_z[t, s]
-                    then[indices[j]] += now[s] * math.exp(lift)
-        weight *= gamma if once else 1.0
-        if not once:
-            then = gamma * then + source[t + 1]
-        total += weight * then
-        now = then
 
 
 @jit

@@ -14,9 +14,9 @@ import numpy as np
 
 from messirl._types import Floats
 from messirl.planning.finite import FiniteModel, FiniteSolution
-from messirl.planning.kernels import noncausal_backward, noncausal_forward
 from messirl.planning.layout import layout_of
 from messirl.planning.solution import Solution, Visits
+from messirl.planning.tilted import noncausal_backward, noncausal_forward
 from messirl.problem.mdp import MDP
 
 
