@@ -21,7 +21,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import config, get_num_threads, njit
+from numba.np.ufunc import parallel
 
 B = 128
 LOWEST = -1e300
@@ -31,6 +32,14 @@ FLAGS = {"contract", "nsz", "arcp"}  # no reassociation: rounding by a magic num
 
 jit: Any = njit(cache=True, fastmath=FLAGS, error_model="numpy", nogil=True)
 inlined: Any = njit(inline="always", fastmath=FLAGS, error_model="numpy")
+
+
+def threads() -> int:
+    """How many threads may be used: what NUMBA_NUM_THREADS and numba.set_num_threads allow, else one per core.
+
+    Who has not set a number has not launched Numba's own threads, and need not.
+    """
+    return int(get_num_threads() if parallel._is_initialized else config.NUMBA_NUM_THREADS)
 
 
 @inlined
@@ -132,8 +141,8 @@ def _widest(off):
 
 
 @jit
-def soft_sweep(shared, off, idx, prob, n_actions, state_reward, action_reward, gamma, v, out, policy):
-    """One soft Bellman backup of all states, and its policy (A, S).
+def soft_sweep(lo, hi, shared, off, idx, prob, n_actions, state_reward, action_reward, gamma, v, out, policy):
+    """One soft Bellman backup of blocks lo … hi−1, and its policy (A, S) unless there is no room for one.
 
     V(s) = r(s) + log Σ_a exp(r(s,a) + γ Σ p v),   π(a|s) = exp(Q(s,a) − V(s))
     """
@@ -141,7 +150,7 @@ def soft_sweep(shared, off, idx, prob, n_actions, state_reward, action_reward, g
     q = np.empty((n_actions, B))
     top = np.empty(B)
     total = np.empty(B)
-    for b in range(off.shape[0] - 1):
+    for b in range(lo, hi):
         factor = _action_values(shared, off, idx, prob, action_reward, gamma, v, b, gathered, q, top)
         for i in range(B):
             total[i] = 0.0
@@ -153,6 +162,8 @@ def soft_sweep(shared, off, idx, prob, n_actions, state_reward, action_reward, g
         at = b * B
         for i in range(B):
             out[at + i] = state_reward[at + i] + (factor * top[i] + _log(total[i]))
+        if policy.shape[0] == 0:
+            continue
         for i in range(B):
             total[i] = 1.0 / total[i] if total[i] > 0.0 else 0.0
         for a in range(n_actions):
@@ -215,19 +226,20 @@ def soft_backward(
     shared, off, idx, prob, n_actions, state_reward, action_reward, gamma, fixed, fixed_value, values, policy
 ):
     """values[t], policy[t] from the last values back to the first; `fixed` states keep theirs and have no policy."""
-    for t in range(policy.shape[0] - 1, -1, -1):
-        v, out = values[t + 1], values[t]
-        soft_sweep(shared, off, idx, prob, n_actions, state_reward, action_reward, gamma, v, out, policy[t])
+    blocks, kept, none = off.shape[0] - 1, policy.shape[0] > 0, np.empty((0, 0))
+    for t in range(values.shape[0] - 2, -1, -1):
+        v, out, here = values[t + 1], values[t], policy[t] if kept else none
+        soft_sweep(0, blocks, shared, off, idx, prob, n_actions, state_reward, action_reward, gamma, v, out, here)
         for j in range(fixed.shape[0]):
             out[fixed[j]] = fixed_value[j]
-            for a in range(n_actions):
-                policy[t, a, fixed[j]] = 0.0
+            for a in range(here.shape[0]):
+                here[a, fixed[j]] = 0.0
 
 
 @jit
-def merge(shared, off, idx, prob, n_actions, policy, weights):
-    """weights[slot, i] = Σ_a π(a|s) p(slot|s,a): the transition matrix P_π on the slots."""
-    for b in range(off.shape[0] - 1):
+def merge(lo, hi, shared, off, idx, prob, n_actions, policy, weights):
+    """weights[slot, i] = Σ_a π(a|s) p(slot|s,a) of blocks lo … hi−1: the transition matrix P_π on the slots."""
+    for b in range(lo, hi):
         first = off[b]
         n_slots = off[b + 1] - first
         at = b * B
@@ -268,60 +280,89 @@ def reached(off, idx, weights, start):
 
 
 @jit
+def push(lo, hi, shared, off, idx, prob, n_actions, policy, moving, now, first, then, weight, by_action):
+    """then[s' − first] += Σ π(a|s) p(s'|s,a) now(s) over the states s of blocks lo … hi−1.
+
+    Visits of actions, times `weight`, are added to `by_action`, unless it is empty. Returns the most mass that a state
+    loses or gains because its policy does not sum to one (to zero where `moving` is 0), or a large number where one is
+    negative.
+    """
+    mass = np.empty((n_actions, B))
+    flow, lost = np.empty(B), np.empty(B)
+    worst = 0.0
+    for b in range(lo, hi):
+        at = b * B
+        reached = False
+        for i in range(B):
+            reached |= now[at + i] != 0.0
+        if not reached:
+            continue
+        for i in range(B):
+            lost[i] = moving[at + i] * now[at + i]
+        for a in range(n_actions):
+            for i in range(B):
+                m = now[at + i] * policy[a, at + i]
+                mass[a, i] = m
+                lost[i] -= m if m * now[at + i] >= 0.0 else 1e9
+        for i in range(B):
+            worst = max(worst, abs(lost[i]))
+        if by_action.shape[0] > 0:
+            for a in range(n_actions):
+                for i in range(B):
+                    by_action[a, at + i] += weight * mass[a, i]
+        if shared:
+            for slot in range(off[b], off[b + 1]):
+                _products(prob, slot * n_actions, 1, n_actions, mass, flow)
+                for i in range(B):
+                    then[idx[slot, i] - first] += flow[i]
+        else:
+            per_action = (off[b + 1] - off[b]) // n_actions
+            for a in range(n_actions):
+                for slot in range(off[b] + a * per_action, off[b] + (a + 1) * per_action):
+                    for i in range(B):
+                        then[idx[slot, i] - first] += mass[a, i] * prob[slot, i]
+    return worst
+
+
+@jit
+def arrive(lo, hi, spans, then, more, gamma, weight, now, total):
+    """ρ at the next step, of blocks lo … hi−1: now ← Σ then, or m + γ Σ then where `more` is the source m.
+
+    Row k of `then` has what part k pushed, to the states spans[k, 0] … spans[k, 1]−1; parts are added in their order,
+    and cleared. ρ, times `weight`, is added to `total`.
+    """
+    begin, end = lo * B, hi * B
+    for s in range(begin, end):
+        now[s] = 0.0
+    for k in range(spans.shape[0]):
+        low, high = max(begin, spans[k, 0]), min(end, spans[k, 1])
+        for s in range(low, high):
+            now[s] += then[k, s - spans[k, 0]]
+            then[k, s - spans[k, 0]] = 0.0
+    if more.shape[0] > 0:
+        for s in range(begin, end):
+            now[s] = more[s] + gamma * now[s]
+    for s in range(begin, end):
+        total[s] += weight * now[s]
+
+
+@jit
 def forward(shared, off, idx, prob, n_actions, policies, moving, now, more, gamma, weight, total, by_action):
     """ρ_t = m_t + γ P_πᵀ ρ_{t−1} under one policy per step: Σ ρ_t after the first is added to `total`.
 
     `now` (S,) is ρ at the first of these steps and, in the end, at the one after the last; `more` (T, S) are the
     sources m of any sign that enter on the way. Where it is empty, all began at once: `now` is then not discounted but
-    weighed by γ^t, at first by `weight`. Visits of actions are added to `by_action`, unless it is empty. Returns the
-    most mass that a state loses or gains because its policy does not sum to one (to zero where `moving` is 0), or a
-    large number where one is negative.
+    weighed by γ^t, at first by `weight`. `by_action` and what is returned are those of `push`.
     """
-    once, n_states = more.shape[0] == 0, now.shape[0]
-    then = np.zeros(n_states)
-    mass = np.empty((n_actions, B))
-    flow, lost = np.empty(B), np.empty(B)
-    worst = 0.0
+    once, blocks, worst = more.shape[0] == 0, off.shape[0] - 1, 0.0
+    then, spans, none = np.zeros((1, now.shape[0])), np.array([[0, now.shape[0]]]), np.empty(0)
     for t in range(policies.shape[0]):
-        policy = policies[t]
-        for b in range(off.shape[0] - 1):
-            at = b * B
-            reached = False
-            for i in range(B):
-                reached |= now[at + i] != 0.0
-            if not reached:
-                continue
-            for i in range(B):
-                lost[i] = moving[at + i] * now[at + i]
-            for a in range(n_actions):
-                for i in range(B):
-                    m = now[at + i] * policy[a, at + i]
-                    mass[a, i] = m
-                    lost[i] -= m if m * now[at + i] >= 0.0 else 1e9
-            for i in range(B):
-                worst = max(worst, abs(lost[i]))
-            if by_action.shape[0] > 0:
-                for a in range(n_actions):
-                    for i in range(B):
-                        by_action[a, at + i] += weight * mass[a, i]
-            first = off[b]
-            n_slots = off[b + 1] - first
-            if shared:
-                for u in range(n_slots):
-                    _products(prob, (first + u) * n_actions, 1, n_actions, mass, flow)
-                    for i in range(B):
-                        then[idx[first + u, i]] += flow[i]
-            else:
-                per_action = n_slots // n_actions
-                for a in range(n_actions):
-                    for slot in range(first + a * per_action, first + (a + 1) * per_action):
-                        for i in range(B):
-                            then[idx[slot, i]] += mass[a, i] * prob[slot, i]
+        fault = push(
+            0, blocks, shared, off, idx, prob, n_actions, policies[t], moving, now, 0, then[0], weight, by_action
+        )
+        worst = max(worst, fault) if fault == fault else math.nan
         weight *= gamma if once else 1.0
-        for s in range(n_states):
-            now[s] = then[s] if once else more[t, s] + gamma * then[s]
-            total[s] += weight * now[s]
-            then[s] = 0.0
+        arrive(0, blocks, spans, then, none if once else more[t], gamma, weight, now, total)
     return worst
 
 

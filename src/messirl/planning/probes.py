@@ -19,9 +19,9 @@ import scipy.sparse as sp
 
 from messirl._types import Flags, Floats, Ints
 from messirl.planning.chain import Chain, choices, factorised
-from messirl.planning.kernels import mean_sweep
 from messirl.planning.layout import NONE, layout_of
 from messirl.planning.structure import Structure
+from messirl.planning.sweeps import mean_backup
 from messirl.problem.mdp import MDP
 
 PRECISION = 1e-12  # of a system that is solved by iteration, relative to its right-hand side
@@ -66,8 +66,7 @@ class Probe:
         return np.zeros(self.layout.padded), self.layout.action_major(reward)
 
     def _sweep(self, terms: tuple[Floats, Floats], ahead: Floats, here: Floats, gaps: Floats) -> tuple[float, float]:
-        blocks, discount = self.layout.off.size - 1, self.mdp.discount
-        return mean_sweep(0, blocks, *self.layout.dynamics, *terms, discount, self.policy, ahead, here, gaps)  # type: ignore[no-any-return]
+        return mean_backup(self.layout, terms, self.mdp.discount, self.policy, ahead, here, gaps)
 
     def _changes(self, places: Ints) -> sp.csr_array:
         """The action of every place in place of the mean action, (m, S·A)."""
