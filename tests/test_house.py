@@ -322,8 +322,7 @@ event.register("numba:compile", Listener())
 import scipy.sparse as sp
 from messirl import MDP, Trajectories, optimal_policy, sample, soft_policy, soft_values, state_visitation
 from messirl.planning import Planner, visits
-from messirl.planning import kernels, lanes
-from messirl.planning import tilted as loops
+from messirl.planning import kernels, lanes, loops
 from messirl.planning.identify import unidentified
 from messirl.planning.together import expectations
 

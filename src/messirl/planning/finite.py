@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from messirl._memory import foresee
 from messirl._types import Flags, Floats, Ints
 from messirl.planning.arguments import check_allowed
 from messirl.planning.kernels import hard_sweep
@@ -94,9 +95,20 @@ class FiniteModel:
     def _tables(self, reward: Floats) -> tuple[Floats, Floats]:
         """Values (H, S padded), of which the last are known, and room for policies (H − 1, A, S padded)."""
         layout = layout_of(self.mdp)
+        self._foresee(self.mdp.n_actions + 1)
         values = np.empty((self.horizon, layout.padded))
         values[-1] = self.last_values(reward)
         return values, np.empty((self.horizon - 1, self.mdp.n_actions, layout.padded))
+
+    def _foresee(self, tables: int) -> None:
+        """Refuse so many numbers per state and step if there is no room for them."""
+        foresee(
+            f"values or policies of all {self.horizon} steps, {self.mdp.n_states} states and {self.mdp.n_actions} "
+            "actions",
+            8.0 * self.horizon * tables * layout_of(self.mdp).padded,
+            "about {share:.0%} of the horizon would fit; a fit keeps less (its policy_ is computed step by step), and "
+            "with no horizon and a discount below 1 there is one policy only",
+        )
 
     def _stages(
         self, reward: Floats, steps: range, base: Floats | None = None
@@ -219,6 +231,7 @@ class CheckpointedSolution(FiniteSolution):
     @property
     def values(self) -> Floats:  # type: ignore[override]
         """V (H, S), all steps at once."""
+        self._model._foresee(1)
         out = np.empty((self._model.horizon, self.mdp.n_states))
         for first, values, _ in self._pieces():
             out[first : first + len(values)] = values[:, : self.mdp.n_states]
@@ -227,6 +240,7 @@ class CheckpointedSolution(FiniteSolution):
     @property
     def policy(self) -> Floats:
         """π (H − 1, A, S padded), all steps at once."""
+        self._model._foresee(self.mdp.n_actions)
         out = np.empty((self._model.horizon - 1, *self._policies.shape[1:]))
         for first, _, policies in self._pieces():
             out[first : first + len(policies)] = policies

@@ -1,4 +1,4 @@
-"""Compiled loops over states: soft and hard Bellman sweeps, visitation, linear solves, liveness.
+"""Compiled loops over blocks of states: soft and hard Bellman sweeps, visitation, linear solves.
 
 Layout (built in layout.py). States lie in blocks of B; the last block is padded with states of probability zero.
 Block b owns the slots off[b] … off[b+1]−1, each a row of B successors, `idx[slot, i]`:
@@ -26,7 +26,6 @@ from numba.np.ufunc import parallel
 
 B = 128
 LOWEST = -1e300
-FOREVER = 1 << 40
 TINY = -700.0  # exp of less is taken as zero
 FLAGS = {"contract", "nsz", "arcp"}  # no reassociation: rounding by a magic number must survive
 
@@ -39,7 +38,8 @@ def threads() -> int:
 
     Who has not set a number has not launched Numba's own threads, and need not.
     """
-    return int(get_num_threads() if parallel._is_initialized else config.NUMBA_NUM_THREADS)
+    known: Any = config
+    return int(get_num_threads() if parallel._is_initialized else known.NUMBA_NUM_THREADS)
 
 
 @inlined
@@ -449,54 +449,3 @@ def bicgstab(off, idx, weights, gamma, scale, b, x, tolerance, max_iter):
             break
     size = _dot(r, r)
     return worst if size == size else math.nan  # max forgets what is not a number
-
-
-@jit
-def lifetimes(indptr, n_actions, parents_ptr, parents, ends, dead):
-    """For how many more steps a state can surely avoid dead ends; FOREVER where without end.
-
-    A dead end (no action, or `dead`) has life −1; any other state 1 + max_a min_s' life(s'). Found level by level, each
-    move looked at once. Returns life (S,) and the life of every row s·A + a: its worst successor's; −2 if not allowed.
-    """
-    n_states = ends.shape[0]
-    forever = np.int64(FOREVER)
-    life = np.full(n_states, forever)
-    row_life = np.full(n_states * n_actions, forever)
-    open_rows = np.zeros(n_states, np.int64)
-    queue = np.empty(n_states, np.int64)
-    filled = 0
-    for s in range(n_states):
-        for a in range(n_actions):
-            row = s * n_actions + a
-            if indptr[row + 1] > indptr[row]:
-                open_rows[s] += 1
-            else:
-                row_life[row] = -2
-        if dead[s] or (open_rows[s] == 0 and not ends[s]):
-            life[s] = -1
-            queue[filled] = s
-            filled += 1
-    head = 0
-    while head < filled:
-        s = queue[head]
-        head += 1
-        for j in range(parents_ptr[s], parents_ptr[s + 1]):
-            row = parents[j]
-            if row_life[row] != forever:
-                continue
-            row_life[row] = life[s]
-            parent = row // n_actions
-            open_rows[parent] -= 1
-            if open_rows[parent] == 0 and not ends[parent] and life[parent] == forever:
-                life[parent] = life[s] + 1
-                queue[filled] = parent
-                filled += 1
-    return life, row_life
-
-
-@jit
-def path_flows(source, target, gain, y, z, flows):
-    """flows[e] += gain[e] Σ_g y[source[e], g] z[target[e], g], with y and z stored goal by goal, (G, S)."""
-    for g in range(y.shape[0]):
-        for e in range(source.shape[0]):
-            flows[e] += gain[e] * y[g, source[e]] * z[g, target[e]]
