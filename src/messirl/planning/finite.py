@@ -173,12 +173,13 @@ class FiniteSolution(Solution):
     def _walk(self, source: Any, *, steps: bool, seen: Callable[[int, Floats], None] | None = None) -> Visits:
         """The forward pass; `seen` is told the first step of every piece and the values in it."""
         mdp, layout, once = self.mdp, layout_of(self.mdp), source.ndim == 1
-        begin, moving = source if once else _rows(source, 0, 1)[0], layout.pad(np.asarray(mdp.allowed.any(axis=1)))
+        begin = source if once else np.asarray(source[:1].toarray() if sp.issparse(source) else source[:1])[0]
+        moving = layout.pad(np.asarray(mdp.allowed.any(axis=1)))
         walk = Walk(layout, mdp.discount, moving, layout.pad(begin), once=once, steps=steps)
         for first, values, policy in self._pieces():
             if seen is not None:
                 seen(first, values)
-            walk.follow(policy, NONE if once else layout.pad(_rows(source, first + 1, first + 1 + len(policy))))
+            walk.follow(policy, None if once else source[first + 1 : first + 1 + len(policy)])
         if not walk.worst <= ROW_TOLERANCE:
             raise ValueError(
                 "the policy is not one for this MDP: in every state that is reached its probabilities must be >= 0 and "
@@ -276,8 +277,3 @@ def _entries(start: Any) -> tuple[Ints, Floats]:
     row, column = start.nonzero()
     places = row.astype(np.int64) * start.shape[1] + column
     return places, np.asarray(start[row, column])
-
-
-def _rows(source: Any, first: int, last: int) -> Floats:
-    rows = source[first:last]
-    return np.asarray(rows.toarray() if sp.issparse(rows) else rows)

@@ -91,14 +91,14 @@ class _Unseen:
     def _seen(self, probe: Probe, v: Floats) -> tuple[list[tuple[int, Ints]], float]:
         """Steps and places (number a·S + s) at which v is seen first, a random choice, and from what size on."""
         wanted, picks, last, least = probe.crowd * (len(self.basis) + 4), [], 0, 0.0
-        for step, gaps, largest, values in probe.look(v):
+        for step, largest, values, gaps in probe.look(v):
             if last and step > last:
                 break
             least = max(ROUNDING * max(values, 1.0), np.sqrt(RELATIVE) * float(np.linalg.norm(v * self._size)))
             if largest <= least:
                 continue
             last = last or 2 * step - 1  # what is seen at one step may differ from what is at the next
-            places = np.flatnonzero(np.abs(gaps) > least)
+            places = np.flatnonzero(np.abs(gaps()) > least)
             some = self._random.integers(places.size, size=max(wanted // (last - last // 2), 4))
             picks.append((step, places[np.unique(some)] if places.size > some.size else places))
         return picks, least

@@ -196,7 +196,7 @@ def mean_sweep(lo, hi, shared, off, idx, prob, n_actions, state_reward, action_r
 
     F(s) = r(s) + Σ_a π(a|s) (r(s,a) + γ Σ p v),   gaps[a, s] = r(s) + r(s,a) + γ Σ p v − F(s), zero where π(a|s) is
 
-    Returns the largest size of a gap, and of F.
+    Returns the largest size of a gap, and of F. Gaps are not kept where there is no room for them.
     """
     gathered = np.empty((_widest(off), B))
     q = np.empty((n_actions, B))
@@ -212,9 +212,11 @@ def mean_sweep(lo, hi, shared, off, idx, prob, n_actions, state_reward, action_r
                 mean[i] += policy[a, at + i] * q[a, i]
         for a in range(n_actions):
             for i in range(B):
-                gap = factor * (q[a, i] - mean[i]) if policy[a, at + i] > 0.0 else 0.0
-                gaps[a, at + i] = gap
-                largest = max(largest, abs(gap))
+                q[a, i] = factor * (q[a, i] - mean[i]) if policy[a, at + i] > 0.0 else 0.0
+                largest = max(largest, abs(q[a, i]))
+        for a in range(gaps.shape[0]):
+            for i in range(B):
+                gaps[a, at + i] = q[a, i]
         for i in range(B):
             out[at + i] = state_reward[at + i] + factor * mean[i]
             size = max(size, abs(out[at + i]))
@@ -326,9 +328,9 @@ def push(lo, hi, shared, off, idx, prob, n_actions, policy, moving, now, first, 
 
 @jit
 def arrive(lo, hi, spans, then, more, gamma, weight, now, total):
-    """ρ at the next step, of blocks lo … hi−1: now ← Σ then, or m + γ Σ then where `more` is the source m.
+    """ρ at the next step, of blocks lo … hi−1: now ← m + γ Σ then.
 
-    Row k of `then` has what part k pushed, to the states spans[k, 0] … spans[k, 1]−1; parts are added in their order,
+    `more` is the source m, or empty where there is none. Row k of `then` has what part k pushed, to the states spans[k, 0] … spans[k, 1]−1; parts are added in their order,
     and cleared. ρ, times `weight`, is added to `total`.
     """
     begin, end = lo * B, hi * B
@@ -339,10 +341,8 @@ def arrive(lo, hi, spans, then, more, gamma, weight, now, total):
         for s in range(low, high):
             now[s] += then[k, s - spans[k, 0]]
             then[k, s - spans[k, 0]] = 0.0
-    if more.shape[0] > 0:
-        for s in range(begin, end):
-            now[s] = more[s] + gamma * now[s]
     for s in range(begin, end):
+        now[s] = gamma * now[s] + (more[s] if more.shape[0] > 0 else 0.0)
         total[s] += weight * now[s]
 
 
@@ -355,6 +355,7 @@ def forward(shared, off, idx, prob, n_actions, policies, moving, now, more, gamm
     weighed by γ^t, at first by `weight`. `by_action` and what is returned are those of `push`.
     """
     once, blocks, worst = more.shape[0] == 0, off.shape[0] - 1, 0.0
+    factor = 1.0 if once else gamma
     then, spans, none = np.zeros((1, now.shape[0])), np.array([[0, now.shape[0]]]), np.empty(0)
     for t in range(policies.shape[0]):
         fault = push(
@@ -362,7 +363,7 @@ def forward(shared, off, idx, prob, n_actions, policies, moving, now, more, gamm
         )
         worst = max(worst, fault) if fault == fault else math.nan
         weight *= gamma if once else 1.0
-        arrive(0, blocks, spans, then, none if once else more[t], gamma, weight, now, total)
+        arrive(0, blocks, spans, then, none if once else more[t], factor, weight, now, total)
     return worst
 
 

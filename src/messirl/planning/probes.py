@@ -10,7 +10,7 @@ See identify.py. All look under the policy that takes every live action of every
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -30,7 +30,8 @@ HELD = 2**24  # numbers of masses that are held at once
 WIDEST = 400  # moves of a neighbourhood that is looked at
 DEPENDENT = 1e-12  # singular value, relative to the largest, below which it is zero
 
-Look = Iterator[tuple[int, Floats, float, float]]  # a step, its gaps (A·S padded), the largest one, the largest value
+Gaps = Callable[[], Floats]  # (A·S padded,)
+Look = Iterator[tuple[int, float, float, Gaps]]  # a step, the largest gap, the largest value, and all gaps
 
 
 class Probe:
@@ -65,8 +66,15 @@ class Probe:
             return self.layout.pad(reward), NONE
         return np.zeros(self.layout.padded), self.layout.action_major(reward)
 
-    def _sweep(self, terms: tuple[Floats, Floats], ahead: Floats, here: Floats, gaps: Floats) -> tuple[float, float]:
-        return mean_backup(self.layout, terms, self.mdp.discount, self.policy, ahead, here, gaps)
+    def _sweep(self, terms: tuple[Floats, Floats], ahead: Floats, here: Floats) -> tuple[float, float, Gaps]:
+        """One backup; the largest gap, the largest value, and all gaps, which take another one."""
+
+        def gaps() -> Floats:
+            table = np.empty_like(self.policy)
+            mean_backup(self.layout, terms, self.mdp.discount, self.policy, ahead, here, table)
+            return table.ravel()
+
+        return *mean_backup(self.layout, terms, self.mdp.discount, self.policy, ahead, here, NONE), gaps
 
     def _changes(self, places: Ints) -> sp.csr_array:
         """The action of every place in place of the mean action, (m, S·A)."""
@@ -95,16 +103,15 @@ class Finite(Probe):
     def look(self, v: Floats) -> Look:
         """Step 1 is the last choice, step H − 1 the first."""
         assert self.mdp.horizon is not None
-        terms, gaps = self._terms(v), np.empty_like(self.policy)
+        terms = self._terms(v)
         ahead, here = terms[0].copy(), np.empty(self.layout.padded)
         for step in range(1, self.mdp.horizon):
-            largest, size = self._sweep(terms, ahead, here, gaps)
-            yield step, gaps.ravel(), largest, size
+            yield step, *self._sweep(terms, ahead, here)
             ahead, here = here, ahead
 
     def rows(self, step: int, places: Ints, directions: Floats) -> Floats:
         """A_f by what the choice changes in the visits of each later step."""
-        height = max(1, HELD // self.mdp.n_states)
+        height = places.size if step == 1 else max(1, HELD // self.mdp.n_states)
         parts = [self._followed(step, places[lo : lo + height]) for lo in range(0, places.size, height)]
         return np.concatenate(parts) @ directions.T
 
@@ -136,9 +143,10 @@ class Endless(Probe):
 
     def look(self, v: Floats) -> Look:
         """One step stands for all."""
-        terms, gaps, here = self._terms(v), np.empty_like(self.policy), np.empty(self.layout.padded)
-        largest, size = self._sweep(terms, self.layout.pad(self._values(v[None])[:, 0]), here, gaps)
-        yield 1, gaps.ravel(), largest, size
+        yield (
+            1,
+            *self._sweep(self._terms(v), self.layout.pad(self._values(v[None])[:, 0]), np.empty(self.layout.padded)),
+        )
 
     def rows(self, step: int, places: Ints, directions: Floats) -> Floats:
         """A_f by F along every direction."""
@@ -178,9 +186,7 @@ class Local(Probe):
 
     def look(self, v: Floats) -> Look:
         """Where the reward that one action leads to differs from that of another."""
-        terms, gaps, here = self._terms(v), np.empty_like(self.policy), np.empty(self.layout.padded)
-        largest, size = self._sweep(terms, self.layout.pad(_array(self._gained @ v)), here, gaps)
-        yield 1, gaps.ravel(), largest, size
+        yield 1, *self._sweep(self._terms(v), self.layout.pad(_array(self._gained @ v)), np.empty(self.layout.padded))
 
     def rows(self, step: int, places: Ints, directions: Floats) -> Floats:
         """ω f of the neighbourhoods of these places."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import scipy.sparse as sp
 
 from messirl._types import Floats, Ints
 from messirl.planning.kernels import arrive, forward, mean_sweep, merge, push, soft_backward, soft_sweep
 from messirl.planning.layout import NONE, Layout, Terms
 from messirl.planning.parts import in_parts
 
-ALL_AT_ONCE: Floats = np.empty(0)  # in place of the sources that enter at a step
+NOTHING: Floats = np.empty(0)
 
 
 def soft_backup(layout: Layout, terms: Terms, discount: float, ahead: Floats, here: Floats, policy: Floats) -> None:
@@ -74,18 +77,31 @@ class Walk:
         self._spans = np.array([(part.first, part.last) for part in layout.parts])
         self._then = np.zeros((len(layout.parts), int(np.diff(self._spans).max()))) if len(self._spans) > 1 else NONE
 
-    def follow(self, policies: Floats, more: Floats) -> None:
-        """Steps under policies (T, A, S padded), with what enters after each, `more` (T, S padded), unless once."""
+    def follow(self, policies: Floats, more: Any) -> None:
+        """Steps under policies (T, A, S padded); `more` (T, S), sparse or not, enters after each, unless once."""
         layout = self.layout
         if len(layout.parts) == 1:
-            model = (self.moving, self.now, more, self.discount, self.weight, self.total, self.by_action)
+            sources = NONE if self.once else layout.pad(more.toarray() if sp.issparse(more) else more)
+            model = (self.moving, self.now, sources, self.discount, self.weight, self.total, self.by_action)
             faults = [forward(*layout.dynamics, policies, *model)]
             self.weight *= self.discount ** len(policies) if self.once else 1.0
         else:
-            faults = [self._step(policy, ALL_AT_ONCE if self.once else more[t]) for t, policy in enumerate(policies)]
+            faults = []
+            for t, policy in enumerate(policies):
+                faults.append(self._step(policy))
+                if not self.once:
+                    self._enter(more[[t]] if sp.issparse(more) else more[t])
         self.worst = float(np.max([self.worst, *faults]))
 
-    def _step(self, policy: Floats, more: Floats) -> float:
+    def _enter(self, source: Any) -> None:
+        """Add what enters at this step, (S,), or sparse (1, S)."""
+        where: Any = slice(0, self.layout.n_states)
+        if sp.issparse(source):
+            where, source = source.indices, source.data
+        self.now[where] += source
+        self.total[where] += source
+
+    def _step(self, policy: Floats) -> float:
         spans, then, parts = self._spans, self._then, self.layout.parts
         given = (*self.layout.dynamics, policy, self.moving, self.now)
         faults = in_parts(
@@ -93,6 +109,6 @@ class Walk:
             lambda k, lo, hi: push(lo, hi, *given, parts[k].first, then[k], self.weight, self.by_action),
         )
         self.weight *= self.discount if self.once else 1.0
-        rest = (spans, then, more, self.discount, self.weight, self.now, self.total)
+        rest = (spans, then, NOTHING, 1.0 if self.once else self.discount, self.weight, self.now, self.total)
         in_parts(parts, lambda _, lo, hi: arrive(lo, hi, *rest))
         return float(np.max(faults))
