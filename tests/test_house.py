@@ -322,7 +322,7 @@ event.register("numba:compile", Listener())
 import scipy.sparse as sp
 from messirl import MDP, Trajectories, optimal_policy, sample, soft_policy, soft_values, state_visitation
 from messirl.planning import Planner, visits
-from messirl.planning import kernels, lanes, loops
+from messirl.planning import kernels, lanes, loops, parts
 from messirl.planning.identify import unidentified
 from messirl.planning.together import expectations
 
@@ -367,6 +367,9 @@ exercise(stuck, by_state, start=last, horizon=4, discount=0.95)
 exercise(stuck, by_state, start=last, discount=0.9)
 endless = exercise(sp.csr_array(slippery.reshape(S * A, S)), by_state, discount=0.9)
 expectations([Planner(endless, "causal", start)], [np.ones(1)])
+parts.STATES = 128
+round_about = np.stack([np.eye(300), np.roll(np.eye(300), 1, axis=1)], axis=1)
+exercise(round_about, np.full(300, -2.0), start=np.full(300, 1 / 300), horizon=4, discount=0.9)
 
 every = {**vars(kernels), **vars(lanes), **vars(loops)}.items()
 dispatchers = {n: f for n, f in every if hasattr(f, "stats") and hasattr(f, "signatures")}

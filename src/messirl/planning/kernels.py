@@ -330,8 +330,8 @@ def push(lo, hi, shared, off, idx, prob, n_actions, policy, moving, now, first, 
 def arrive(lo, hi, spans, then, more, gamma, weight, now, total):
     """ρ at the next step, of blocks lo … hi−1: now ← m + γ Σ then.
 
-    `more` is the source m, or empty where there is none. Row k of `then` has what part k pushed, to the states spans[k, 0] … spans[k, 1]−1; parts are added in their order,
-    and cleared. ρ, times `weight`, is added to `total`.
+    `more` is the source m, or empty where there is none. Row k of `then` has what part k pushed to the states
+    spans[k, 0] … spans[k, 1]−1; parts are added in their order, and cleared. ρ, times `weight`, is added to `total`.
     """
     begin, end = lo * B, hi * B
     for s in range(begin, end):
