@@ -16,7 +16,7 @@ TEST_AT = $(CHECK_PYTHON); $(PYTHON) tools/environment.py $(1) \
 	&& $(ONE_THREAD) NUMBA_CACHE_DIR=$(CURDIR)/.venv-$(1)/numba .venv-$(1)/bin/python -m pytest $(PYTEST_ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run compiled test test-slow test-cluster test-portable test-oldest test-newest lint format bench bench-check bench-peers lock clean
+.PHONY: help venv run compiled test test-slow test-cluster test-portable test-oldest test-newest lint format bench bench-check bench-large bench-peers lock clean
 
 help:  ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -68,6 +68,9 @@ bench: .venv/.ready  ## Run the benchmarks on one thread, and keep their table i
 
 bench-check: bench  ## Run the benchmarks, and fail on a ratio that fell by more than a third (benchmarks/baseline.csv)
 	@.venv/bin/python -m benchmarks.stored
+
+bench-large: .venv/.ready  ## Time a grid of up to a million states; some twenty minutes
+	@.venv/bin/python -m benchmarks.large
 
 bench-peers: .venv-peers/.ready  ## Compare with other packages, installed in .venv-peers (large)
 	@.venv-peers/bin/python -m benchmarks.peers

@@ -10,9 +10,9 @@ from benchmarks.problems import grid, true_theta
 from benchmarks.table import Row, seconds
 from benchmarks.timing import compare
 from messirl import MDP, soft_policy, soft_values, state_visitation
-from messirl.planning.kernels import soft_sweep
 from messirl.planning.layout import layout_of, terms_of
 from messirl.planning.structure import structure_of
+from messirl.planning.sweeps import soft_backup
 
 RESIDUAL = 1e-8
 CASES = ((16, 0.95, None), (16, 0.99, None), (64, 0.95, None), (64, 0.99, 3.0))
@@ -26,7 +26,7 @@ def swept(mdp: MDP, reward: np.ndarray) -> tuple[np.ndarray, int]:
     policy = np.empty((mdp.n_actions, layout.padded))
     sweeps = 0
     while True:
-        soft_sweep(*layout.dynamics, terms.state, terms.action, mdp.discount, value, ahead, policy)
+        soft_backup(layout, terms, mdp.discount, value, ahead, policy)
         sweeps += 1
         if np.abs(ahead[: mdp.n_states] - value[: mdp.n_states]).max() <= RESIDUAL:
             return ahead[: mdp.n_states], sweeps

@@ -10,7 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from messirl import MDP, optimal_policy, sample, soft_policy, soft_values, state_visitation
-from messirl.planning import Planner, kernels, lanes, visits
+from messirl.planning import Planner, kernels, lanes, loops, parts, visits
+from messirl.planning.identify import unidentified
 from messirl.planning.together import expectations
 
 compiled = []
@@ -57,6 +58,7 @@ def exercise(transitions, reward, start=start, **arguments):
     optimal_policy(mdp, reward)
     sample(mdp, policy, 3, 4, random_state=0)
     Planner(mdp, "causal", start)(reward)
+    unidentified(mdp, start, None)
     return mdp
 
 
@@ -76,8 +78,11 @@ exercise(stuck, by_state, start=last, horizon=4, discount=0.95)
 exercise(stuck, by_state, start=last, discount=0.9)
 endless = exercise(sp.csr_array(slippery.reshape(S * A, S)), by_state, discount=0.9)
 expectations([Planner(endless, "causal", start)], [np.ones(1)])
+parts.STATES = 128
+round_about = np.stack([np.eye(300), np.roll(np.eye(300), 1, axis=1)], axis=1)
+exercise(round_about, np.full(300, -2.0), start=np.full(300, 1 / 300), horizon=4, discount=0.9)
 
-every = {**vars(kernels), **vars(lanes)}.items()
+every = {**vars(kernels), **vars(lanes), **vars(loops)}.items()
 dispatchers = {n: f for n, f in every if hasattr(f, "stats") and hasattr(f, "signatures")}
 print(
     json.dumps(

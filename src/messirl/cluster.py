@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import messirl
+from messirl.execution import one_thread
 
 TIMEOUT = 10.0  # seconds in which a scheduler must answer, and have a worker
 PATIENCE = 60.0  # seconds that work waits for a new worker when none is left
@@ -283,7 +284,7 @@ def do(work: bytes, task: bytes, home: str) -> Any:
     """
     if fingerprint() != home:
         raise ClusterError("a worker has another messirl than the one that sends the work: install the same there")
-    with _one_at_a_time:
+    with _one_at_a_time, one_thread():
         return _unpacked(work)(_loaded(task))
 
 

@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -87,6 +88,27 @@ def _pairs(futures: dict[Any, T]) -> Iterator[tuple[T, Any]]:
             yield futures[future], result
     if failed is not None:
         raise failed
+
+
+# ------------------------------------------------------------ threads
+
+
+_alone: ContextVar[bool] = ContextVar("alone", default=False)
+
+
+def alone() -> bool:
+    """Whether this is one of many pieces of work that share the cores: it then keeps to one thread."""
+    return _alone.get()
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """A context in which work keeps to one thread, because others are done beside it."""
+    before = _alone.set(True)
+    try:
+        yield
+    finally:
+        _alone.reset(before)
 
 
 # ------------------------------------------------------------ processes of this machine

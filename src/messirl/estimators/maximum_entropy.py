@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -377,9 +378,8 @@ class MaximumEntropy(RewardEstimator):
     def _unidentified(self, mdp: MDP, expert: Trajectories) -> Floats:
         """A basis (k, d) of the directions of θ that nothing identifies; found once for an MDP and its starts."""
         start = None if self.goals_ is not None else self.start_
-        key = "unidentified " + self.entropy + (repr(np.flatnonzero(start).tobytes()) if start is not None else "")
-        if self.goals_ is not None:
-            key += repr(self.goals_.tobytes())
+        told: Any = self.goals_ if start is None else np.flatnonzero(start)
+        key = f"unidentified {self.entropy} {start is None} {hashlib.sha256(told.tobytes()).hexdigest()}"
         return mdp.memo(key, lambda: unidentified(mdp, start, expert.goals, noncausal=self.entropy == "noncausal"))
 
     def _log_likelihood(self, trajectories: Trajectories) -> Floats:

@@ -13,9 +13,10 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 from messirl._types import Flags, Floats, Ints
-from messirl.planning.kernels import B, bicgstab, merge, reached
+from messirl.planning.kernels import B, bicgstab, reached
 from messirl.planning.layout import layout_of
 from messirl.planning.solution import NoFiniteValue
+from messirl.planning.sweeps import merged
 from messirl.problem.mdp import MDP
 
 MAX_KRYLOV = 2000
@@ -86,7 +87,7 @@ class Chain:
 
     def follow(self, policy: Floats) -> Chain:
         """Make it the chain of this policy (A, S padded)."""
-        merge(*self.layout.dynamics, policy, self._weights)
+        merged(self.layout, policy, self._weights)
         return self
 
     @property

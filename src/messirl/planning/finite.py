@@ -17,12 +17,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from messirl._memory import foresee
 from messirl._types import Flags, Floats, Ints
 from messirl.planning.arguments import check_allowed
-from messirl.planning.kernels import forward, hard_sweep, soft_backward
+from messirl.planning.kernels import hard_sweep
 from messirl.planning.layout import NONE, Terms, layout_of, terms_of, usable_actions
 from messirl.planning.solution import CANNOT_START, Expectation, Solution, Visits
 from messirl.planning.structure import lifespan
+from messirl.planning.sweeps import Walk, backward
 from messirl.problem.mdp import MDP
 
 ROW_TOLERANCE = 1e-6
@@ -45,15 +47,14 @@ class FiniteModel:
         return self._with_dead_ends(values, policy)
 
     def backward(self, reward: Floats, first: int, values: Floats, policy: Floats) -> None:
-        """values[:-1] and policy, (T + 1, S padded) and (T, A, S padded), of the steps from `first` on, from the last.
+        """values[:-1] (T, S padded) and policies (T, A, S padded), if there are any, of the steps from `first` on.
 
         Values of states that cannot avoid a dead end are some number or other.
         """
-        here = range(first, first + len(policy))
+        here = range(first, first + len(values) - 1)
         for steps, terms, fixed, kept in self._stages(reward, here, self.mdp.log_reference):
-            model = (terms.state, terms.action, self.mdp.discount, fixed, kept)
             lo, hi = steps.start - first, steps.stop - first
-            soft_backward(*layout_of(self.mdp).dynamics, *model, values[lo : hi + 1], policy[lo:hi])
+            backward(layout_of(self.mdp), terms, self.mdp.discount, fixed, kept, values[lo : hi + 1], policy[lo:hi])
 
     def hard(self, reward: Floats) -> Solution:
         """Hard-max values and one-hot policies."""
@@ -94,9 +95,20 @@ class FiniteModel:
     def _tables(self, reward: Floats) -> tuple[Floats, Floats]:
         """Values (H, S padded), of which the last are known, and room for policies (H − 1, A, S padded)."""
         layout = layout_of(self.mdp)
+        self._foresee(self.mdp.n_actions + 1)
         values = np.empty((self.horizon, layout.padded))
         values[-1] = self.last_values(reward)
         return values, np.empty((self.horizon - 1, self.mdp.n_actions, layout.padded))
+
+    def _foresee(self, tables: int) -> None:
+        """Refuse so many numbers per state and step if there is no room for them."""
+        foresee(
+            f"values or policies of all {self.horizon} steps, {self.mdp.n_states} states and {self.mdp.n_actions} "
+            "actions",
+            8.0 * self.horizon * tables * layout_of(self.mdp).padded,
+            "about {share:.0%} of the horizon would fit; a fit keeps less (its policy_ is computed step by step), and "
+            "with no horizon and a discount below 1 there is one policy only",
+        )
 
     def _stages(
         self, reward: Floats, steps: range, base: Floats | None = None
@@ -161,23 +173,19 @@ class FiniteSolution(Solution):
     def _walk(self, source: Any, *, steps: bool, seen: Callable[[int, Floats], None] | None = None) -> Visits:
         """The forward pass; `seen` is told the first step of every piece and the values in it."""
         mdp, layout, once = self.mdp, layout_of(self.mdp), source.ndim == 1
-        now = layout.pad(source if once else _rows(source, 0, 1)[0])
-        total, weight, worst = now.copy(), 1.0, 0.0
-        by_action = np.zeros((mdp.n_actions, layout.padded)) if steps else NONE
+        begin = source if once else np.asarray(source[:1].toarray() if sp.issparse(source) else source[:1])[0]
         moving = layout.pad(np.asarray(mdp.allowed.any(axis=1)))
+        walk = Walk(layout, mdp.discount, moving, layout.pad(begin), once=once, steps=steps)
         for first, values, policy in self._pieces():
             if seen is not None:
                 seen(first, values)
-            more = NONE if once else layout.pad(_rows(source, first + 1, first + 1 + len(policy)))
-            fault = forward(*layout.dynamics, policy, moving, now, more, mdp.discount, weight, total, by_action)
-            worst = float(np.maximum(worst, fault))
-            weight *= mdp.discount ** len(policy) if once else 1.0
-        if not worst <= ROW_TOLERANCE:
+            walk.follow(policy, None if once else source[first + 1 : first + 1 + len(policy)])
+        if not walk.worst <= ROW_TOLERANCE:
             raise ValueError(
                 "the policy is not one for this MDP: in every state that is reached its probabilities must be >= 0 and "
                 "sum to 1 (to 0 where an episode ends), and states that cannot avoid a dead end must not be reached"
             )
-        return Visits(total[: mdp.n_states], by_action[:, : mdp.n_states].T if steps else None)
+        return Visits(walk.total[: mdp.n_states], walk.by_action[:, : mdp.n_states].T if steps else None)
 
 
 class CheckpointedSolution(FiniteSolution):
@@ -193,21 +201,24 @@ class CheckpointedSolution(FiniteSolution):
         self._values = np.empty((self._length + 1, padded))
         self._policies = np.empty((self._length, mdp.n_actions, padded))
         self._held = -1  # which piece is in there
-        for piece in reversed(range(len(self._firsts))):
-            values, _ = self._piece(piece)
-            if piece:
-                self._ahead[piece - 1] = values[0]
+        for piece in reversed(range(1, len(self._firsts))):
+            self._ahead[piece - 1] = self._computed(piece, self._policies[:0])[0]
+
+    def _computed(self, piece: int, policies: Floats) -> Floats:
+        """The values of a piece, and its policies where there is room for them, (T, A, S padded)."""
+        first = self._firsts[piece]
+        values = self._values[: min(self._length, self._model.horizon - 1 - first) + 1]
+        values[-1] = self._ahead[piece]
+        self._model.backward(self._reward, first, values, policies)
+        return values
 
     def _piece(self, piece: int) -> tuple[Floats, Floats]:
         """Values and policies of a piece, until another one is asked for."""
-        first = self._firsts[piece]
-        size = min(self._length, self._model.horizon - 1 - first)
-        values, policies = self._values[: size + 1], self._policies[:size]
+        size = min(self._length, self._model.horizon - 1 - self._firsts[piece])
         if piece != self._held:
-            values[-1] = self._ahead[piece]
-            self._model.backward(self._reward, first, values, policies)
+            self._computed(piece, self._policies[:size])
             self._held = piece
-        return values, policies
+        return self._values[: size + 1], self._policies[:size]
 
     def _pieces(self) -> Iterator[tuple[int, Floats, Floats]]:
         for piece, first in enumerate(self._firsts):
@@ -221,6 +232,7 @@ class CheckpointedSolution(FiniteSolution):
     @property
     def values(self) -> Floats:  # type: ignore[override]
         """V (H, S), all steps at once."""
+        self._model._foresee(1)
         out = np.empty((self._model.horizon, self.mdp.n_states))
         for first, values, _ in self._pieces():
             out[first : first + len(values)] = values[:, : self.mdp.n_states]
@@ -229,6 +241,7 @@ class CheckpointedSolution(FiniteSolution):
     @property
     def policy(self) -> Floats:
         """π (H − 1, A, S padded), all steps at once."""
+        self._model._foresee(self.mdp.n_actions)
         out = np.empty((self._model.horizon - 1, *self._policies.shape[1:]))
         for first, _, policies in self._pieces():
             out[first : first + len(policies)] = policies
@@ -264,8 +277,3 @@ def _entries(start: Any) -> tuple[Ints, Floats]:
     row, column = start.nonzero()
     places = row.astype(np.int64) * start.shape[1] + column
     return places, np.asarray(start[row, column])
-
-
-def _rows(source: Any, first: int, last: int) -> Floats:
-    rows = source[first:last]
-    return np.asarray(rows.toarray() if sp.issparse(rows) else rows)

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 
 from messirl._types import Flags, Floats, Ints
 from messirl.planning.iterated import Iterated, Slow
-from messirl.planning.kernels import path_flows
+from messirl.planning.loops import path_flows
 from messirl.planning.paths import PathModel, connections_fill_in, m_matrix_lu, moves_of
 from messirl.planning.solution import Expectation, NoFiniteValue, Visits
 from messirl.planning.stationary import StationaryModel

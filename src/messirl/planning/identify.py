@@ -3,98 +3,117 @@
 Adding v to θ changes nothing if every policy collects the same v-reward: if, under some fixed policy that may do
 anything (all live actions equally likely), no action is better than another,
 
-    vᵀ A_f(s, a) = 0 for every reachable (s, a),     A_f(s,a) = f(s,a) + γ Σ p F(s') − F(s),   F = Σ_a π (f + γ P F).
+    vᵀ A_f(s, a) = 0 for every reachable (s, a),     A_f(s,a) = f(s,a) + γ Σ p F(s') − F(s),   F = Σ_a π (f + γ P F),
 
-So the unidentified directions are the null space of G = Σ_{s,a} A_f A_fᵀ, a d×d matrix that θ does not enter.
+at every step where there is a horizon. A few of the rows A_f(s,a) decide which directions v are seen by any of them.
+They are found by probing: v is drawn at random among the directions that no row has seen yet, and one pass with the
+reward fᵀv finds every (s, a) that sees it, of which some are added. Where none is left, all of these directions are
+unidentified: had any of them been seen somewhere, a random mixture of all would have been. What is added is a row of
+the problem itself, so that a direction which is called identified is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 
-from messirl._types import Flags, Floats, Ints
-from messirl.planning.chain import chain_matrix, collected, factorised, feature_table, gram
-from messirl.planning.structure import Structure, reachable, structure_of
+from messirl._types import Floats, Ints
+from messirl.planning.probes import Endless, Finite, Local, Probe
+from messirl.planning.structure import structure_of
 from messirl.problem.mdp import MDP
+from messirl.problem.units import feature_spread
 
-RELATIVE = 1e-10
-ROUNDING = 1e-9
-MAX_STATES = 200_000  # beyond, the factorisation would cost more than the fit
-MAX_STEPS = 200  # of a horizon: the rank settles long before
+RELATIVE = 1e-10  # share of the largest eigenvalue below which one is zero
+ROUNDING = 1e-9  # size of a gap, relative to the values that it is a difference of, below which lies rounding
+SMALL = 600  # states up to which the system of all states is solved at once
+FACTORED = 200_000  # states from which on, with γ = 1, factors would cost more than the fit
 MAX_GOALS = 16
-
-
-Gram = tuple[Floats, Floats]  # G and the size of each feature's values
 
 
 def unidentified(mdp: MDP, start: Floats | None, goals: Ints | None, *, noncausal: bool = False) -> Floats:
     """A basis (k, d) of the directions of θ that no trajectory from these starts can tell."""
-    if mdp.n_states > MAX_STATES:
-        return np.zeros((0, mdp.n_features))
+    unseen = _Unseen(feature_spread(mdp))
+    for probe in _probes(mdp, start, goals, noncausal=noncausal):
+        if probe is None:
+            return np.zeros((0, mdp.n_features))
+        unseen.narrow(probe)
+        if not len(unseen.basis):
+            break
+    return unseen.named()
+
+
+def _probes(mdp: MDP, start: Floats | None, goals: Ints | None, *, noncausal: bool) -> Iterator[Probe | None]:
+    """Ways to look at a problem, the cheap ones first; None where nothing can be said."""
+    if mdp.horizon is not None:
+        yield Finite(mdp, start, noncausal=noncausal)
+        return
+    aims: list[int | None] = [None]
     if goals is not None:
         distinct, often = np.unique(goals, return_counts=True)
-        total, scale = np.zeros((mdp.n_features, mdp.n_features)), np.zeros(mdp.n_features)
-        for i, goal in enumerate(distinct[np.argsort(-often, kind="stable")]):
-            more, size = _gram_endless(mdp, structure_of(mdp, int(goal)), None, noncausal=noncausal)
-            total, scale = total + more, np.maximum(scale, size)
-            if i + 1 >= MAX_GOALS or len(_null(total, scale)) == 0:
+        aims = distinct[np.argsort(-often, kind="stable")][:MAX_GOALS].tolist()
+    for number, goal in enumerate(aims):
+        structure = structure_of(mdp, goal)
+        if number == 0 and mdp.n_states > SMALL:
+            yield Local(mdp, structure, start)
+        if mdp.must_end and mdp.n_states > FACTORED:
+            yield None
+        yield Endless(mdp, structure, start, at_once=mdp.must_end or mdp.n_states <= SMALL)
+
+
+class _Unseen:
+    """The directions (k, d) that no row has seen yet.
+
+    unit : (d,) the spread of each feature, in which its weight is measured
+    """
+
+    def __init__(self, unit: Floats) -> None:
+        self.unit, self.basis = unit, np.diag(1.0 / unit)
+        self._size = np.zeros(unit.size)  # of the first rows, of each feature
+        self._random: Any = np.random.default_rng(0)
+
+    def narrow(self, probe: Probe) -> None:
+        """Leave out what the probe sees, until it sees nothing, or nothing new."""
+        left = len(self.basis) + 1
+        while 0 < len(self.basis) < left:
+            left = len(self.basis)
+            mixture = self._random.normal(size=left)
+            picks, least = self._seen(probe, mixture @ self.basis / np.linalg.norm(mixture))
+            if not picks:
+                return
+            rows = np.concatenate([probe.rows(step, places, self.basis) for step, places in picks])
+            if not self._size.any():
+                self._size = np.abs(rows).max(axis=0, initial=0.0) * self.unit
+            missed = _null(rows, least) @ self.basis
+            self.basis = np.linalg.qr((missed * self.unit).T).Q.T / self.unit
+
+    def _seen(self, probe: Probe, v: Floats) -> tuple[list[tuple[int, Ints]], float]:
+        """Steps and places (number a·S + s) at which v is seen first, a random choice, and from what size on."""
+        wanted, picks, last, least = probe.crowd * (len(self.basis) + 4), [], 0, 0.0
+        for step, largest, values, gaps in probe.look(v):
+            if last and step > last:
                 break
-        return _null(total, scale)
-    if mdp.horizon is not None:
-        return _null(*_gram_finite(mdp, mdp.horizon, start, noncausal=noncausal))
-    return _null(*_gram_endless(mdp, structure_of(mdp), start, noncausal=noncausal))
+            least = max(ROUNDING * max(values, 1.0), np.sqrt(RELATIVE) * float(np.linalg.norm(v * self._size)))
+            if largest <= least:
+                continue
+            last = last or 2 * step - 1  # what is seen at one step may differ from what is at the next
+            places = np.flatnonzero(np.abs(gaps()) > least)
+            some = self._random.integers(places.size, size=max(wanted // (last - last // 2), 4))
+            picks.append((step, places[np.unique(some)] if places.size > some.size else places))
+        return picks, least
+
+    def named(self) -> Floats:
+        """The basis without what is only rounding."""
+        in_units = self.basis * self.unit
+        return np.where(np.abs(in_units) > 1e-6, self.basis, 0.0)
 
 
-def _null(gram: Floats, scale: Floats) -> Floats:
-    """The null space of G; `scale` (d,) is the size of each feature's values, below which lies rounding."""
-    size = np.sqrt(np.maximum(np.diag(gram), 0.0))
-    size = np.where(size > ROUNDING * scale, size, 0.0)
-    unit = np.where(size > 0, size, 1.0)
-    seen = size > 0
+def _null(rows: Floats, least: float) -> Floats:
+    """The directions (j, k) that none of the rows (m, k) sees; rows no larger than `least` are rounding."""
+    gram = rows.T @ rows
+    size = np.sqrt(np.diag(gram))
+    seen = size > max(np.sqrt(RELATIVE) * float(size.max()), least if size.max() <= least else 0.0)
+    unit = np.where(seen, size, 1.0)
     values, vectors = np.linalg.eigh(np.where(np.outer(seen, seen), gram / np.outer(unit, unit), 0.0))
-    basis = vectors[:, values <= RELATIVE * max(float(values[-1]), 1e-300)].T
-    return np.where(np.abs(basis) > 1e-6, basis, 0.0) / unit
-
-
-def _alike(live: Flags) -> Floats:
-    """The policy under which all live actions are equally likely."""
-    return np.asarray(live / np.maximum(live.sum(axis=1, keepdims=True), 1))
-
-
-def _spread(mdp: MDP, features: Floats, ahead: Floats, here: Floats, live: Flags, *, noncausal: bool) -> Floats:
-    """Σ over live (s, a) of A_f A_fᵀ; noncausal models also tell next states apart."""
-    total = gram(mdp, features, ahead, here, live.astype(np.float64))
-    if noncausal:
-        row = np.repeat(np.arange(live.size), np.diff(mdp.transitions.indptr))
-        luck = (ahead[mdp.transitions.indices] - (mdp.transitions @ ahead)[row])[live.ravel()[row]]
-        total += luck.T @ luck
-    return total
-
-
-def _gram_endless(mdp: MDP, structure: Structure, start: Floats | None, *, noncausal: bool) -> Gram:
-    features, average = feature_table(mdp), _alike(structure.live)
-    here = collected(features, average)
-    if not mdp.state_action:
-        here[structure.ends] += features[structure.ends, 0]
-    here = factorised(chain_matrix(mdp, average), mdp.discount).solve(here)
-    live = structure.live if start is None else structure.live & reachable(mdp, start)[:, None]
-    return _spread(mdp, features, here, here, live, noncausal=noncausal), np.abs(here).max(axis=0)
-
-
-def _gram_finite(mdp: MDP, horizon: int, start: Floats | None, *, noncausal: bool) -> Gram:
-    features = feature_table(mdp)
-    stuck = ~mdp.allowed.any(axis=1) & ~mdp.terminal
-    live = mdp.allowed & ~((mdp.transitions @ stuck.astype(float)) > 0).reshape(mdp.allowed.shape)
-    chain, gained = chain_matrix(mdp, _alike(live)), collected(features, _alike(live))
-    end = np.zeros((mdp.n_states, mdp.n_features)) if mdp.state_action else features[:, 0]
-    ahead = end
-    at = live if start is None else live & reachable(mdp, start)[:, None]
-    total = np.zeros((mdp.n_features, mdp.n_features))
-    for step in range(1, min(horizon - 1, MAX_STEPS) + 1):
-        here = gained + mdp.discount * (chain @ ahead)
-        here[mdp.terminal] = end[mdp.terminal]
-        total += _spread(mdp, features, ahead, here, at, noncausal=noncausal)
-        ahead = here
-        if step.bit_count() == 1 and len(_null(total, np.abs(ahead).max(axis=0))) == 0:  # now and then
-            break
-    return total, np.abs(ahead).max(axis=0)
+    return np.asarray(vectors[:, values <= RELATIVE * max(float(values[-1]), 1e-300)].T / unit)

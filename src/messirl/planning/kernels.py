@@ -1,4 +1,4 @@
-"""Every compiled loop of the library: soft and hard Bellman sweeps, visitation, linear solves, liveness.
+"""Compiled loops over blocks of states: soft and hard Bellman sweeps, visitation, linear solves.
 
 Layout (built in layout.py). States lie in blocks of B; the last block is padded with states of probability zero.
 Block b owns the slots off[b] … off[b+1]−1, each a row of B successors, `idx[slot, i]`:
@@ -21,16 +21,25 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import config, get_num_threads, njit
+from numba.np.ufunc import parallel
 
 B = 128
 LOWEST = -1e300
-FOREVER = 1 << 40
 TINY = -709.4  # exp of less is taken as zero
 FLAGS = {"contract", "nsz", "arcp"}  # no reassociation: rounding by a magic number must survive
 
 jit: Any = njit(cache=True, fastmath=FLAGS, error_model="numpy", nogil=True)
 inlined: Any = njit(inline="always", fastmath=FLAGS, error_model="numpy")
+
+
+def threads() -> int:
+    """How many threads may be used: what NUMBA_NUM_THREADS and numba.set_num_threads allow, else one per core.
+
+    Who has not set a number has not launched Numba's own threads, and need not.
+    """
+    known: Any = config
+    return int(get_num_threads() if parallel._is_initialized else known.NUMBA_NUM_THREADS)
 
 
 @inlined
@@ -136,14 +145,14 @@ def _widest(off):
 
 
 @jit
-def soft_sweep(shared, off, idx, prob, n_actions, state_reward, action_reward, gamma, v, out, policy):
-    """One soft Bellman backup of all states, and its policy (A, S).
+def soft_sweep(lo, hi, shared, off, idx, prob, n_actions, state_reward, action_reward, gamma, v, out, policy):
+    """One soft Bellman backup of blocks lo … hi−1, and its policy (A, S) unless there is no room for one.
 
     V(s) = r(s) + log Σ_a exp(r(s,a) + γ Σ p v),   π(a|s) = exp(Q(s,a) − V(s))
     """
     gathered = np.empty((_widest(off), B))
     q, top, total = np.empty((n_actions, B)), np.empty(B), np.empty(B)
-    for b in range(off.shape[0] - 1):
+    for b in range(lo, hi):
         factor = _action_values(shared, off, idx, prob, action_reward, gamma, v, b, gathered, q, top)
         for i in range(B):
             total[i] = 0.0
@@ -155,6 +164,8 @@ def soft_sweep(shared, off, idx, prob, n_actions, state_reward, action_reward, g
         at = b * B
         for i in range(B):
             out[at + i] = state_reward[at + i] + (factor * top[i] + _log(total[i]))
+        if policy.shape[0] == 0:
+            continue
         for i in range(B):
             total[i] = 1.0 / total[i] if total[i] > 0.0 else 0.0
         for a in range(n_actions):
@@ -181,23 +192,57 @@ def hard_sweep(shared, off, idx, prob, n_actions, state_reward, action_reward, g
 
 
 @jit
+def mean_sweep(lo, hi, shared, off, idx, prob, n_actions, state_reward, action_reward, gamma, policy, v, out, gaps):
+    """One backup of blocks lo … hi−1 under a given policy, and how much better than it each of its actions is.
+
+    F(s) = r(s) + Σ_a π(a|s) (r(s,a) + γ Σ p v),   gaps[a, s] = r(s) + r(s,a) + γ Σ p v − F(s), zero where π(a|s) is
+
+    Returns the largest size of a gap, and of F. Gaps are not kept where there is no room for them.
+    """
+    gathered = np.empty((_widest(off), B))
+    q = np.empty((n_actions, B))
+    top, mean = np.empty(B), np.empty(B)
+    largest, size = 0.0, 0.0
+    for b in range(lo, hi):
+        factor = _action_values(shared, off, idx, prob, action_reward, gamma, v, b, gathered, q, top)
+        at = b * B
+        for i in range(B):
+            mean[i] = 0.0
+        for a in range(n_actions):
+            for i in range(B):
+                mean[i] += policy[a, at + i] * q[a, i]
+        for a in range(n_actions):
+            for i in range(B):
+                q[a, i] = factor * (q[a, i] - mean[i]) if policy[a, at + i] > 0.0 else 0.0
+                largest = max(largest, abs(q[a, i]))
+        for a in range(gaps.shape[0]):
+            for i in range(B):
+                gaps[a, at + i] = q[a, i]
+        for i in range(B):
+            out[at + i] = state_reward[at + i] + factor * mean[i]
+            size = max(size, abs(out[at + i]))
+    return largest, size
+
+
+@jit
 def soft_backward(
     shared, off, idx, prob, n_actions, state_reward, action_reward, gamma, fixed, fixed_value, values, policy
 ):
     """values[t], policy[t] from the last values back to the first; `fixed` states keep theirs and have no policy."""
-    for t in range(policy.shape[0] - 1, -1, -1):
-        v, out = values[t + 1], values[t]
-        soft_sweep(shared, off, idx, prob, n_actions, state_reward, action_reward, gamma, v, out, policy[t])
+    blocks, kept, none = off.shape[0] - 1, policy.shape[0] > 0, np.empty((0, 0))
+    for t in range(values.shape[0] - 2, -1, -1):
+        v, out, here = values[t + 1], values[t], policy[t] if kept else none
+        soft_sweep(0, blocks, shared, off, idx, prob, n_actions, state_reward, action_reward, gamma, v, out, here)
         for j in range(fixed.shape[0]):
             out[fixed[j]] = fixed_value[j]
-            for a in range(n_actions):
-                policy[t, a, fixed[j]] = 0.0
+            for a in range(here.shape[0]):
+                here[a, fixed[j]] = 0.0
 
 
 @jit
-def merge(shared, off, idx, prob, n_actions, policy, weights):
-    """weights[slot, i] = Σ_a π(a|s) p(slot|s,a): the transition matrix P_π on the slots."""
-    for b in range(off.shape[0] - 1):
+def merge(lo, hi, shared, off, idx, prob, n_actions, policy, weights):
+    """weights[slot, i] = Σ_a π(a|s) p(slot|s,a) of blocks lo … hi−1: the transition matrix P_π on the slots."""
+    for b in range(lo, hi):
         first = off[b]
         n_slots = off[b + 1] - first
         at = b * B
@@ -240,60 +285,88 @@ def reached(off, idx, weights, first):
 
 
 @jit
+def push(lo, hi, shared, off, idx, prob, n_actions, policy, moving, now, first, then, weight, by_action):
+    """then[s' − first] += Σ π(a|s) p(s'|s,a) now(s) over the states s of blocks lo … hi−1.
+
+    Visits of actions, times `weight`, are added to `by_action`, unless it is empty. Returns the most mass that a state
+    loses or gains because its policy does not sum to one (to zero where `moving` is 0), or a large number where one is
+    negative.
+    """
+    mass = np.empty((n_actions, B))
+    flow, lost = np.empty(B), np.empty(B)
+    worst = 0.0
+    for b in range(lo, hi):
+        at = b * B
+        reached = False
+        for i in range(B):
+            reached |= now[at + i] != 0.0
+        if not reached:
+            continue
+        for i in range(B):
+            lost[i] = moving[at + i] * now[at + i]
+        for a in range(n_actions):
+            for i in range(B):
+                m = now[at + i] * policy[a, at + i]
+                mass[a, i] = m
+                lost[i] -= m if m * now[at + i] >= 0.0 else 1e9
+        for i in range(B):
+            worst = max(worst, abs(lost[i]))
+        if by_action.shape[0] > 0:
+            for a in range(n_actions):
+                for i in range(B):
+                    by_action[a, at + i] += weight * mass[a, i]
+        if shared:
+            for slot in range(off[b], off[b + 1]):
+                _products(prob, slot * n_actions, 1, n_actions, mass, flow)
+                for i in range(B):
+                    then[idx[slot, i] - first] += flow[i]
+        else:
+            per_action = (off[b + 1] - off[b]) // n_actions
+            for a in range(n_actions):
+                for slot in range(off[b] + a * per_action, off[b] + (a + 1) * per_action):
+                    for i in range(B):
+                        then[idx[slot, i] - first] += mass[a, i] * prob[slot, i]
+    return worst
+
+
+@jit
+def arrive(lo, hi, spans, then, more, gamma, weight, now, total):
+    """ρ at the next step, of blocks lo … hi−1: now ← m + γ Σ then.
+
+    `more` is the source m, or empty where there is none. Row k of `then` has what part k pushed to the states
+    spans[k, 0] … spans[k, 1]−1; parts are added in their order, and cleared. ρ, times `weight`, is added to `total`.
+    """
+    begin, end = lo * B, hi * B
+    for s in range(begin, end):
+        now[s] = 0.0
+    for k in range(spans.shape[0]):
+        low, high = max(begin, spans[k, 0]), min(end, spans[k, 1])
+        for s in range(low, high):
+            now[s] += then[k, s - spans[k, 0]]
+            then[k, s - spans[k, 0]] = 0.0
+    for s in range(begin, end):
+        now[s] = gamma * now[s] + (more[s] if more.shape[0] > 0 else 0.0)
+        total[s] += weight * now[s]
+
+
+@jit
 def forward(shared, off, idx, prob, n_actions, policies, moving, now, more, gamma, weight, total, by_action):
     """ρ_t = m_t + γ P_πᵀ ρ_{t−1} under one policy per step: Σ ρ_t after the first is added to `total`.
 
     `now` (S,) is ρ at the first of these steps and, in the end, at the one after the last; `more` (T, S) are the
     sources m of any sign that enter on the way. Where it is empty, all began at once: `now` is then not discounted but
-    weighed by γ^t, at first by `weight`. Visits of actions are added to `by_action`, unless it is empty. Returns the
-    most mass that a state loses or gains because its policy does not sum to one (to zero where `moving` is 0), or a
-    large number where one is negative.
+    weighed by γ^t, at first by `weight`. `by_action` and what is returned are those of `push`.
     """
-    once, n_states = more.shape[0] == 0, now.shape[0]
-    then = np.zeros(n_states)
-    mass = np.empty((n_actions, B))
-    flow, lost = np.empty(B), np.empty(B)
-    worst = 0.0
+    once, blocks, worst = more.shape[0] == 0, off.shape[0] - 1, 0.0
+    factor = 1.0 if once else gamma
+    then, spans, none = np.zeros((1, now.shape[0])), np.array([[0, now.shape[0]]]), np.empty(0)
     for t in range(policies.shape[0]):
-        policy = policies[t]
-        for b in range(off.shape[0] - 1):
-            at = b * B
-            reached = False
-            for i in range(B):
-                reached |= now[at + i] != 0.0
-            if not reached:
-                continue
-            for i in range(B):
-                lost[i] = moving[at + i] * now[at + i]
-            for a in range(n_actions):
-                for i in range(B):
-                    m = now[at + i] * policy[a, at + i]
-                    mass[a, i] = m
-                    lost[i] -= m if m * now[at + i] >= 0.0 else 1e9
-            for i in range(B):
-                worst = max(worst, abs(lost[i]))
-            if by_action.shape[0] > 0:
-                for a in range(n_actions):
-                    for i in range(B):
-                        by_action[a, at + i] += weight * mass[a, i]
-            first = off[b]
-            n_slots = off[b + 1] - first
-            if shared:
-                for u in range(n_slots):
-                    _products(prob, (first + u) * n_actions, 1, n_actions, mass, flow)
-                    for i in range(B):
-                        then[idx[first + u, i]] += flow[i]
-            else:
-                per_action = n_slots // n_actions
-                for a in range(n_actions):
-                    for slot in range(first + a * per_action, first + (a + 1) * per_action):
-                        for i in range(B):
-                            then[idx[slot, i]] += mass[a, i] * prob[slot, i]
+        fault = push(
+            0, blocks, shared, off, idx, prob, n_actions, policies[t], moving, now, 0, then[0], weight, by_action
+        )
+        worst = max(worst, fault) if fault == fault else math.nan
         weight *= gamma if once else 1.0
-        for s in range(n_states):
-            now[s] = then[s] if once else more[t, s] + gamma * then[s]
-            total[s] += weight * now[s]
-            then[s] = 0.0
+        arrive(0, blocks, spans, then, none if once else more[t], factor, weight, now, total)
     return worst
 
 
@@ -377,124 +450,3 @@ def bicgstab(off, idx, weights, gamma, scale, b, x, tolerance, max_iter):
             break
     size = _dot(r, r)
     return worst if size == size else math.nan  # max forgets what is not a number
-
-
-@jit
-def noncausal_backward(indptr, indices, log_prob, n_actions, reward, last, gamma, log_z, policy):
-    """log Z_t(s) = log Σ_a exp(γ^t r(s,a)) Σ_s' p(s'|s,a) Z_{t+1}(s') for t = H−2 … 0, from log_z[H−1].
-
-    States with a finite `last` are terminal. π_t(a|s), zero before the call, is the share of action a in the sum.
-    """
-    n_states = reward.shape[0]
-    q = np.empty(n_actions)
-    for t in range(log_z.shape[0] - 2, -1, -1):
-        scale = gamma**t
-        ahead = log_z[t + 1]
-        for s in range(n_states):
-            if last[s] > -math.inf:
-                log_z[t, s] = scale * last[s]
-                continue
-            top = -math.inf
-            for a in range(n_actions):
-                row = s * n_actions + a
-                peak = -math.inf
-                for j in range(indptr[row], indptr[row + 1]):
-                    peak = max(peak, log_prob[j] + ahead[indices[j]])
-                q[a] = -math.inf
-                if peak > -math.inf:
-                    mass = 0.0
-                    for j in range(indptr[row], indptr[row + 1]):
-                        mass += math.exp(log_prob[j] + ahead[indices[j]] - peak)
-                    q[a] = peak + math.log(mass) + scale * reward[s, a]
-                top = max(top, q[a])
-            if top == -math.inf:
-                log_z[t, s] = -math.inf
-                continue
-            mass = 0.0
-            for a in range(n_actions):
-                mass += math.exp(q[a] - top)
-            log_z[t, s] = top + math.log(mass)
-            for a in range(n_actions):
-                policy[t, a, s] = math.exp(q[a] - log_z[t, s])
-
-
-@jit
-def noncausal_forward(indptr, indices, log_prob, n_actions, reward, source, gamma, log_z, policy, total, by_action):
-    """Σ_t γ^t P(s_t = s) under the model itself: the policy and the dynamics tilted by Z; `source` as of `forward`.
-
-    P(s', a | s, t) = exp(γ^t r(s,a)) p(s'|s,a) Z_{t+1}(s') / Z_t(s)
-    """
-    once, n_states, now = source.shape[0] == 1, reward.shape[0], source[0].copy()
-    total += now
-    weight = 1.0
-    for t in range(log_z.shape[0] - 1):
-        then = np.zeros(n_states)
-        scale = gamma**t
-        ahead = log_z[t + 1]
-        for s in range(n_states):
-            if now[s] == 0.0:
-                continue
-            for a in range(n_actions):
-                if policy[t, a, s] == 0.0:
-                    continue
-                by_action[s, a] += weight * now[s] * policy[t, a, s]
-                row = s * n_actions + a
-                for j in range(indptr[row], indptr[row + 1]):
-                    lift = scale * reward[s, a] + log_prob[j] + ahead[indices[j]] - log_z[t, s]
-                    then[indices[j]] += now[s] * math.exp(lift)
-        weight *= gamma if once else 1.0
-        if not once:
-            then = gamma * then + source[t + 1]
-        total += weight * then
-        now = then
-
-
-@jit
-def lifetimes(indptr, n_actions, parents_ptr, parents, ends, dead):
-    """For how many more steps a state can surely avoid dead ends; FOREVER where without end.
-
-    A dead end (no action, or `dead`) has life −1; any other state 1 + max_a min_s' life(s'). Found level by level, each
-    move looked at once. Returns life (S,) and the life of every row s·A + a: its worst successor's; −2 if not allowed.
-    """
-    n_states = ends.shape[0]
-    forever = np.int64(FOREVER)
-    life = np.full(n_states, forever)
-    row_life = np.full(n_states * n_actions, forever)
-    open_rows = np.zeros(n_states, np.int64)
-    queue = np.empty(n_states, np.int64)
-    filled = 0
-    for s in range(n_states):
-        for a in range(n_actions):
-            row = s * n_actions + a
-            if indptr[row + 1] > indptr[row]:
-                open_rows[s] += 1
-            else:
-                row_life[row] = -2
-        if dead[s] or (open_rows[s] == 0 and not ends[s]):
-            life[s] = -1
-            queue[filled] = s
-            filled += 1
-    head = 0
-    while head < filled:
-        s = queue[head]
-        head += 1
-        for j in range(parents_ptr[s], parents_ptr[s + 1]):
-            row = parents[j]
-            if row_life[row] != forever:
-                continue
-            row_life[row] = life[s]
-            parent = row // n_actions
-            open_rows[parent] -= 1
-            if open_rows[parent] == 0 and not ends[parent] and life[parent] == forever:
-                life[parent] = life[s] + 1
-                queue[filled] = parent
-                filled += 1
-    return life, row_life
-
-
-@jit
-def path_flows(source, target, gain, y, z, flows):
-    """flows[e] += gain[e] Σ_g y[source[e], g] z[target[e], g], with y and z stored goal by goal, (G, S)."""
-    for g in range(y.shape[0]):
-        for e in range(source.shape[0]):
-            flows[e] += gain[e] * y[g, source[e]] * z[g, target[e]]

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from messirl._types import Flags, Floats, Ints
 from messirl.planning.kernels import B
+from messirl.planning.parts import Part, parts_of
 from messirl.problem.mdp import MDP
 
 NONE: Floats = np.zeros((0, 0))
@@ -34,6 +35,7 @@ class Layout:
     n_actions: int
     n_states: int
     padded: int  # states, with those that only fill the last block
+    parts: tuple[Part, ...]
 
     @property
     def dynamics(self) -> tuple[Any, ...]:
@@ -80,14 +82,15 @@ def _build(transitions: sp.csr_array, n_states: int, n_actions: int) -> Layout:
 
     slots = per_state if shared else per_row * n_actions
     off = np.concatenate([[0], np.cumsum(slots)]).astype(np.int64)
-    idx = np.zeros((int(off[-1]), B), dtype=np.uint32)
+    lanes = np.minimum(np.arange(n_blocks * B, dtype=np.uint32).reshape(-1, B), n_states - 1)
+    idx = np.repeat(lanes, slots, axis=0)  # a slot that a state does not need leads to the state itself, with p = 0
     prob = np.zeros((int(off[-1]) * (n_actions if shared else 1), B))
     for part in _parts(transitions, n_states, n_actions):
         block, lane = part.state // B, part.state % B
         number = off[block] + (part.slot if shared else part.action * per_row[block] + part.within)
         idx[number, lane] = part.successor
         prob[number * n_actions + part.action if shared else number, lane] = part.chance
-    return Layout(shared, off, idx, prob, n_actions, n_states, n_blocks * B)
+    return Layout(shared, off, idx, prob, n_actions, n_states, n_blocks * B, parts_of(off, idx))
 
 
 @dataclass(frozen=True)

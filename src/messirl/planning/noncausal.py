@@ -14,8 +14,8 @@ import numpy as np
 
 from messirl._types import Floats
 from messirl.planning.finite import FiniteModel, FiniteSolution
-from messirl.planning.kernels import noncausal_backward, noncausal_forward
 from messirl.planning.layout import layout_of
+from messirl.planning.loops import noncausal_backward, noncausal_forward
 from messirl.planning.solution import Solution, Visits
 from messirl.problem.mdp import MDP
 
@@ -38,6 +38,7 @@ class NoncausalModel(FiniteModel):
     def solve(self, reward: Floats) -> Solution:
         """The backward pass over log Z (Eq. 3)."""
         mdp = self.mdp
+        self._foresee(mdp.n_actions + 1)
         log_z = np.empty((self.horizon, mdp.n_states))
         policy = np.zeros((self.horizon - 1, mdp.n_actions, layout_of(mdp).padded))
         end = reward if reward.ndim == 1 else np.zeros(mdp.n_states)

@@ -17,10 +17,11 @@ import numpy as np
 from messirl._types import Flags, Floats, Ints
 from messirl.planning.arguments import check_allowed
 from messirl.planning.chain import EPS, Chain
-from messirl.planning.kernels import hard_sweep, soft_sweep
+from messirl.planning.kernels import hard_sweep
 from messirl.planning.layout import Layout, Terms, layout_of, terms_of
 from messirl.planning.solution import NO_VALUE, NoFiniteValue, Solution, Visits
 from messirl.planning.structure import Structure, ends_of, structure_of
+from messirl.planning.sweeps import soft_backup
 from messirl.problem.mdp import MDP
 
 MAX_NEWTON = 200
@@ -69,7 +70,7 @@ class StationaryModel:
             values += _uniform_gain(chain, terms, structure.live, values, entropy=True)
         before, rises = np.inf, 0
         for _ in range(MAX_NEWTON):
-            soft_sweep(*layout.dynamics, terms.state, terms.action, mdp.discount, values, ahead, policy)
+            soft_backup(layout, terms, mdp.discount, values, ahead, policy)
             policy[:, still] = 0.0
             gap = np.where(still, 0.0, ahead - values)
             residual, size = float(np.abs(gap).max()), 1.0 + float(np.abs(values).max())

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import breadth_first_order
 
 from messirl._types import Flags, Floats, Ints
-from messirl.planning.kernels import FOREVER, lifetimes
+from messirl.planning.loops import FOREVER, lifetimes
 from messirl.problem.mdp import MDP
 
 

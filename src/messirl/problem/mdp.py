@@ -16,12 +16,17 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from messirl._checks import is_number, is_whole, numbers, whole
+from messirl._memory import foresee
 from messirl._types import Flags, Floats
 
 T = TypeVar("T")
 
 NAMES = ("state_names", "action_names", "feature_names")
 SUM_TOLERANCE = 1e-6  # probabilities that come from float32 tables sum to one this closely
+MOVE, ROW = (
+    28,
+    60,
+)  # bytes per move and per row of transitions, in all, that it takes to make an MDP and to plan with it
 LARGEST_VALUE = 1e100  # of a feature: its square, summed over many steps, must not overflow
 
 
@@ -309,9 +314,13 @@ def _as_rows(transitions: Any) -> tuple[sp.csr_array, int, int]:
             raise ValueError(
                 f"sparse transitions have shape {transitions.shape}: they need S*A rows (row s*A + a) and S columns"
             )
+        size = MOVE * transitions.nnz + ROW * rows
+        foresee(f"an MDP of {n_states} states and {transitions.nnz} moves", size, "{share:.0%} of its states would fit")
         matrix = sp.csr_array(transitions, dtype=np.float64, copy=True)
         matrix.sum_duplicates()
         return matrix, int(n_states), int(rows // n_states)
+    shape = getattr(transitions, "shape", ())
+    foresee(f"a copy of transitions {shape}", 8.0 * np.prod(shape, dtype=float), "give a scipy.sparse matrix (S*A, S)")
     dense = numbers("transitions", transitions)
     if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or 0 in dense.shape:
         raise ValueError(
@@ -381,6 +390,7 @@ def _checked_dynamics(
 def _checked_features(features: Any, n_states: int, n_actions: int) -> tuple[Any, bool]:
     if sp.issparse(features):
         table = sp.csr_array(features, dtype=np.float64, copy=True)
+        table.sum_duplicates()
         rows, d = table.shape
         if rows not in (n_states, n_states * n_actions) or d == 0:
             raise ValueError(

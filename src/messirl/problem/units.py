@@ -84,15 +84,16 @@ def _moments(rows: Any) -> tuple[Floats, Floats, Floats]:
         return np.ones(d), np.zeros(d), np.zeros(d)
     largest = np.asarray(abs(rows).max(axis=0).todense() if sp.issparse(rows) else np.abs(rows).max(axis=0)).ravel()
     unit = np.where(largest > 0, largest, 1.0)  # dividing by it first, squares neither overflow nor underflow
+    if sp.issparse(rows):  # most are zero: what they add is known
+        table = sp.csr_array(rows)
+        column, values = table.indices, table.data / unit[table.indices]
+        mean = np.bincount(column, values, d) / n
+        square = np.bincount(column, (values - mean[column]) ** 2, d) / n
+        square += (1.0 - np.bincount(column, minlength=d) / n) * mean**2
+        return unit, np.sqrt(square), np.sqrt(square + mean**2)
     mean, square = np.zeros(d), np.zeros(d)
-    for part in _parts(rows, unit):
-        mean += part.sum(axis=0) / n
-    for part in _parts(rows, unit):
-        square += ((part - mean) ** 2).sum(axis=0) / n
+    for lo in range(0, n, CHUNK):
+        mean += (rows[lo : lo + CHUNK] / unit).sum(axis=0) / n
+    for lo in range(0, n, CHUNK):
+        square += ((rows[lo : lo + CHUNK] / unit - mean) ** 2).sum(axis=0) / n
     return unit, np.sqrt(square), np.sqrt(square + mean**2)
-
-
-def _parts(rows: Any, unit: Floats) -> Any:
-    for lo in range(0, rows.shape[0], CHUNK):
-        part = rows[lo : lo + CHUNK]
-        yield (part.toarray() if sp.issparse(part) else part) / unit

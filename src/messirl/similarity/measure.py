@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from messirl._memory import foresee
 from messirl._types import Floats
 from messirl.similarity.blocks import ALL, Block, penalty_from
 
@@ -71,6 +72,7 @@ class Similarity:
 
     def __call__(self, trajectories: Any, counts: npt.ArrayLike) -> Any:
         """The whole matrix, (n, n)."""
+        foresee_pairs(len(np.asarray(counts)))
         return self.on(trajectories, np.asarray(counts, dtype=np.float64))(ALL, ALL)
 
 
@@ -122,12 +124,23 @@ class Computed(Similarity):
 
     def on(self, trajectories: Any, counts: Floats) -> Block:
         """The blocks of the matrix that the function returns for the whole set."""
+        foresee_pairs(len(counts))
         matrix = self.function(trajectories, counts)
         return _cut(matrix if sp.issparse(matrix) else np.asarray(matrix))
 
     def penalty(self, trajectories: Any, counts: Floats) -> Floats:
         """Matrix M (d, d) of Eq. 5, after checking the matrix that the function returns."""
+        foresee_pairs(len(counts))
         return Precomputed(self.function(trajectories, counts)).penalty(trajectories, counts)
+
+
+def foresee_pairs(n: int) -> None:
+    """Refuse a matrix of all pairs of n trajectories if there is no room for it."""
+    foresee(
+        f"similarities of all pairs of {n} trajectories",
+        8.0 * n * n,
+        "take fewer, or a similarity that is computed in blocks: RBF, Exponential, or a class of your own with `on`",
+    )
 
 
 def as_similarity(given: Any) -> Similarity:

@@ -1,0 +1,62 @@
+"""Whether there is memory for a piece of work, asked before it begins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+try:
+    import resource
+except ImportError:  # not on Windows
+    resource = None  # type: ignore[assignment]
+
+LITTLE = 2**28  # bytes that are never asked for
+INFO, GROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
+
+
+def foresee(what: str, needed: float, remedy: str) -> None:
+    """Raise a MemoryError that says what to do, where `what` takes more bytes than there are.
+
+    remedy : what to do instead; `{share:…}` in it is the share of the needed bytes that there are
+    """
+    if needed <= LITTLE:
+        return
+    there = available()
+    if there is not None and needed > there:
+        raise MemoryError(
+            f"{what} would take {needed / 1e9:.2g} GB of memory, and {there / 1e9:.2g} GB are free: "
+            + remedy.format(share=there / needed)
+        )
+
+
+def available() -> float | None:
+    """Bytes that this process may still take; None where the system does not say."""
+    limits = [_free(), _left_in_group(), _left_of_limit()]
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _free() -> float | None:
+    for line in _lines(INFO):
+        if line.startswith("MemAvailable:"):
+            return 1024.0 * float(line.split()[1])
+    return None
+
+
+def _left_in_group() -> float | None:
+    most, now = _lines(GROUP / "memory.max"), _lines(GROUP / "memory.current")
+    return float(most[0]) - float(now[0]) if most and now and most[0].strip().isdigit() else None
+
+
+def _left_of_limit() -> float | None:
+    if resource is None:
+        return None
+    most, pages = resource.getrlimit(resource.RLIMIT_AS)[0], _lines(Path("/proc/self/statm"))
+    if most == resource.RLIM_INFINITY or not pages:
+        return None
+    return float(most) - float(pages[0].split()[0]) * resource.getpagesize()
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return []

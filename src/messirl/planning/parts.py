@@ -1,0 +1,64 @@
+"""Large problems on several threads: each takes some of the blocks of states.
+
+Which parts there are follows from the problem alone, and what several of them add to one state is added in their order:
+no result depends on the number of threads, to the last bit. A problem of few states is one part: handing work to a
+thread and waiting for it takes longer than a sweep over some thousand states.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar
+
+import numpy as np
+
+from messirl._types import Ints
+from messirl.execution import alone
+from messirl.planning.kernels import B, threads
+
+STATES = 2**13  # of a part, at least
+MOST = 8  # parts
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Blocks lo … hi−1, and the states first … last−1 among which all their successors are."""
+
+    lo: int
+    hi: int
+    first: int
+    last: int
+
+
+def parts_of(off: Ints, idx: Any) -> tuple[Part, ...]:
+    """The parts of a layout, all of about the same size."""
+    blocks = off.size - 1
+    edges = np.linspace(0, blocks, max(1, min(MOST, blocks * B // STATES)) + 1).astype(int)
+    return tuple(
+        Part(lo, hi, int(idx[off[lo] : off[hi]].min()), int(idx[off[lo] : off[hi]].max()) + 1)
+        for lo, hi in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+    )
+
+
+def in_parts(parts: Sequence[Part], work: Callable[[int, int, int], T]) -> list[T]:
+    """What `work`, a kernel that lets other threads run, returns for each part: its number, lo and hi."""
+    n = 1 if len(parts) == 1 or alone() else min(len(parts), threads())
+    given = [(k, part.lo, part.hi) for k, part in enumerate(parts)]
+    if n == 1:
+        return [work(*one) for one in given]
+    return list(_pool(n).map(lambda one: work(*one), given))
+
+
+@cache
+def _pool(n: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(n, thread_name_prefix="messirl")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has none of the threads

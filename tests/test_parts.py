@@ -1,0 +1,136 @@
+"""Large problems in parts: the number of threads changes no bit, and parts change no more than rounding."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from seeds import generator
+
+from messirl import MDP, soft_policy, soft_values, state_visitation
+from messirl.domains import slippery
+from messirl.execution import one_thread, run
+from messirl.planning import Planner, finite, parts
+from messirl.planning.identify import unidentified
+from messirl.planning.kernels import B, threads
+from messirl.planning.layout import layout_of
+
+several = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread is all that is allowed here")
+
+
+def near_and_far(n: int, seed: int, **arguments) -> MDP:
+    """Each action leads to a few states, most of them near; some states are ends, and some actions are missing."""
+    rng = generator(seed)
+    to = (np.arange(n)[:, None, None] + rng.integers(-9, 10, (n, 3, 3))) % n
+    to[rng.random(to.shape) < 0.02] = rng.integers(n)
+    chance = rng.dirichlet(np.ones(3), (n, 3)) * (rng.random((n, 3, 1)) < 0.95)
+    row = np.repeat(np.arange(3 * n), 3)
+    moves = sp.csr_array(sp.coo_array((chance.ravel(), (row, to.ravel())), shape=(3 * n, n)))
+    features = rng.normal(size=(n, 4)) if seed % 2 else rng.normal(size=(n, 3, 4))
+    terminal = rng.random(n) < 0.02
+    return MDP(moves, features, start=np.full(n, 1.0 / n), terminal=terminal, **arguments)
+
+
+def everything(mdp: MDP) -> list[np.ndarray]:
+    """Values, policy, visits, what a planner expects from a source of both signs, and what identifies θ."""
+    rng = generator(5)
+    reward = mdp.reward(rng.normal(size=mdp.n_features))
+    policy = soft_policy(mdp, reward)
+    signed = rng.normal(size=mdp.n_states) if mdp.horizon is None else rng.normal(size=(mdp.horizon, mdp.n_states))
+    alive = np.isfinite(mdp.first(soft_values(mdp, reward)))
+    expected = Planner(mdp, "causal", mdp.start, source=signed * alive)(reward, steps=True)
+    return [
+        soft_values(mdp, reward),
+        policy,
+        state_visitation(mdp, policy, start=mdp.start * alive),
+        np.array([expected.log_partition]),
+        expected.visits.states,
+        expected.visits.steps,
+        unidentified(mdp, mdp.start, None),
+    ]
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    monkeypatch.setattr(parts, "STATES", B)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("horizon", [None, 12])
+@pytest.mark.parametrize("seed", range(4))
+def test_parts_change_nothing_but_rounding(monkeypatch, horizon, seed, kept):
+    if not kept:
+        monkeypatch.setattr(finite, "MEMORY", -1)
+    mdp = near_and_far(900, seed, discount=0.9, horizon=horizon)
+    whole = everything(mdp)
+    assert len(layout_of(mdp).parts) == 1
+    monkeypatch.setattr(parts, "STATES", B)
+    again = mdp.replace()
+    for got, wanted in zip(everything(again), whole, strict=True):
+        assert_allclose(got, wanted, rtol=1e-9, atol=1e-11)
+    assert len(layout_of(again).parts) > 4
+
+
+@several
+@pytest.mark.parametrize("horizon", [None, 12])
+@pytest.mark.parametrize("seed", range(2))
+def test_the_number_of_threads_changes_no_bit(small_parts, horizon, seed):
+    found = []
+    for n in (1, 2):
+        before = numba.get_num_threads()
+        numba.set_num_threads(n)
+        try:
+            found.append(everything(near_and_far(1500, seed, discount=0.95, horizon=horizon)))
+        finally:
+            numba.set_num_threads(before)
+    for one, two in zip(*found, strict=True):
+        assert_array_equal(one, two)
+
+
+def used_by(mdp: MDP) -> set[int]:
+    """How many threads the pools have that an evaluation of this MDP asks for."""
+    sizes, pool = set(), parts._pool
+
+    def asked(n):
+        sizes.add(n)
+        return pool(n)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parts, "_pool", asked)
+        soft_policy(mdp, mdp.reward(np.ones(mdp.n_features)))
+    return sizes
+
+
+def grid(side: int) -> MDP:
+    return MDP(slippery(side, 0.7), np.ones((side * side, 1)), discount=0.9, horizon=3)
+
+
+@several
+def test_small_problems_keep_to_one_thread_and_large_ones_use_what_is_allowed():
+    assert used_by(grid(64)) == set()
+    assert used_by(grid(150)) == {min(threads(), 2)}
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        assert threads() == 1
+        assert used_by(grid(150)) == set()
+    finally:
+        numba.set_num_threads(before)
+
+
+def test_one_of_many_pieces_of_work_keeps_to_one_thread():
+    with one_thread():
+        assert used_by(grid(150)) == set()
+
+
+def allowed(_: object) -> int:
+    return threads()
+
+
+def test_processes_have_one_thread_each():
+    from messirl.execution import processes
+
+    with processes(2) as executor:
+        assert list(run(allowed, [0, 1], executor)) == [1, 1]
