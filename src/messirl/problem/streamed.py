@@ -95,6 +95,10 @@ class StreamedTrajectories:
             self._size = _counted(self.source)
         return self._size
 
+    def names(self) -> Names:
+        """What the trajectories are called, in their order; the ids are read for that."""
+        return Names(list(_all_names(self.source)))
+
     def chunks(self, mdp: MDP) -> Iterator[Trajectories]:
         """The trajectories in their order, checked against the MDP, so many of them at once as `chunk_rows` allows."""
         return (chunk.trajectories for chunk in self.checked(mdp))
@@ -296,18 +300,53 @@ def _check_actions(rows: Rows, last: Flags) -> None:
 
 def _counted(source: Source) -> int:
     """How many trajectories there are; an InputError if the rows of one are not together."""
-    codes: list[Ints] = []
+    size, last = 0, None
+    for codes in _all_codes(source):
+        rising = (codes[1:] > codes[:-1]).all() and (last is None or codes.size == 0 or codes[0] > last)
+        if not rising:  # then each must be compared with all others
+            return _counted_in_any_order(source)
+        size, last = size + codes.size, codes[-1] if codes.size else last
+    return size
+
+
+def _counted_in_any_order(source: Source) -> int:
+    every = np.concatenate(list(_all_codes(source)))
+    every.sort()
+    again = np.unique(every[1:][every[1:] == every[:-1]])
+    if again.size:
+        _refuse_again(source, again)
+    return every.size
+
+
+def _all_codes(source: Source) -> Iterator[Ints]:
+    """A number for each trajectory, batch by batch."""
+    return map(_codes, _all_names(source))
+
+
+def _all_names(source: Source) -> Iterator[Array]:
+    """What the trajectories are called, batch by batch."""
     before = None
     for batch in source.batches(["trajectory_id"]):
         begins, before = begins_of(batch, before)
-        codes.append(_codes(names_of(batch, begins)))
-    every = np.concatenate([np.zeros(0, dtype=np.int64), *codes])
-    if not (every[1:] > every[:-1]).all():
-        ordered = np.sort(every)
-        again = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-        if again.size:
-            _refuse_again(source, again)
-    return every.size
+        yield names_of(batch, begins)
+
+
+class Names(Sequence[str]):
+    """Names of trajectories, held as Arrow's compact text."""
+
+    def __init__(self, parts: list[Array]) -> None:
+        import pyarrow as pa
+
+        self._cells = pa.chunked_array([pa.array(part).cast(pa.string()) for part in parts], pa.string())
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._cells[i].to_pylist() if isinstance(i, slice) else self._cells[int(i)].as_py()
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for chunk in self._cells.iterchunks() for name in chunk.to_pylist())
 
 
 def _codes(names: Array) -> Ints:
