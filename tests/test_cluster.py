@@ -15,6 +15,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from errands import LIMIT, do_all_slowly, forgotten, hold, nap, square, square_later, wait_until
 from folders import grid as grid_folder
@@ -22,11 +23,14 @@ from numpy.testing import assert_allclose
 from test_execution import chosen, left_out, resampled
 from test_reproduce_command import one_sentence
 from test_runner import TINY, opened, silent, table_bytes, tasks
+from test_streamed import spread
 
 import messirl
 from messirl import cli, cluster, execution
 from messirl.experiments import reproduce as whole, runner
 from messirl.experiments.reproduce import Plan
+from messirl.io import read_problem, write_trajectories
+from messirl.io.folder.labels import Labels
 
 distributed = pytest.importorskip("distributed")
 
@@ -181,6 +185,20 @@ def test_the_commands_say_the_same_with_a_cluster(tmp_path, run, dask):
         names = ("chosen", "intervals") if words[0] == "select" else ("verdict", "most_influential")
         for name in names:
             assert_nearly(here[name], there[name])
+
+
+def test_files_are_read_by_the_workers_with_the_same_result(tmp_path, run, dask, monkeypatch):
+    folder = grid_folder(tmp_path / "grid")
+    some = read_problem(folder).select("role = unlabelled")
+    write_trajectories(some.trajectories, tmp_path / "some.parquet", labels=Labels.of(some))
+    monkeypatch.setattr("messirl.problem.streamed.PART", 0)  # every file is a part
+    spread(pq.read_table(tmp_path / "some.parquet"), tmp_path / "files")
+    words = ["fit", folder, "--expert", "role = expert", "--unlabelled-from", tmp_path / "files", "--no-baselines"]
+    here, there = (
+        json.loads(run(*words, "--json", "--no-report", "--out", tmp_path / f"out{len(more)}", *more))
+        for more in ([], ["--cluster", dask.address])
+    )
+    assert_nearly(here["theta"], there["theta"])
 
 
 def assert_nearly(one, other):
@@ -391,11 +409,10 @@ def test_a_task_that_kills_every_worker_it_meets_is_named(tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_scheduler_that_is_gone_is_noticed(tmp_path, number):
     with started(tmp_path, workers=1) as dask, connected(dask, 1) as executor:
-        found = execution.run(square_later, range(200), executor)
-        assert next(found) == 0
+        left = executor.submit(hold, tmp_path / "never")
         dask.scheduler.send_signal(number)
         with pytest.raises(cluster.ClusterError, match="does not answer any more: start it and its workers again"):
-            list(found)
+            left.result(LIMIT)
         dask.scheduler.wait(LIMIT)
 
 

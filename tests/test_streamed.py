@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
@@ -280,8 +282,8 @@ def test_files_are_read_once_for_everything(tmp_path, monkeypatch):
     mdp, expert, walks = problem("finite")
     streamed = StreamedTrajectories(spread(table_of(walks), tmp_path / "w"))
     passes = []
-    whole = StreamedTrajectories._whole
-    monkeypatch.setattr(StreamedTrajectories, "_whole", lambda *given: passes.append(1) or whole(*given))
+    rows = StreamedTrajectories.rows
+    monkeypatch.setattr(StreamedTrajectories, "rows", lambda *given: passes.append(1) or rows(*given))
     MESSI(lambda0=1.0, reference="unlabelled", unlabelled_weight=0.1).fit(mdp, expert, streamed)
     MaxEntIRL(ridge=0.1, standardise=True).fit(mdp, expert, streamed)
     assert len(passes) == 1
@@ -294,6 +296,72 @@ def test_the_shortest_trajectory_of_all_is_warned_of_once(tmp_path):
         gathered(chain(), streamed, counted=True)
     assert len(heard) == 1
     assert "trajectory 1 (part-00.parquet, row 8) of unlabelled ends after 2 terms" in str(heard[0].message)
+
+
+# ------------------------------------------------------------ in parts
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with ThreadPoolExecutor(2) as found:
+        yield found
+
+
+@pytest.mark.parametrize("chunk_rows", [1, 9, 1000])
+@pytest.mark.parametrize("files", [1, 2, 5, 31])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_others_gather_is_what_is_gathered_here(tmp_path, monkeypatch, pool, kind, files, chunk_rows):
+    monkeypatch.setattr("messirl.problem.streamed.PART", 0)  # every file is a part, and trajectories go over several
+    mdp, _, walks = problem(kind)
+    folder = spread(table_of(walks), tmp_path / "w", files)
+    there = StreamedTrajectories(folder, chunk_rows=chunk_rows, executor=pool)
+    assert len(there.parts()) == files
+    found, wanted = (
+        gathered(mdp, some, counted=True, moved=True) for some in (there, StreamedTrajectories(folder, chunk_rows=9))
+    )
+    for name in ("size", "made", "first", "counts"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+    assert found.mass == pytest.approx(wanted.mass, rel=1e-12)
+    for recorded in (True, False):
+        one, other = found.kinds(recorded=recorded), wanted.kinds(recorded=recorded)
+        np.testing.assert_array_equal(one.keys, other.keys)
+        np.testing.assert_array_equal(one.often, other.often)
+
+
+@pytest.mark.parametrize("how", FITS)
+def test_a_fit_to_what_others_gathered_is_the_one_from_memory(tmp_path, monkeypatch, pool, how):
+    monkeypatch.setattr("messirl.problem.streamed.PART", 0)
+    mdp, expert, walks = problem("endless")
+    one = clone(FITS[how]).fit(mdp, expert, walks)
+    folder = spread(table_of(walks, trajectory_id=pa.array(np.repeat(list("abcdefgh"), walks.lengths))), tmp_path, 7)
+    agree(clone(FITS[how]).fit(mdp, expert, StreamedTrajectories(folder, executor=pool)), one, 1e-10)
+
+
+def test_faults_that_others_meet_are_named_as_here(tmp_path, monkeypatch, pool):
+    monkeypatch.setattr("messirl.problem.streamed.PART", 0)
+    for i, table in enumerate(
+        [
+            changed(5, "state", 4),  # in the middle of a part
+            changed(2, "step", 7),
+            changed(8, "state", 2),
+            table_of(WALKS, step=WALKS.step + (np.arange(13) > 6)),  # a second base
+            table_of(WALKS, trajectory_id=np.repeat([0, 1, 1, 3], WALKS.lengths)),
+        ]
+    ):
+        said = []
+        for executor in (None, pool):
+            folder = spread(table, tmp_path / str(i), 4)
+            with pytest.raises(InputError) as error:
+                gathered(chain(), StreamedTrajectories(folder, executor=executor))
+            said.append(str(error.value))
+        assert said[0] == said[1]
+
+
+def test_a_set_goes_to_another_process_without_its_executor(tmp_path, pool):
+    streamed = StreamedTrajectories(spread(table_of(WALKS), tmp_path / "w"), executor=pool)
+    other = pickle.loads(pickle.dumps(streamed))
+    assert other.executor is None
+    assert together(other.chunks(chain())) == WALKS
 
 
 # ------------------------------------------------------------ fits
@@ -587,7 +655,7 @@ def test_too_little_room_is_foreseen_and_the_error_says_what_would_fit(tmp_path,
     monkeypatch.setattr(room, "IN_MEMORY", 24)  # one row of three numbers
     monkeypatch.setattr(room, "SPARE", 2**62)
     read = []
-    monkeypatch.setattr(StreamedTrajectories, "_whole", lambda *given: read.append(1))
+    monkeypatch.setattr(StreamedTrajectories, "rows", lambda *given: read.append(1))
     with pytest.raises(MemoryError, match=r"take .* GB, more than .*: 1 trajectories would fit; .*TMPDIR"):
         MESSI(lambda0=1.0).fit(mdp, expert, spread(table_of(walks), tmp_path / "w"))
     assert not read, "before anything else was read"

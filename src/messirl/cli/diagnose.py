@@ -51,8 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
     options, problem = vars(arguments), problem_in(arguments.folder)
     out = Results(arguments.out, ("diagnosis.json", "diagnosis.csv", "diagnosis.html"), draws=True)
     split, settings = filled(Split, options), filled(DiagnoseSettings, options)
-    streamed = trajectories_in(arguments.unlabelled_from, problem)
     with executor(arguments.cluster) as workers:
+        streamed = trajectories_in(arguments.unlabelled_from, problem, workers)
         record = diagnose(
             problem, split, settings, out.watcher, folder=str(arguments.folder), streamed=streamed, executor=workers
         )

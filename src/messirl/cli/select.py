@@ -79,8 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
     files = ("select.json", "model.npz")
     out = Results(arguments.out, files, True, lambda model: save_model(model, place, problem))
     split, settings = filled(Split, options), filled(SelectSettings, options)
-    streamed = trajectories_in(arguments.unlabelled_from, problem)
     with executor(arguments.cluster) as workers:
+        streamed = trajectories_in(arguments.unlabelled_from, problem, workers)
         record = select(
             problem, split, settings, out.watcher, folder=str(arguments.folder), streamed=streamed, executor=workers
         )
