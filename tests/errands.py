@@ -42,6 +42,6 @@ def do_all_slowly(tasks):
     return runner.do_all(tasks)
 
 
-def forgotten(key, dask_scheduler):
-    """Whether the scheduler has known a task, and does not any more."""
-    return any(step[0] == key and step[2] == "forgotten" for step in dask_scheduler.transition_log)
+def forgotten(keys, dask_scheduler):
+    """Whether the scheduler has known these tasks, and does not any more."""
+    return set(keys) <= {step[0] for step in dask_scheduler.transition_log if step[2] == "forgotten"}
