@@ -221,8 +221,7 @@ class Rows:
 
     def cut(self, n: int) -> tuple[Rows, Rows]:
         """The rows of the first n trajectories, or of all but the last −n, and the others; the first row begins one."""
-        at = np.append(np.flatnonzero(self.begins), self.begins.size)
-        at = int(at[n if n >= 0 else n - 1])
+        at = int(np.append(np.flatnonzero(self.begins), self.begins.size)[n if n >= 0 else n - 1])
         return self.some(0, at), self.some(at, self.begins.size)
 
     def going_on(self) -> Rows:
