@@ -13,20 +13,24 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+from errands import LIMIT, do_all_slowly, forgotten, hold, nap, square, square_later, wait_until
 from folders import grid as grid_folder
 from numpy.testing import assert_allclose
-from test_execution import chosen, left_out, resampled, square
+from test_execution import chosen, left_out, resampled
 from test_reproduce_command import one_sentence
 from test_runner import TINY, opened, silent, table_bytes, tasks
+from test_streamed import spread
 
 import messirl
 from messirl import cli, cluster, execution
 from messirl.experiments import reproduce as whole, runner
 from messirl.experiments.reproduce import Plan
+from messirl.io import read_problem, write_trajectories
+from messirl.io.folder.labels import Labels
 
 distributed = pytest.importorskip("distributed")
 
@@ -35,9 +39,19 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore::messirl.IdentifiabilityWarning"),
 ]
-LIMIT = 90.0  # seconds after which a test fails rather than waits
 SILENT = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-SLOW = replace(TINY, iterations=10)  # some tenths of a second per task: there is a middle to kill somebody in
+WHILE_WE_LIVE = """
+import os, runpy, sys, threading, time
+
+def end_with_parent(parent=os.getppid()):
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+
+threading.Thread(target=end_with_parent, daemon=True).start()
+sys.argv = sys.argv[1:]
+runpy.run_module(sys.argv[0], run_name="__main__")
+"""
 
 
 class Dask:
@@ -51,15 +65,11 @@ class Dask:
         self.environment |= {"PYTHONPATH": here, "DASK_TEMPORARY_DIRECTORY": str(folder)}
         words = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(self.file)]
         self.scheduler = self._begun("dask_scheduler", words, self.environment)
-        until = time.monotonic() + LIMIT
-        while not (self.file.exists() and self.file.read_text().endswith("}")):
-            assert self.scheduler.poll() is None
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        wait_until(lambda: self.file.exists() and self.file.read_text().endswith("}"))
         self.address = json.loads(self.file.read_text())["address"]
 
     def _begun(self, name, words, environment):
-        command = [sys.executable, "-m", f"distributed.cli.{name}", *words]
+        command = [sys.executable, "-c", WHILE_WE_LIVE, f"distributed.cli.{name}", *words]
         return subprocess.Popen(command, env=environment, **SILENT)
 
     def add_worker(self, path=None, threads=1):
@@ -166,7 +176,8 @@ def test_the_same_table_bit_for_bit_as_without_a_cluster(tmp_path, two):
 def test_the_commands_say_the_same_with_a_cluster(tmp_path, run, dask):
     folder = grid_folder(tmp_path / "grid")
     data = [folder, "--expert", "role = expert", "--unlabelled", "role = unlabelled"]
-    for words in (["select", *data, "--bootstrap", 3, "--lambdas", "0.1,1"], ["diagnose", *data, "--influential", 2]):
+    choice = ["select", *data, "--bootstrap", 2, "--lambdas", "0.1", "--cv", 2]
+    for words in (choice, ["diagnose", *data, "--influential", 2, "--cv", 2]):
         here, there = (
             json.loads(run(*words, "--json", "--out", tmp_path / "_".join(["out", words[0], *more[1:]][:2]), *more))
             for more in ([], ["--cluster", dask.address])
@@ -174,6 +185,20 @@ def test_the_commands_say_the_same_with_a_cluster(tmp_path, run, dask):
         names = ("chosen", "intervals") if words[0] == "select" else ("verdict", "most_influential")
         for name in names:
             assert_nearly(here[name], there[name])
+
+
+def test_files_are_read_by_the_workers_with_the_same_result(tmp_path, run, dask, monkeypatch):
+    folder = grid_folder(tmp_path / "grid")
+    some = read_problem(folder).select("role = unlabelled")
+    write_trajectories(some.trajectories, tmp_path / "some.parquet", labels=Labels.of(some))
+    monkeypatch.setattr("messirl.problem.streamed.PART", 0)  # every file is a part
+    spread(pq.read_table(tmp_path / "some.parquet"), tmp_path / "files")
+    words = ["fit", folder, "--expert", "role = expert", "--unlabelled-from", tmp_path / "files", "--no-baselines"]
+    here, there = (
+        json.loads(run(*words, "--json", "--no-report", "--out", tmp_path / f"out{len(more)}", *more))
+        for more in ([], ["--cluster", dask.address])
+    )
+    assert_nearly(here["theta"], there["theta"])
 
 
 def assert_nearly(one, other):
@@ -237,14 +262,24 @@ def test_after_closing_nothing_is_taken_and_the_cluster_runs_on(dask, two):
     assert len(two.client.nthreads()) == 2
 
 
-def test_a_cancelled_task_is_not_done(two, tmp_path):
-    before = [two.submit(time.sleep, 0.5) for _ in range(2)]  # both workers are busy
-    last = two.submit(Path.touch, tmp_path / "done")
-    assert last.cancel()
-    for future in before:
+def test_tasks_that_are_cancelled_before_they_begin_are_not_done(two, tmp_path):
+    client = two.client
+    busy = [client.submit(hold, tmp_path / "go", workers=[name], pure=False) for name in client.nthreads()]
+    wait_until(lambda: sum(map(len, client.processing().values())) == len(busy))
+    late = [two.submit(Path.touch, tmp_path / f"done {i}") for i in range(100)]
+    keys = [two._waiting[future][0].key for future in late]
+    assert all(future.cancel() for future in late)
+    wait_until(lambda: client.run_on_scheduler(forgotten, keys))
+    (tmp_path / "go").touch()
+    for future in busy:
         future.result(LIMIT)
-    list(execution.run(abs, range(4), two))
-    assert not (tmp_path / "done").exists()
+    assert list(execution.run(abs, range(4), two)) == [0, 1, 2, 3]
+    assert not list(tmp_path.glob("done*"))
+
+
+def test_a_function_may_change_with_every_task(two):
+    found = [two.submit([abs, int, square][i % 3], -i) for i in range(30)]
+    assert [future.result(LIMIT) for future in found] == [[i, -i, i * i][i % 3] for i in range(30)]
 
 
 def test_any_source_file_changes_the_fingerprint(tmp_path, monkeypatch):
@@ -313,11 +348,6 @@ def test_a_worker_with_another_messirl_that_comes_later_is_refused(make, tmp_pat
             list(execution.run(square_later, range(50), executor))
 
 
-def square_later(x):
-    time.sleep(0.05)
-    return x * x
-
-
 @pytest.mark.slow
 def test_threads_of_one_worker_take_turns_and_the_user_is_told(tmp_path):
     with started(tmp_path, workers=0) as dask:
@@ -329,20 +359,15 @@ def test_threads_of_one_worker_take_turns_and_the_user_is_told(tmp_path):
     assert all(before[1] <= after[0] for before, after in zip(sorted(times), sorted(times)[1:], strict=False))
 
 
-def nap(_):
-    begin = time.monotonic()
-    time.sleep(0.1)
-    return begin, time.monotonic()
-
-
 # ------------------------------------------------------------ killed
 
 
 @pytest.mark.slow
-def test_a_worker_killed_in_the_middle_does_not_change_the_table(tmp_path):
-    todo = tasks(3, pit=SLOW)
+def test_a_worker_killed_in_the_middle_does_not_change_the_table(tmp_path, monkeypatch):
+    todo = tasks(5, pit=TINY)
     here, there = opened(tmp_path / "here"), opened(tmp_path / "there")
     runner.run(here, todo, 1, silent)
+    monkeypatch.setattr(runner, "do_all", do_all_slowly)
     with started(tmp_path) as dask, connected(dask) as executor:
         heard = []
 
@@ -382,26 +407,35 @@ def test_a_task_that_kills_every_worker_it_meets_is_named(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_with_the_scheduler_killed_finished_work_is_kept_and_the_command_goes_on(tmp_path, monkeypatch, capsys, number):
+def test_a_scheduler_that_is_gone_is_noticed(tmp_path, number):
+    with started(tmp_path, workers=1) as dask, connected(dask, 1) as executor:
+        left = executor.submit(hold, tmp_path / "never")
+        dask.scheduler.send_signal(number)
+        with pytest.raises(cluster.ClusterError, match="does not answer any more: start it and its workers again"):
+            left.result(LIMIT)
+        dask.scheduler.wait(LIMIT)
+
+
+@pytest.mark.slow
+def test_with_the_scheduler_killed_finished_work_is_kept_and_the_command_goes_on(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("messirl.experiments.store.commit", lambda: "abcdef")
-    monkeypatch.setattr(whole, "SETTINGS", {"pit": SLOW})
+    monkeypatch.setattr(whole, "SETTINGS", {"pit": TINY})
     monkeypatch.setattr(whole, "decide", lambda table: [])
     monkeypatch.setattr("messirl.report.paper.page.write_report", lambda *_: "page")
-    whole.reproduce(Plan(tmp_path / "here", runs=4), silent)
+    whole.reproduce(Plan(tmp_path / "here", runs=6), silent)
+    monkeypatch.setattr(runner, "do_all", do_all_slowly)
     wanted, out = (tmp_path / "here" / "results.parquet").read_bytes(), tmp_path / "there"
 
     def command(address):
-        return cli.main(["reproduce", "--domain", "pit", "--runs", "4", "--out", str(out), "--cluster", address])
+        return cli.main(["reproduce", "--domain", "pit", "--runs", "6", "--out", str(out), "--cluster", address])
 
     parts = out / "parts"
     (tmp_path / "first").mkdir()
     with started(tmp_path / "first") as dask:
 
         def kill_in_the_middle():
-            until = time.monotonic() + LIMIT
-            while len(list(parts.glob("*.parquet"))) < 3 and time.monotonic() < until:
-                time.sleep(0.01)
-            dask.scheduler.send_signal(number)
+            wait_until(lambda: len(list(parts.glob("*.parquet"))) >= 3)
+            dask.scheduler.kill()
 
         killer = threading.Thread(target=kill_in_the_middle)
         killer.start()
@@ -412,10 +446,10 @@ def test_with_the_scheduler_killed_finished_work_is_kept_and_the_command_goes_on
     assert "does not answer any more" in said
     assert "what was finished is kept, run the same command to go on" in said
     kept = {place: place.stat().st_mtime_ns for place in parts.glob("*.parquet")}
-    assert 3 <= len(kept) < 20
+    assert 3 <= len(kept) < 30
     assert not (out / "results.parquet").exists()
     (tmp_path / "second").mkdir()
-    with started(tmp_path / "second") as dask:
+    with started(tmp_path / "second", workers=1) as dask:
         assert command(dask.address) == 0
     assert {place: place.stat().st_mtime_ns for place in kept} == kept
     assert (out / "results.parquet").read_bytes() == wanted

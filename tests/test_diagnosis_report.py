@@ -298,3 +298,12 @@ def test_without_unlabelled_trajectories_there_is_no_panel_of_weights():
 def test_where_nothing_was_held_out_nothing_is_drawn():
     choice = Choice(0, Candidate("MaxEnt"), "", 0)
     assert selection_figures.gains_figure(SelectionRecord(None, choice, None)) is None
+
+
+def test_of_very_many_trajectories_those_with_large_shares_are_drawn_and_some_others(monkeypatch):
+    monkeypatch.setattr(figures, "DOTS", 10)
+    share = generator(3).permutation(1000) / 499_500
+    drawn = figures._dots(share)
+    assert drawn.size == np.unique(drawn).size == 10
+    assert set(np.argsort(-share)[:5]) <= set(drawn)
+    np.testing.assert_array_equal(figures._dots(share[:10]), np.arange(10))

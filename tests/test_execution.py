@@ -16,7 +16,7 @@ from sklearn.base import clone
 from messirl import MESSI, MaxEntIRL
 from messirl.diagnostics import leave_one_out
 from messirl.dynamics import estimate_mdp, spread
-from messirl.execution import THREADS, processes, run, uninterrupted
+from messirl.execution import THREADS, processes, run, run_ahead, uninterrupted
 from messirl.selection import MESSICV, bootstrap, nested_score, stability
 from messirl.similarity import RBF
 
@@ -53,6 +53,16 @@ def test_answers_come_in_the_order_of_the_tasks_and_each_is_told(two):
         found = run(square, range(7), executor, lambda done, total: told.append((done, total)))
         assert list(found) == [0, 1, 4, 9, 16, 25, 36]
     assert told == 2 * [(i, 7) for i in range(1, 8)]
+
+
+def test_large_results_are_asked_for_only_so_far_ahead_and_come_in_order():
+    begun = []
+    with ThreadPoolExecutor(1) as pool:
+        found = run_ahead(lambda x: begun.append(x) or square(x), range(9), pool, 3)
+        for i in range(9):
+            assert next(found) == i * i
+            assert len(begun) <= i + 4
+        assert list(found) == []
 
 
 def test_anything_that_can_be_handed_work_is_an_executor():

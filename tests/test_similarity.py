@@ -28,8 +28,9 @@ from messirl.similarity import (
 )
 from messirl.similarity.blocks import penalty_from
 from messirl.similarity.kernels import bandwidth
-from messirl.similarity.landmarks import estimated_penalty
-from messirl.similarity.points import deviations, points_of
+from messirl.similarity.landmarks import draws, estimated_penalty
+from messirl.similarity.points import Points, deviations, points_of
+from messirl.similarity.shares import TOL as SHARE_TOL, pair_pulls, pair_sums
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::messirl.IdentifiabilityWarning"),
@@ -458,6 +459,50 @@ def test_the_correction_by_exact_rows_has_no_bias(monkeypatch):
         draws.append(matrix)
         errors.append(error)
     assert relative(np.mean(draws, axis=0), penalty_from(block, counts), counts) < 2.0 * np.mean(errors) / np.sqrt(40)
+
+
+@pytest.mark.usefixtures("many")
+def test_draws_are_as_likely_as_they_should_be_and_say_how_rare_they_were():
+    points = Points.of(in_clusters(300), standardise=True)
+    square = (points[:] ** 2).sum(axis=1)
+    chance = (1.0 / 300 + square / square.sum()) / 2.0
+    which, rare = draws(points, 200_000, generator(22))
+    assert_allclose(rare, 1.0 / (300 * chance[which]), rtol=1e-9)
+    often = np.bincount(which, minlength=300) / which.size
+    assert np.abs(often - chance).max() < 5.0 * np.sqrt(chance.max() / which.size)
+    assert abs(np.corrcoef(which[1:], which[:-1])[0, 1]) < 0.02, "in any order"
+    even = draws(Points.of(np.ones((300, 2)), standardise=True), 2000, generator(22))
+    assert_allclose(even[1], 1.0)
+    assert np.bincount(even[0], minlength=300).max() < 30
+
+
+@pytest.mark.parametrize("measure", [RBF("median", standardise=True), Exponential(20.0), CompleteGraph()])
+@pytest.mark.usefixtures("many")
+def test_sums_over_the_pairs_of_each_of_many_are_near_the_exact_ones(measure):
+    counts = in_clusters()
+    values = counts @ generator(23).normal(size=5)
+    exact = (measure(None, counts) * (values[:, None] - values) ** 2).sum(axis=1)
+    found = pair_sums(measure.on(None, counts), values)
+    assert np.abs(found - exact).sum() < 2.0 * SHARE_TOL * exact.sum()
+    if isinstance(measure, CompleteGraph):
+        assert_allclose(found, exact, rtol=1e-9)
+
+
+@pytest.mark.usefixtures("many")
+def test_sums_over_pairs_that_landmarks_cannot_tell_warn():
+    counts = spread_out(4000)
+    with pytest.warns(ApproximationWarning, match="the shares of 4000 trajectories in the penalty have a relative err"):
+        pair_sums(RBF(0.001, standardise=True).on(None, counts), counts[:, 0])
+
+
+def test_what_the_pairs_of_a_trajectory_pull_adds_up_to_the_gradient_of_the_penalty():
+    counts, theta = in_clusters(60), generator(24).normal(size=5)
+    measure = RBF(4.0)
+    pulls = pair_pulls(measure.on(None, counts), np.arange(60), counts, counts @ theta)
+    assert_allclose(pulls.sum(axis=0) / 60, measure.penalty(None, counts) @ theta, rtol=1e-9)
+    i, w = 7, measure(None, counts)
+    apart = counts[i] - counts
+    assert_allclose(pulls[i], (w[i, :, None] * apart * (apart @ theta)[:, None]).sum(axis=0), rtol=1e-9)
 
 
 @pytest.mark.parametrize("make", [RBF, Exponential])

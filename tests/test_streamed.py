@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
@@ -280,8 +282,8 @@ def test_files_are_read_once_for_everything(tmp_path, monkeypatch):
     mdp, expert, walks = problem("finite")
     streamed = StreamedTrajectories(spread(table_of(walks), tmp_path / "w"))
     passes = []
-    whole = StreamedTrajectories._whole
-    monkeypatch.setattr(StreamedTrajectories, "_whole", lambda *given: passes.append(1) or whole(*given))
+    rows = StreamedTrajectories.rows
+    monkeypatch.setattr(StreamedTrajectories, "rows", lambda *given: passes.append(1) or rows(*given))
     MESSI(lambda0=1.0, reference="unlabelled", unlabelled_weight=0.1).fit(mdp, expert, streamed)
     MaxEntIRL(ridge=0.1, standardise=True).fit(mdp, expert, streamed)
     assert len(passes) == 1
@@ -294,6 +296,72 @@ def test_the_shortest_trajectory_of_all_is_warned_of_once(tmp_path):
         gathered(chain(), streamed, counted=True)
     assert len(heard) == 1
     assert "trajectory 1 (part-00.parquet, row 8) of unlabelled ends after 2 terms" in str(heard[0].message)
+
+
+# ------------------------------------------------------------ in parts
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with ThreadPoolExecutor(2) as found:
+        yield found
+
+
+@pytest.mark.parametrize("chunk_rows", [1, 9, 1000])
+@pytest.mark.parametrize("files", [1, 2, 5, 31])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_others_gather_is_what_is_gathered_here(tmp_path, monkeypatch, pool, kind, files, chunk_rows):
+    monkeypatch.setattr("messirl.problem.streamed.PART", 0)  # every file is a part, and trajectories go over several
+    mdp, _, walks = problem(kind)
+    folder = spread(table_of(walks), tmp_path / "w", files)
+    there = StreamedTrajectories(folder, chunk_rows=chunk_rows, executor=pool)
+    assert len(there.parts()) == files
+    found, wanted = (
+        gathered(mdp, some, counted=True, moved=True) for some in (there, StreamedTrajectories(folder, chunk_rows=9))
+    )
+    for name in ("size", "made", "first", "counts"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+    assert found.mass == pytest.approx(wanted.mass, rel=1e-12)
+    for recorded in (True, False):
+        one, other = found.kinds(recorded=recorded), wanted.kinds(recorded=recorded)
+        np.testing.assert_array_equal(one.keys, other.keys)
+        np.testing.assert_array_equal(one.often, other.often)
+
+
+@pytest.mark.parametrize("how", FITS)
+def test_a_fit_to_what_others_gathered_is_the_one_from_memory(tmp_path, monkeypatch, pool, how):
+    monkeypatch.setattr("messirl.problem.streamed.PART", 0)
+    mdp, expert, walks = problem("endless")
+    one = clone(FITS[how]).fit(mdp, expert, walks)
+    folder = spread(table_of(walks, trajectory_id=pa.array(np.repeat(list("abcdefgh"), walks.lengths))), tmp_path, 7)
+    agree(clone(FITS[how]).fit(mdp, expert, StreamedTrajectories(folder, executor=pool)), one, 1e-10)
+
+
+def test_faults_that_others_meet_are_named_as_here(tmp_path, monkeypatch, pool):
+    monkeypatch.setattr("messirl.problem.streamed.PART", 0)
+    for i, table in enumerate(
+        [
+            changed(5, "state", 4),  # in the middle of a part
+            changed(2, "step", 7),
+            changed(8, "state", 2),
+            table_of(WALKS, step=WALKS.step + (np.arange(13) > 6)),  # a second base
+            table_of(WALKS, trajectory_id=np.repeat([0, 1, 1, 3], WALKS.lengths)),
+        ]
+    ):
+        said = []
+        for executor in (None, pool):
+            folder = spread(table, tmp_path / str(i), 4)
+            with pytest.raises(InputError) as error:
+                gathered(chain(), StreamedTrajectories(folder, executor=executor))
+            said.append(str(error.value))
+        assert said[0] == said[1]
+
+
+def test_a_set_goes_to_another_process_without_its_executor(tmp_path, pool):
+    streamed = StreamedTrajectories(spread(table_of(WALKS), tmp_path / "w"), executor=pool)
+    other = pickle.loads(pickle.dumps(streamed))
+    assert other.executor is None
+    assert together(other.chunks(chain())) == WALKS
 
 
 # ------------------------------------------------------------ fits
@@ -334,7 +402,7 @@ def test_it_is_so_where_counts_are_in_a_file_or_never_copied(tmp_path, monkeypat
     mdp, expert, walks = problem("endless")
     monkeypatch.setattr(room, "IN_MEMORY", kept)
     monkeypatch.setattr(room, "COPIED", 0)
-    monkeypatch.setattr(room, "HELD", 200)
+    monkeypatch.setattr(room, "PART", 50)
     one, other = both_fits(how, mdp, expert, walks, spread(table_of(walks), tmp_path / "w"))
     agree(other, one, 1e-12 if FITS[how].unlabelled_weight <= 0 else 1e-10)
 
@@ -393,6 +461,66 @@ def test_what_is_chosen_from_files_is_what_is_chosen_from_memory(tmp_path, kind,
     np.testing.assert_allclose(other.theta_, one.theta_, rtol=1e-7, atol=1e-9)
 
 
+# ------------------------------------------------------------ diagnoses
+
+
+def both_diagnoses(model, kind, folder, **how):
+    """Of a fit to all but a few experts: from memory, and from files."""
+    mdp, expert, walks = problem(kind)
+    streamed = StreamedTrajectories(spread(table_of(walks), folder), chunk_rows=9)
+    found = [
+        diagnose(clone(model).fit(mdp, expert[:6], some), mdp, expert[:6], some, cv=2, random_state=0, **how)
+        for some in (walks, streamed)
+    ]
+    return found, walks
+
+
+@pytest.mark.parametrize(
+    "measure", [RBF(2.0), Exponential(2.0, standardise=True), CompleteGraph(), NearestNeighbours(3)]
+)
+@pytest.mark.parametrize("kind", ["finite", "endless", "episodic"])
+def test_a_diagnosis_from_files_is_the_one_from_memory(tmp_path, kind, measure):
+    (one, other), walks = both_diagnoses(MESSI(measure, lambda0=1.0), kind, tmp_path / "w", influential=0)
+    assert other.verdict == one.verdict
+    assert other.evidence == one.evidence
+    assert other.influence is None
+    for name in ("similarity", "share"):
+        np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(other.likeness.unlabelled, one.likeness.unlabelled, rtol=1e-9)
+    np.testing.assert_allclose([d.shrinkage for d in other.directions], [d.shrinkage for d in one.directions], 1e-7)
+    assert other.share.shape == (len(walks),)
+
+
+@pytest.mark.parametrize("measure", [RBF(2.0), CompleteGraph()])
+@pytest.mark.parametrize("kind", ["finite", "endless", "episodic"])
+def test_influence_from_files_is_near_that_of_a_refit(tmp_path, kind, measure):
+    model = MESSI(measure, lambda0=0.05, tol=1e-9)  # a similarity that does not change when one is left out
+    (one, other), _ = both_diagnoses(model, kind, tmp_path / "w", influential=4)
+    known = np.isfinite(one.influence)
+    assert known.sum() == 4
+    np.testing.assert_array_equal(np.isfinite(other.influence), known)
+    np.testing.assert_allclose(other.influence[known], one.influence[known], rtol=0.05)
+
+
+def test_no_influence_is_known_where_the_base_policy_or_the_pooling_is_from_files(tmp_path):
+    for i, model in enumerate((MESSI(lambda0=1.0, reference="unlabelled"), MESSI(lambda0=1.0, unlabelled_weight=0.1))):
+        (_, other), _ = both_diagnoses(model, "endless", tmp_path / str(i), influential=2)
+        assert np.isnan(other.influence).all()
+        assert "no influence is computed of trajectories in files" in other.evidence[-1]
+
+
+def test_names_of_trajectories_are_those_of_the_files(tmp_path):
+    ids = [f"walk {i}" for i in range(4)]
+    text = table_of(WALKS, trajectory_id=pa.array(np.repeat(ids, WALKS.lengths)))
+    for folder, table, wanted in (("a", table_of(WALKS), list("0123")), ("b", text, ids)):
+        names = StreamedTrajectories(spread(table, tmp_path / folder)).names()
+        assert list(names) == [names[j] for j in range(4)] == names[:] == wanted
+        assert len(names) == 4
+
+
+# ------------------------------------------------------------ what cannot be
+
+
 def test_what_needs_trajectories_in_memory_says_so_at_once(tmp_path):
     class OfLengths(Similarity):
         def on(self, trajectories, counts):
@@ -412,8 +540,8 @@ def test_what_needs_trajectories_in_memory_says_so_at_once(tmp_path):
         MESSICV([OfLengths()]).fit(mdp, expert, folder)
     with pytest.raises(ValueError, match=f"looks at whole trajectories.*{remedy}"):
         MESSI(OfLengths()).fit(mdp, expert, StreamedTrajectories(folder))
-    with pytest.raises(ValueError, match=f"diagnose looks at trajectories one by one.*{remedy}"):
-        diagnose(MESSI().fit(mdp, expert, walks), mdp, expert, folder)
+    with pytest.raises(ValueError, match=f"looks at whole trajectories.*{remedy}"):
+        diagnose(MESSI(OfLengths()).fit(mdp, expert, walks), mdp, expert, folder)
     aimed = problem("goals")
     with pytest.raises(ValueError, match="the experts have goals, which trajectories in files cannot have"):
         MESSI().fit(aimed.mdp, aimed.expert, spread(table_of(without_actions(aimed.unlabelled)), tmp_path / "g"))
@@ -475,7 +603,24 @@ def test_messirl_select_from_files_chooses_as_from_memory(folders, run, tmp_path
     assert other["chosen"]["candidate"] == one["chosen"]["candidate"]
     assert other["verdict"] == one["verdict"]
     assert list(other["theta"].values()) == pytest.approx(list(one["theta"].values()), rel=1e-6, abs=1e-9)
-    assert [f"--unlabelled-from '{files}'" in command for command in other["next"]] == [True]
+    assert [f"--unlabelled-from '{files}'" in command for command in other["next"]] == [True, True]
+
+
+def test_messirl_diagnose_from_files_says_what_it_says_from_memory(folders, run, tmp_path):
+    folder, files = folders["grid"]
+    shared = [folder, "--expert", "role = expert", "--cv", "2", "--influential", "2"]
+    run("diagnose", *shared, "--unlabelled", "role = unlabelled", "--out", tmp_path / "a")
+    run("diagnose", *shared, "--unlabelled-from", files, "--out", tmp_path / "b")
+    one, other = (read_json((tmp_path / name / "diagnosis.json").read_text(encoding="utf-8")) for name in "ab")
+    for name in ("verdict", "trajectories", "alike", "recommended"):
+        assert other[name] == one[name]
+    for name in ("likeness", "share", "similarity"):
+        assert [row[name] for row in other["most_alike"]] == pytest.approx(
+            [row[name] for row in one["most_alike"]], 1e-6
+        )
+    tables = [(tmp_path / name / "diagnosis.csv").read_text(encoding="utf-8").splitlines() for name in "ab"]
+    assert len(tables[0]) == len(tables[1]) == 1 + one["trajectories"]["unlabelled"]
+    assert (tmp_path / "b" / "diagnosis.html").is_file()
 
 
 def test_messirl_fit_reads_the_labels_of_the_folder_from_files(folders, run, tmp_path):
@@ -510,26 +655,25 @@ def test_too_little_room_is_foreseen_and_the_error_says_what_would_fit(tmp_path,
     monkeypatch.setattr(room, "IN_MEMORY", 24)  # one row of three numbers
     monkeypatch.setattr(room, "SPARE", 2**62)
     read = []
-    monkeypatch.setattr(StreamedTrajectories, "_whole", lambda *given: read.append(1))
+    monkeypatch.setattr(StreamedTrajectories, "rows", lambda *given: read.append(1))
     with pytest.raises(MemoryError, match=r"take .* GB, more than .*: 1 trajectories would fit; .*TMPDIR"):
         MESSI(lambda0=1.0).fit(mdp, expert, spread(table_of(walks), tmp_path / "w"))
     assert not read, "before anything else was read"
 
 
-def test_a_table_in_a_file_is_read_and_written_like_an_array(monkeypatch):
-    monkeypatch.setattr(room, "HELD", 700)
+def test_a_table_in_a_file_is_read_and_written_like_an_array():
     rows = generator(1).normal(size=(50, 3))
     table = room.Filed(50, 3)
     for lo in range(0, 50, 9):
         table[lo : lo + 9] = rows[lo : lo + 9]
     assert table.shape == (50, 3)
     assert len(table) == 50
-    np.testing.assert_allclose(table[:], rows)
-    np.testing.assert_allclose(table[[4, 2]], rows[[4, 2]])
+    for some in (slice(None), slice(7, 12), slice(40, 99), slice(5, 5), slice(1, 20, 3), [4, 2, 4, -1]):
+        np.testing.assert_array_equal(table[some], rows[some])
 
 
 def test_a_table_above_another_is_used_like_an_array(monkeypatch):
-    monkeypatch.setattr(room, "HELD", 700)
+    monkeypatch.setattr(room, "PART", 80)
     monkeypatch.setattr(room, "COPIED", 0)
     rows = generator(1).normal(size=(50, 3))
     table = room.stacked(rows[:4], rows[4:])

@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import logging
+import queue
 import threading
 import time
 import warnings
@@ -27,6 +28,7 @@ from messirl.execution import one_thread
 TIMEOUT = 10.0  # seconds in which a scheduler must answer, and have a worker
 PATIENCE = 60.0  # seconds that work waits for a new worker when none is left
 EVERY = 1.0  # seconds between two looks at the cluster
+SOON = 0.02  # seconds until the scheduler is asked again whether it knows a task that is to be cancelled
 SIGNS = 12  # of a fingerprint
 VERSION = "__import__('messirl').__version__"  # evaluated where messirl may be missing
 DO = "__import__('messirl.cluster').cluster.do(work, task, home)"  # spelt out: the scheduler has no messirl to look in
@@ -114,7 +116,8 @@ class Cluster:
 
     def __init__(self, client: Any, address: str, said: dict[str, int]) -> None:
         self.client, self.address, self.said = client, address, said
-        self._waiting: dict[Future[Any], Any] = {}  # what was handed out, each with what Dask calls it
+        self._waiting: dict[Future[Any], Any] = {}  # what was handed out, each with Dask's futures of task and function
+        self._cancelled: queue.SimpleQueue[Any] = queue.SimpleQueue()  # Dask's futures that nobody waits for any more
         self._packed: tuple[Any, Any] | None = None  # the function that came last, and its place on the cluster
         self._lock, self._over = threading.Lock(), threading.Event()
 
@@ -141,10 +144,14 @@ class Cluster:
                 "per core",
                 stacklevel=2,
             )
-        threading.Thread(target=self._watch, daemon=True).start()
+        for work in (self._watch, self._take_back):
+            threading.Thread(target=work, daemon=True).start()
 
     def submit(self, function: Any, argument: Any, /) -> Future[Any]:
-        """Have a worker do `function(argument)`; a function is sent once, however often it is called in a row."""
+        """Have a worker do `function(argument)`; a function is sent once, however often it is called in a row.
+
+        A future that is cancelled before a worker has begun is not begun; what was begun is finished, and dropped.
+        """
         from distributed.protocol.pickle import dumps
 
         if self._over.is_set():
@@ -160,7 +167,7 @@ class Cluster:
         except (OSError, RuntimeError) as error:  # Dask's own words for a scheduler that is gone
             raise self._lost() from error
         with self._lock:
-            self._waiting[answer] = there
+            self._waiting[answer] = there, self._packed[1]  # a function let go while its task is on the way is lost
         answer.add_done_callback(self._forget)
         there.add_done_callback(functools.partial(self._arrived, answer))
         return answer
@@ -168,6 +175,7 @@ class Cluster:
     def close(self) -> None:
         """Drop what is not done yet, and leave the cluster as it was."""
         self._over.set()
+        self._cancelled.put(None)
         self._fail(ClusterError(f"the connection to {self.address} was closed"))
         self._packed = None
         self.client.close(timeout=2)
@@ -180,8 +188,8 @@ class Cluster:
             there = self._waiting.pop(answer, None)
         if answer.cancelled():
             answer.set_running_or_notify_cancel()  # those who wait for the first that is done hear of it
-            if there is not None and not self._over.is_set():
-                there.cancel()
+            if there is not None:
+                self._cancelled.put(there)
 
     def _arrived(self, answer: Future[Any], there: Any) -> None:
         """Hand on a result, or what went wrong (called in a thread of Dask's)."""
@@ -240,6 +248,29 @@ class Cluster:
                     f"the worker {worker} has messirl {messirl.__version__} too, but other files of it: install the "
                     "same files there"
                 )
+
+    def _take_back(self) -> None:
+        """Until the end: cancel tasks that nobody waits for, each as soon as the scheduler knows of it.
+
+        It takes a while to learn of a task, and what it is told of one that it does not know yet is lost.
+        """
+        left: list[Any] = []
+        while not self._over.is_set():
+            try:
+                left.append(self._cancelled.get(timeout=SOON if left else None))
+            except queue.Empty:
+                left = self._cancel_known(left)
+
+    def _cancel_known(self, some: list[Any]) -> list[Any]:
+        """Cancel those tasks that the scheduler knows; returns the others."""
+        keys = [there.key for there, _ in some]
+        try:
+            ask = self.client.scheduler.get_task_status
+            states = self.client.sync(ask, keys=keys, callback_timeout=TIMEOUT)
+            self.client.cancel([there for there, _ in some if states[there.key] is not None])
+        except Exception:  # nobody answers, which `_watch` notices
+            return []
+        return [one for one, key in zip(some, keys, strict=True) if states[key] is None]
 
     def _watch(self) -> None:
         """Until the end: notice a scheduler that is gone, and that no worker is left, and fail what waits for them."""

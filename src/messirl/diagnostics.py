@@ -2,7 +2,8 @@
 
 share      the part that trajectory j has in the penalty at θ̂:  Σ_k s_jk (θ̂ᵀΔ_jk)² / Σ_jk s_jk (θ̂ᵀΔ_jk)²
 likeness   how much better than chance the experts alone explain it, in nats per step (selection.likeness)
-influence  how far θ̂ moves if j is left out and everything is fitted again, ‖Δθ‖ in the metric of the likelihood
+influence  how far θ̂ moves if j is left out and everything is fitted again, ‖Δθ‖ in the metric of the likelihood; with
+           trajectories in files by one Newton step, similarities measured as with j
 directions generalised eigenvectors of Q against H = −∇²L: the penalty halves what the data say where q = h
 degrees of freedom   tr H (H + Q)⁻¹: how many directions the experts still decide
 """
@@ -22,19 +23,22 @@ from messirl._defaults import CV, INFLUENTIAL, WEAK_PRIOR
 from messirl._types import Floats, Ints
 from messirl.estimators.messi import MESSI
 from messirl.estimators.standing import quietly
-from messirl.estimators.streaming import refuse_streamed
+from messirl.estimators.streaming import counts_of_both, refuse_streamed
 from messirl.execution import run
 from messirl.objective import Objective
 from messirl.problem.counts import counts_of_sets
 from messirl.problem.mdp import MDP
+from messirl.problem.streamed import StreamedTrajectories, streamed_or_not
 from messirl.problem.trajectories import Trajectories
 from messirl.selection.choice import Choice, Use
 from messirl.selection.estimator import MESSICV
 from messirl.selection.likeness import Likeness, likeness
 from messirl.similarity import Precomputed
-from messirl.similarity.blocks import tiles
+from messirl.similarity.blocks import pieces
+from messirl.similarity.shares import pair_pulls, pair_sums
 
 HARDLY = 0.005  # nats per step by which experts explain each other better than chance
+WITHOUT = "the base policy or the pooling would have to be found anew without each"
 FLAT = 1e-10  # curvature, relative to the largest, below which a direction is not determined
 
 
@@ -103,22 +107,23 @@ class Diagnosis:
 
     def rows(self) -> list[dict[str, float]]:
         """One dict per unlabelled trajectory."""
-        return [
-            {
-                "similarity": float(self.similarity[j]),
-                "share": float(self.share[j]),
-                "likeness": float(self.likeness.unlabelled[j]),
-                "influence": float("nan") if self.influence is None else float(self.influence[j]),
-            }
-            for j in range(self.similarity.size)
-        ]
+        return [self.row(j) for j in range(self.similarity.size)]
+
+    def row(self, j: int) -> dict[str, float]:
+        """What was found of one of them."""
+        return {
+            "similarity": float(self.similarity[j]),
+            "share": float(self.share[j]),
+            "likeness": float(self.likeness.unlabelled[j]),
+            "influence": float("nan") if self.influence is None else float(self.influence[j]),
+        }
 
 
 def diagnose(
     model: MESSI,
     mdp: MDP,
     expert: Trajectories,
-    unlabelled: Trajectories,
+    unlabelled: Any,
     *,
     influential: int = INFLUENTIAL,
     cv: int = CV,
@@ -132,6 +137,8 @@ def diagnose(
     The verdict is that of `MESSICV` with the model's similarity (with the default one where that is a given matrix), as
     `messirl select` would choose: what using them gains for held-out experts. Likeness and influence explain it.
 
+    unlabelled : Trajectories, or where they are in Parquet files, as for `MESSI`; shares of very many are then
+        estimated, and influence is found by one Newton step without each
     influential : for how many trajectories, those with the largest shares, the model is refitted without them
     progress : called with (done, all) after each of these refits
     executor : runs the splits and refits (see execution.run); None: this process
@@ -139,10 +146,15 @@ def diagnose(
     if not isinstance(model, MESSI):
         raise TypeError(f"model must be a fitted MESSI, not {type(model).__name__}: of a MESSICV give best_estimator_")
     model._fitted()
-    refuse_streamed(unlabelled, "diagnose", "looks at trajectories one by one")
-    everyone = expert + unlabelled
-    counts = counts_of_sets(mdp, expert, unlabelled)
-    block, l = model.measure.on(everyone, counts), len(expert)
+    unlabelled = streamed_or_not(unlabelled)
+    if isinstance(unlabelled, StreamedTrajectories):
+        if not model.measure.of_counts:
+            refuse_streamed(unlabelled, f"the similarity {model.similarity!r:.80}", "looks at whole trajectories")
+        counts: Any = counts_of_both(mdp, expert, unlabelled)
+        block = model.measure.on(None, counts)
+    else:
+        counts = counts_of_sets(mdp, expert, unlabelled)
+        block = model.measure.on(expert + unlabelled, counts)
     chosen = MESSICV(
         None if model.measure.fixed else [model.measure],
         cv=cv,
@@ -160,17 +172,24 @@ def diagnose(
     if alike is None:  # of a model that is not causal, or where nothing can be held out
         asked: dict[str, Any] = {"cv": cv, "random_state": random_state, "theta_max": model._bound}
         alike = likeness(mdp, expert, unlabelled, groups=groups, **asked)
+    l = len(expert)
     share = penalty_shares(block, counts, model.theta_)[l:]
     directions, freedom, identified = penalty_directions(model, expert)
-    influence = None
+    influence, evidence = None, evidence_of(chosen, alike)
     if influential > 0:
         which = np.argsort(-share, kind="stable")[:influential]
         influence = np.full(len(unlabelled), np.nan)
-        influence[which] = leave_one_out(model, mdp, expert, unlabelled, which, progress=progress, executor=executor)
+        if not isinstance(unlabelled, StreamedTrajectories):
+            found = leave_one_out(model, mdp, expert, unlabelled, which, progress=progress, executor=executor)
+            influence[which] = found
+        elif model.unlabelled_weight > 0.0 or isinstance(model.reference, str):
+            evidence.append(f"no influence is computed of trajectories in files, since {WITHOUT}")
+        else:
+            influence[which] = without_each(model, expert, block, counts, l + which)
     return Diagnosis(
         chosen.verdict_ or "do not matter",
-        evidence_of(chosen, alike),
-        np.asarray(block(slice(l), slice(l, None)).mean(axis=0)).ravel(),
+        evidence,
+        mean_similarity(block, l, len(counts)),
         share,
         alike,
         influence,
@@ -204,13 +223,20 @@ def penalty_shares(weights: Any, counts: Floats, theta: Floats) -> Floats:
     weights : (n, n) similarities, dense or sparse, or the function that gives blocks of them, `Similarity.on`
     """
     block = weights if callable(weights) else Precomputed(weights).on(None, counts)
-    value, part = counts @ theta, np.zeros(len(counts))
-    powers = np.stack([np.ones_like(value), value, value**2], axis=1)
-    for rows, columns in tiles(len(value)):
-        row, first, second = np.asarray(block(rows, columns) @ powers[columns]).T
-        part[rows] += row * value[rows] ** 2 - 2.0 * value[rows] * first + second
+    part = pair_sums(block, values_of(counts, theta))
     total = float(part.sum())
-    return np.asarray(np.maximum(part, 0.0) / total) if total > 0 else np.zeros(len(value))
+    return part / total if total > 0 else part
+
+
+def values_of(counts: Any, theta: Floats) -> Floats:
+    """F θ (n,), piece by piece."""
+    return np.concatenate([counts[part] @ theta for part in pieces(*counts.shape)])
+
+
+def mean_similarity(block: Any, l: int, n: int) -> Floats:
+    """The mean similarity of the trajectories l, l + 1, … to the first l of them, (n − l,)."""
+    parts = (slice(l + part.start, l + part.stop) for part in pieces(n - l, l))
+    return np.concatenate([np.asarray(block(slice(l), part).mean(axis=0)).ravel() for part in parts])
 
 
 def penalty_directions(model: MESSI, expert: Trajectories) -> tuple[list[Direction], float, int]:
@@ -246,6 +272,26 @@ def leave_one_out(
     work = functools.partial(_without, again, mdp, expert, unlabelled)
     moves = (theta - model.theta_ for theta in run(work, np.asarray(which).tolist(), executor, progress))
     return np.array([np.sqrt(max(float(moved @ bend @ moved), 0.0)) for moved in moves])
+
+
+def without_each(model: MESSI, expert: Trajectories, block: Any, counts: Any, which: Ints) -> Floats:
+    """As `leave_one_out` for the rows `which` of Σ, but by one Newton step, and with the similarities that Σ has.
+
+        Δθ = −(H + Q)⁻¹ (Q_j − Q) θ̂,   Q_j − Q = λ (M − 2 G_j) / (n − 1)
+
+    M = (1/n) Σ_j G_j is the penalty's matrix, G_j what the pairs of j add to it. The refit would differ from this in
+    the order of 1/n², and its search would end before such small moves. Weights at their bound stay there.
+    """
+    theta, bend = model.theta_, _curvature(model, expert)
+    if model.quadratic_ is None or model.penalty_matrix_ is None:
+        return np.zeros(len(which))
+    strength, free = float(model.lambda0) / model._bound, np.abs(theta) < (1.0 - FLAT) * model._bound
+    pulls = pair_pulls(block, which, counts, values_of(counts, theta))
+    push = strength / (len(counts) - 1) * (2.0 * pulls - model.penalty_matrix_ @ theta)
+    moves = np.zeros_like(push)
+    stiff = (bend + model.quadratic_)[np.ix_(free, free)]
+    moves[:, free] = np.linalg.lstsq(stiff, push[:, free].T, rcond=FLAT)[0].T
+    return np.asarray(np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", moves, bend, moves), 0.0)))
 
 
 def _curvature(model: MESSI, expert: Trajectories) -> Floats:

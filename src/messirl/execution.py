@@ -16,6 +16,7 @@ import os
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextvars import ContextVar
@@ -61,6 +62,25 @@ def _results(futures: Sequence[Any]) -> Iterator[Any]:
         for future in futures:
             future.cancel()
         raise
+
+
+def run_ahead(work: Callable[[T], R], tasks: Iterable[T], executor: Any, most: int) -> Iterator[R]:
+    """`work(task)` of every task, in the order of the tasks, where results are large.
+
+    executor : as for `run`, but not None
+    most : tasks that are handed to it before the result of the first of them is taken
+    """
+    waiting: deque[Any] = deque()
+    try:
+        for task in tasks:
+            if len(waiting) == most:
+                yield waiting.popleft().result()
+            waiting.append(executor.submit(work, task))
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
 
 
 def completed(

@@ -123,15 +123,18 @@ def problem_in(folder: Path) -> Problem:
     return noted(read_problem(folder))
 
 
-def trajectories_in(place: Path | None, problem: Problem) -> StreamedTrajectories | None:
-    """Trajectories in Parquet files that stay there, with what the problem calls its states and actions."""
+def trajectories_in(place: Path | None, problem: Problem, executor: Any) -> StreamedTrajectories | None:
+    """Trajectories in Parquet files that stay there, with what the problem calls its states and actions.
+
+    executor : reads them (see execution.run); None: this process
+    """
     if place is None:
         return None
     from messirl.io import StreamedTrajectories
 
     both = problem.state_ids, problem.action_ids
     states, actions = (None if ids is None else ids.tolist() for ids in both)
-    return StreamedTrajectories(place, state_labels=states, action_labels=actions)
+    return StreamedTrajectories(place, state_labels=states, action_labels=actions, executor=executor)
 
 
 def noted(problem: Problem) -> Problem:

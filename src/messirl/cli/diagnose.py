@@ -7,11 +7,12 @@ import math
 
 from messirl._defaults import CV, INFLUENTIAL
 from messirl._numbers import nats, percentage, significant, whole_per_cent
-from messirl.cli.common import Parser, add_with_default, count, filled, path, problem_in
-from messirl.cli.options import add_cluster, add_data, add_model, executor
+from messirl.cli.common import Parser, add_with_default, count, filled, path, problem_in, trajectories_in
+from messirl.cli.options import add_cluster, add_data, add_model, add_streamed, executor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
     from typing import Any
 
@@ -27,6 +28,7 @@ DESCRIPTION = (
 def add(made: Parser) -> None:
     """Declare the arguments of `messirl diagnose`."""
     add_data(made)
+    add_streamed(made)
     add_model(made)
     group = made.add_argument_group("diagnosis")
     add_with_default(group, "--influential", _count_or_none, INFLUENTIAL, "leave out N, one by one", "N")
@@ -50,7 +52,10 @@ def run(arguments: argparse.Namespace) -> int:
     out = Results(arguments.out, ("diagnosis.json", "diagnosis.csv", "diagnosis.html"), draws=True)
     split, settings = filled(Split, options), filled(DiagnoseSettings, options)
     with executor(arguments.cluster) as workers:
-        record = diagnose(problem, split, settings, out.watcher, folder=str(arguments.folder), executor=workers)
+        streamed = trajectories_in(arguments.unlabelled_from, problem, workers)
+        record = diagnose(
+            problem, split, settings, out.watcher, folder=str(arguments.folder), streamed=streamed, executor=workers
+        )
     record = replace(record, title=arguments.folder.resolve().name, command=arguments.command)
     summary = record.summary()
     out.write_summary("diagnosis.json", summary)
@@ -59,15 +64,17 @@ def run(arguments: argparse.Namespace) -> int:
     return out.finish("diagnosis.json", summary, text_of(record, summary, page), json=arguments.json)
 
 
-def _write_table(rows: list[dict[str, Any]], target: Path) -> None:
+def _write_table(rows: Iterator[dict[str, Any]], target: Path) -> None:
     import csv
+    from itertools import chain
 
     from messirl._files import beside
 
     with beside(target) as part, open(part, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
+        first = next(rows)
+        writer = csv.DictWriter(file, list(first))
         writer.writeheader()
-        for row in rows:  # a cell is empty where nothing was measured
+        for row in chain([first], rows):  # a cell is empty where nothing was measured
             writer.writerow({k: "" if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()})
 
 

@@ -17,7 +17,7 @@ from messirl.cli.common import (
     problem_in,
     trajectories_in,
 )
-from messirl.cli.options import add_data, add_model, add_streamed
+from messirl.cli.options import add_cluster, add_data, add_model, add_streamed, executor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def add(made: Parser) -> None:
         "--grid", type=count, metavar="N", help="of fitted: features from N centres per coordinate (default: 1, o, o²)"
     )
     add_streamed(made)
+    add_cluster(made)
     made.add_argument("--out", type=path, default="out/fit", help="folder of the results (out/fit)")
     made.add_argument(
         "--no-baselines", dest="baselines", action="store_false", help="do not fit the simpler methods beside it"
@@ -66,6 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
             raise ValueError(f"--{option} is of --dynamics {kind}: leave it out, or say --dynamics {kind}")
     if arguments.unlabelled_from is not None and arguments.dynamics != "known":
         raise ValueError(f"--unlabelled-from goes with --dynamics known, not with {arguments.dynamics}: leave it out")
+    if arguments.cluster is not None and arguments.unlabelled_from is None:
+        raise ValueError("--cluster reads the files of --unlabelled-from, and nothing else of a fit: leave it out")
     return _fit_recordings(arguments) if arguments.dynamics == "fitted" else _fit(arguments)
 
 
@@ -86,13 +89,14 @@ def _fit(arguments: argparse.Namespace) -> int:
         problem, estimate = noted(found.problem), partial(found.estimate, prior=arguments.prior or 0.0)
     else:
         problem = problem_in(arguments.folder)
-    streamed = trajectories_in(arguments.unlabelled_from, problem)
     page = ("report.html",) if arguments.report else ()
     files = ("fit.json", "model.npz", *page)
     out = Results(arguments.out, files, arguments.report, lambda model: save_model(model, place, problem))
     split, settings = filled(Split, options), filled(FitSettings, options)
-    told: dict[str, Any] = {"folder": str(arguments.folder), "estimate": estimate, "streamed": streamed}
-    record = fit(problem, split, settings, out.watcher, **told)
+    told: dict[str, Any] = {"folder": str(arguments.folder), "estimate": estimate}
+    with executor(arguments.cluster) as workers:
+        told["streamed"] = trajectories_in(arguments.unlabelled_from, problem, workers)
+        record = fit(problem, split, settings, out.watcher, **told)
     record = replace(record, title=arguments.folder.resolve().name, command=arguments.command)
     summary, written = record.summary(), {"model": place}
     out.write_summary("fit.json", summary)

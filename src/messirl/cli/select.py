@@ -79,8 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
     files = ("select.json", "model.npz")
     out = Results(arguments.out, files, True, lambda model: save_model(model, place, problem))
     split, settings = filled(Split, options), filled(SelectSettings, options)
-    streamed = trajectories_in(arguments.unlabelled_from, problem)
     with executor(arguments.cluster) as workers:
+        streamed = trajectories_in(arguments.unlabelled_from, problem, workers)
         record = select(
             problem, split, settings, out.watcher, folder=str(arguments.folder), streamed=streamed, executor=workers
         )
@@ -98,7 +98,7 @@ def _next(arguments: argparse.Namespace, summary: dict[str, Any]) -> list[str]:
     saved, folder = shlex.quote(str(arguments.out / "model.npz")), shlex.quote(str(arguments.folder))
     data = " ".join([folder, *_given(arguments, REPEATED)])
     out = [f"messirl fit {data} {_knobs(summary['chosen'])}"]
-    if summary["use"] is not None and arguments.unlabelled_from is None:  # else there is nobody to judge the others by
+    if summary["use"] is not None:  # else there is nobody to judge the others by
         out.append(" ".join(["messirl diagnose", data, *_given(arguments, DIAGNOSED)]))
     if arguments.test is not None:
         out.append(f"messirl evaluate {saved} {folder} --test {shlex.quote(arguments.test)}")

@@ -1,4 +1,4 @@
-"""What a fit needs to know of a streamed set of trajectories, gathered in one pass over it.
+"""What a fit needs to know of a streamed set of trajectories, gathered in one pass over it, here or in parts elsewhere.
 
     counts   f_ζ of every trajectory, (n, d), in memory up to a limit, else in a temporary file
     kinds    how often each kind of choice was made (choices.py), for the base policy and for pooling
@@ -9,18 +9,23 @@ Everything but the counts is as large as the MDP, however many trajectories ther
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from messirl._types import Floats, Ints
+from messirl._types import Ints
+from messirl.execution import run_ahead
 from messirl.problem.choices import Choices, choice_keys, choice_mass, kinds_of
 from messirl.problem.counts import Tail, counted
 from messirl.problem.mdp import MDP
 from messirl.problem.room import Room
-from messirl.problem.streamed import Chunk, StreamedTrajectories
+from messirl.problem.streamed import Chunk, Rows, StreamedTrajectories
+
+AHEAD = 8  # parts that are read while what was found in others waits to be added
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,13 +36,16 @@ class Kinds:
     keys: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     often: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
-    def and_also(self, keys: Ints) -> Kinds:
-        """These, and one more choice for each of the keys."""
-        new, number = np.unique(keys, return_counts=True)
-        merged, at = np.unique(np.concatenate([self.keys, new]), return_inverse=True)
+    @classmethod
+    def made(cls, keys: Ints, *, recorded: bool) -> Kinds:
+        """One choice for each of the keys, which may repeat."""
+        return cls(recorded, *np.unique(keys, return_counts=True))
+
+    def __add__(self, other: Kinds) -> Kinds:
+        merged, at = np.unique(np.concatenate([self.keys, other.keys]), return_inverse=True)
         often = np.zeros(merged.size, dtype=np.int64)
         often[at[: self.keys.size]] = self.often
-        often[at[self.keys.size :]] += number
+        often[at[self.keys.size :]] += other.often
         return replace(self, keys=merged, often=often)
 
     def choices(self, mdp: MDP) -> Choices:
@@ -55,6 +63,7 @@ class Gathered:
     first : (S,) how many begin in each state
     made, mass : the number of choices of all, and the sum of their discounted mass (`choice_mass`)
     counts : (n, d) feature counts, an array or in a file (room.py); None if not asked for
+    tail : of the trajectory that least is seen of, if that is little
     """
 
     size: int
@@ -64,6 +73,22 @@ class Gathered:
     made: int
     mass: float
     counts: Any
+    tail: Tail | None = None
+
+    def __add__(self, other: Gathered) -> Gathered:
+        """Of both sets, but for their counts."""
+        moved = None if self.moved is None or other.moved is None else self.moved + other.moved
+        tails = [tail for tail in (self.tail, other.tail) if tail is not None]
+        return Gathered(
+            self.size + other.size,
+            self.own + other.own,
+            moved,
+            self.first + other.first,
+            self.made + other.made,
+            self.mass + other.mass,
+            None,
+            max(tails, key=lambda tail: tail.weight, default=None),
+        )
 
     def kinds(self, *, recorded: bool) -> Kinds:
         """The kinds by action, or by next state."""
@@ -92,38 +117,121 @@ def gathered(
     lacks_moves = moved and streamed.with_actions and (last is None or last.moved is None)
     if last is None or lacks_counts or lacks_moves:
         room = Room(len(streamed), mdp.n_features) if lacks_counts else None
-        moved = moved or (last is not None and last.moved is not None)
-        found = _gathered(mdp, streamed, room, name, moved=moved)
+        moved = streamed.with_actions and (moved or (last is not None and last.moved is not None))
+        found = _gathered(Look(mdp, streamed.with_actions, moved, room is not None, name), streamed, room)
         if last is not None and room is None:
             found = replace(found, counts=last.counts)
         kept["last"] = last = found
     return last
 
 
-def _gathered(mdp: MDP, streamed: StreamedTrajectories, room: Room | None, name: str, *, moved: bool) -> Gathered:
-    own = Kinds(streamed.with_actions)
-    by_move = Kinds(recorded=False) if moved and own.recorded else None
-    first, size, made, mass = np.zeros(mdp.n_states, dtype=np.int64), 0, 0, 0.0
-    tail: Tail | None = None
-    for chunk in streamed.checked(mdp, name, start=True):
-        some = chunk.trajectories
-        own = own.and_also(choice_keys(mdp, some))
-        if by_move is not None:
-            by_move = by_move.and_also(choice_keys(mdp, some, recorded=False))
-        first += np.bincount(some.first, minlength=mdp.n_states)
-        size, made = size + len(some), made + int((some.lengths - 1).sum())
-        mass += float(choice_mass(mdp, some).sum())
+def _gathered(look: Look, streamed: StreamedTrajectories, room: Room | None) -> Gathered:
+    found = look.nothing()
+    for one in gathered_pieces(look, streamed):
         if room is not None:
-            counts, cut = _counts_of(mdp, chunk, name)
-            room.add(counts)
-            tail = cut if tail is None or (cut is not None and cut.weight > tail.weight) else tail
-    if tail is not None:
-        tail.warn(f" of {name}", stacklevel=6)
-    return Gathered(size, own, by_move, first, made, mass, None if room is None else room.table())
+            room.add(one.counts)
+        found = found + one
+    if found.tail is not None:
+        found.tail.warn(f" of {look.name}", stacklevel=6)
+    return replace(found, counts=None if room is None else room.table())
 
 
-def _counts_of(mdp: MDP, chunk: Chunk, name: str) -> tuple[Floats, Tail | None]:
-    return counted(mdp, chunk.trajectories, f" of {name}", chunk.called)
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What is looked for: kinds by action and, if `moved`, by next state; feature counts, if `counted`."""
+
+    mdp: MDP
+    recorded: bool
+    moved: bool
+    counted: bool
+    name: str
+
+    def nothing(self) -> Gathered:
+        """What is found of no trajectories."""
+        by_move = Kinds(recorded=False) if self.moved else None
+        return Gathered(0, Kinds(self.recorded), by_move, np.zeros(self.mdp.n_states, dtype=np.int64), 0, 0.0, None)
+
+    def at(self, chunk: Chunk) -> Gathered:
+        """What is found of whole trajectories, which are checked before."""
+        chunk.check(self.mdp, self.name, start=True)
+        mdp, some = self.mdp, chunk.trajectories
+        by_move = Kinds.made(choice_keys(mdp, some, recorded=False), recorded=False) if self.moved else None
+        counts, tail = counted(mdp, some, f" of {self.name}", chunk.called) if self.counted else (None, None)
+        return Gathered(
+            len(some),
+            Kinds.made(choice_keys(mdp, some), recorded=self.recorded),
+            by_move,
+            np.bincount(some.first, minlength=mdp.n_states),
+            int((some.lengths - 1).sum()),
+            float(choice_mass(mdp, some).sum()),
+            counts,
+            tail,
+        )
+
+
+def gathered_pieces(look: Look, streamed: StreamedTrajectories) -> Iterator[Gathered]:
+    """What is found of some trajectories after the other, in their order; by the executor of the set, if it has one."""
+    parts = streamed.parts() if streamed.executor is not None else []
+    if len(parts) < 2:
+        yield from map(look.at, streamed.whole(look.mdp))
+        return
+    base, before = streamed.base(), None
+    for found in run_ahead(PartLook(look, base), parts, streamed.executor, AHEAD):
+        head = found.head
+        if head is None:
+            continue
+        if before is not None and before.names[0] == head.names[0]:
+            head = Rows.joined([before, head.going_on()])
+        elif before is not None:
+            yield look.at(streamed.chunk(look.mdp, before, base))
+        if found.tail is None:  # the part is one trajectory, which may go on
+            before = head
+            continue
+        yield look.at(streamed.chunk(look.mdp, head, base))
+        yield found.between
+        before = found.tail
+    if before is not None:
+        yield look.at(streamed.chunk(look.mdp, before, base))
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What is found in some files: of whole trajectories, and the rows of the first and last one, which may go on.
+
+    head : None if there are no rows
+    tail : None if all rows are of one trajectory
+    """
+
+    head: Rows | None
+    between: Gathered
+    tail: Rows | None
+
+
+@dataclass(frozen=True, eq=False)
+class PartLook:
+    """What is looked for in some files of a set whose steps begin with `base`."""
+
+    look: Look
+    base: int
+
+    def __call__(self, part: StreamedTrajectories) -> Part:
+        """Look there."""
+        mdp, head, last = self.look.mdp, None, None
+        between = [replace(self.look.nothing(), counts=np.zeros((0, mdp.n_features)) if self.look.counted else None)]
+        for rows in part.rows(mdp):
+            between += self._at(part, last)
+            head, last = (head, rows) if head is not None else rows.cut(1)
+        tail = None
+        if last is not None and len(last.names):
+            last, tail = last.cut(-1)
+            between += self._at(part, last)
+        counts = np.concatenate([one.counts for one in between]) if self.look.counted else None
+        return Part(head, replace(functools.reduce(operator.add, between), counts=counts), tail)
+
+    def _at(self, part: StreamedTrajectories, rows: Rows | None) -> list[Gathered]:
+        if rows is None or not len(rows.names):
+            return []
+        return [self.look.at(part.chunk(self.look.mdp, rows, self.base))]
 
 
 def makers(mdp: MDP, streamed: StreamedTrajectories, keys: Ints, *, recorded: bool) -> Iterator[tuple[str, int]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,19 @@ class Source:
         if self.dataset is not None:
             return "a dataset"
         return self.files[0][0] if len(self.files) == 1 else f"{len(self.files)} files"
+
+    def parts(self, size: int) -> list[Source]:
+        """The files in a row, each part of about so many bytes; a dataset is one part."""
+        found: list[Source] = []
+        full = True
+        for name, path in self.files:
+            if full:
+                found.append(copy(self))
+                found[-1].files, held = [], 0
+            found[-1].files.append((name, path))
+            held += path.stat().st_size
+            full = held >= size
+        return found or [self]
 
     def has(self, column: str) -> bool:
         """Whether there is a column of that name, judged by the first file."""

@@ -5,9 +5,9 @@ What is needed is known before the work begins, and where there is not so much, 
 
 from __future__ import annotations
 
-import mmap
 import shutil
 import tempfile
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +18,7 @@ from messirl._types import Floats
 IN_MEMORY = 3 * 2**28  # bytes of a table that is held in memory
 SPARE = 2**28  # bytes of a disk that are left free
 COPIED = 2**27  # bytes of a table that may be held twice
-HELD = 2**27  # bytes of a file that are looked at before they are let go
+PART = 2**24  # bytes of a table that are looked at together
 
 
 class Room:
@@ -45,35 +45,40 @@ class Room:
 class Filed:
     """A table (n, d) in a temporary file, as far as rows are read and written; it is gone when nobody uses it.
 
-    Rows that are asked for are copied, and parts of the file that were looked at are let go, so that hardly any of it
-    counts as memory of this process.
+    Rows are read when they are asked for. The file is not mapped into memory: each row that is touched would count as
+    many pages of this process, and rows drawn at random soon as the whole file.
     """
 
     def __init__(self, n: int, d: int) -> None:
         self.shape = (n, d)
-        with tempfile.TemporaryFile(dir=_place_for(n, d)) as file:
-            file.truncate(8 * n * d)
-            self._map = mmap.mmap(file.fileno(), 8 * n * d)
-        self._rows: Floats = np.frombuffer(self._map, dtype=np.float64).reshape(n, d)
-        self._seen = 0
+        self._file: Any = tempfile.TemporaryFile(dir=_place_for(n, d), buffering=0)  # noqa: SIM115
+        weakref.finalize(self, self._file.close)
+        self._file.truncate(8 * n * d)
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __getitem__(self, rows: Any) -> Floats:
-        found = np.array(self._rows[rows])
-        self._let_go(found.nbytes)
+        if isinstance(rows, slice) and rows.step in (None, 1):
+            lo, hi, _ = rows.indices(len(self))
+            found = np.empty((max(hi - lo, 0), self.shape[1]))
+            self._pass(self._file.readinto, lo, found)
+            return found
+        which = np.arange(len(self))[rows] if isinstance(rows, slice) else np.asarray(rows) % len(self)
+        found = np.empty((which.size, self.shape[1]))
+        for i, row in zip(which.tolist(), found, strict=True):
+            self._pass(self._file.readinto, i, row)
         return found
 
-    def __setitem__(self, rows: Any, values: Floats) -> None:
-        self._rows[rows] = values
-        self._let_go(values.nbytes)
+    def __setitem__(self, rows: slice, values: Floats) -> None:
+        self._pass(self._file.write, rows.start, np.ascontiguousarray(values, dtype=np.float64))
 
-    def _let_go(self, n_bytes: int) -> None:
-        self._seen += n_bytes
-        if self._seen > HELD and hasattr(self._map, "madvise"):
-            self._map.madvise(mmap.MADV_DONTNEED)  # what was written stays in the file
-            self._seen = 0
+    def _pass(self, work: Any, row: int, values: Floats) -> None:
+        """Read or write these numbers, from a row on."""
+        self._file.seek(8 * self.shape[1] * row)
+        left = values.reshape(-1).view(np.uint8).data
+        while left:
+            left = left[work(left) :]
 
 
 def stacked(head: Floats, tail: Any) -> Any:
@@ -133,7 +138,7 @@ class Stacked:
         return np.min([part.min(axis=0) for part in self._parts()], axis=0)  # type: ignore[no-any-return]
 
     def _parts(self) -> Iterator[Floats]:
-        height = max(1, HELD // (64 * self.shape[1]))
+        height = max(1, PART // (8 * self.shape[1]))
         return (self[lo : lo + height] for lo in range(0, len(self), height))
 
 

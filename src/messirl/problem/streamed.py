@@ -8,7 +8,8 @@ several, and its steps count 0, 1, 2, … (or 1, 2, 3, … in all of them).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, TypeVar
 
@@ -24,6 +25,7 @@ from messirl.problem.parquet import BATCH, Batch, Source, is_dataset
 from messirl.problem.trajectories import Trajectories
 
 CHUNK = 1_000_000  # rows of a chunk
+PART = 2**22  # bytes of files that are read together where an executor reads them
 TOGETHER = "keep the rows of a trajectory together and sorted by step; files are read in the order of their names"
 
 T = TypeVar("T")
@@ -42,6 +44,10 @@ class StreamedTrajectories:
         names of the MDP.
     chunk_rows : int
         About how many rows are held at once; a longer trajectory is held as a whole.
+    executor : optional
+        Reads several files at once: processes of this machine or a cluster (see execution.run), which must find the
+        files under the same paths. Sums come back, and where they are needed counts, 8·d bytes per trajectory. None:
+        this process reads.
 
     Attributes
     ----------
@@ -74,16 +80,18 @@ class StreamedTrajectories:
         state_labels: Sequence[Any] | None = None,
         action_labels: Sequence[Any] | None = None,
         chunk_rows: int = CHUNK,
+        executor: Any = None,
     ) -> None:
         self.source = source if isinstance(source, Source) else Source(source)
         self.state_labels, self.action_labels = state_labels, action_labels
         self.chunk_rows = whole("chunk_rows", chunk_rows)
+        self.executor = executor
         self.with_actions = self.source.has("action")
         self._size: int | None = None
         self._kept: tuple[Any, dict[Any, Any]] = (None, {})
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_kept": (None, {})}  # another process reads the files itself
+        return {**self.__dict__, "_kept": (None, {}), "executor": None}  # another process reads the files itself
 
     def __repr__(self) -> str:
         size = "" if self._size is None else f"{self._size} "
@@ -95,6 +103,10 @@ class StreamedTrajectories:
             self._size = _counted(self.source)
         return self._size
 
+    def names(self) -> Names:
+        """What the trajectories are called, in their order; the ids are read for that."""
+        return Names(list(_all_names(self.source)))
+
     def chunks(self, mdp: MDP) -> Iterator[Trajectories]:
         """The trajectories in their order, checked against the MDP, so many of them at once as `chunk_rows` allows."""
         return (chunk.trajectories for chunk in self.checked(mdp))
@@ -104,12 +116,8 @@ class StreamedTrajectories:
 
         start : whether they must begin where the MDP's own start says that some do
         """
-        for chunk in self._whole(mdp):
-            fault = next(trajectory_faults(mdp, chunk.trajectories), None)
-            if fault is None and start:
-                fault = next(start_faults(mdp, chunk.trajectories), None)
-            if fault is not None:
-                raise chunk.error(fault, name)
+        for chunk in self.whole(mdp):
+            chunk.check(mdp, name, start=start)
             yield chunk
 
     def memo(self, mdp: MDP, key: Any, build: Callable[[], T]) -> T:
@@ -123,27 +131,50 @@ class StreamedTrajectories:
         made: T = found[key]
         return made
 
-    def _whole(self, mdp: MDP) -> Iterator[Chunk]:
+    def parts(self) -> list[StreamedTrajectories]:
+        """Sets of some of the files each, in their order; the first and last trajectory of one may be cut."""
+        found = []
+        for source in self.source.parts(PART):
+            found.append(copy(self))
+            found[-1].source, found[-1].executor, found[-1]._kept = source, None, (None, {})
+        return found
+
+    def base(self) -> int:
+        """What the table calls the first step, 0 or 1."""
+        steps = (whole_cells(batch, "step") for batch in self.source.batches(["step"], 1))
+        return next((int(step[0]) for step in steps if step.size), 0)
+
+    def whole(self, mdp: MDP) -> Iterator[Chunk]:
         """The chunks, in which steps and actions were checked, but nothing against the moves of the MDP."""
-        states = Labels.of("state", self.state_labels, mdp.state_names)
-        actions = Labels.of("action", self.action_labels, mdp.action_names) if self.with_actions else None
+        base = None
+        for rows in self.rows(mdp):
+            base = int(rows.step[0]) if base is None else base
+            yield self.chunk(mdp, rows, base)
+
+    def chunk(self, mdp: MDP, rows: Rows, base: int) -> Chunk:
+        """The trajectories of some rows, in which steps and actions are checked."""
+        return Chunk.of(rows, base, *self._labels(mdp))
+
+    def rows(self, mdp: MDP) -> Iterator[Rows]:
+        """The rows of whole trajectories, about `chunk_rows` of them at once."""
+        states, actions = self._labels(mdp)
         held: list[Rows] = []
-        first, base, before = 0, None, None
+        before = None
         columns = ["trajectory_id", "step", "state", *(["action"] if self.with_actions else [])]
         for batch in self.source.batches(columns, min(BATCH, self.chunk_rows)):
             rows, before = _rows(batch, states, actions, before)
             held.append(rows)
             if sum(some.begins.size for some in held) < self.chunk_rows or sum(some.names.size for some in held) < 2:
                 continue
-            together = Rows.joined(held)
-            cut = int(np.flatnonzero(together.begins)[-1])  # where the last one begins, which may go on
-            base = int(together.step[0]) if base is None else base
-            yield Chunk.of(together.some(0, cut), first, base, states, actions)
-            first += together.names.size - 1
-            held = [together.some(cut, together.begins.size)]
+            some, last = Rows.joined(held).cut(-1)  # the last one may go on
+            yield some
+            held = [last]
         if sum(some.begins.size for some in held):
-            together = Rows.joined(held)
-            yield Chunk.of(together, first, int(together.step[0]) if base is None else base, states, actions)
+            yield Rows.joined(held)
+
+    def _labels(self, mdp: MDP) -> tuple[Labels, Labels | None]:
+        actions = Labels.of("action", self.action_labels, mdp.action_names) if self.with_actions else None
+        return Labels.of("state", self.state_labels, mdp.state_names), actions
 
 
 def in_files(given: Any) -> bool:
@@ -188,6 +219,15 @@ class Rows:
         action = np.concatenate(actions) if actions else None
         return cls(begins, step, state, action, np.concatenate([part.names for part in parts]), places)
 
+    def cut(self, n: int) -> tuple[Rows, Rows]:
+        """The rows of the first n trajectories, or of all but the last −n, and the others; the first row begins one."""
+        at = int(np.append(np.flatnonzero(self.begins), self.begins.size)[n if n >= 0 else n - 1])
+        return self.some(0, at), self.some(at, self.begins.size)
+
+    def going_on(self) -> Rows:
+        """The same rows, of which the first does not begin a trajectory, but goes on with the one before."""
+        return replace(self, begins=np.append(False, self.begins[1:]), names=self.names[1:])
+
     def some(self, lo: int, hi: int) -> Rows:
         """The rows from lo up to hi."""
         skipped = int(self.begins[:lo].sum())
@@ -227,19 +267,17 @@ def _rows(batch: Batch, states: Labels, actions: Labels | None, before: Any) -> 
 class Chunk:
     """Whole trajectories, where they stand and what they are called.
 
-    first : the number of the first of them in the whole set
     base : what the table calls the first step, 0 or 1
     """
 
     trajectories: Trajectories
     rows: Rows
-    first: int
     base: int
     states: Labels
     actions: Labels | None
 
     @classmethod
-    def of(cls, rows: Rows, first: int, base: int, states: Labels, actions: Labels | None) -> Chunk:
+    def of(cls, rows: Rows, base: int, states: Labels, actions: Labels | None) -> Chunk:
         """A chunk from its rows, after checking that steps count on and that every step has its action."""
         offsets = np.append(np.flatnonzero(rows.begins), rows.begins.size)
         base = 1 if base == 1 else 0
@@ -252,7 +290,15 @@ class Chunk:
             last = np.append(rows.begins[1:], True)
             taken = rows.action[~last]
             _check_actions(rows, last)
-        return cls(Trajectories(rows.state, offsets, taken), rows, first, base, states, actions)
+        return cls(Trajectories(rows.state, offsets, taken), rows, base, states, actions)
+
+    def check(self, mdp: MDP, name: str, *, start: bool) -> None:
+        """Raise an InputError at the first fault against an MDP; `start` as for `StreamedTrajectories.checked`."""
+        fault = next(trajectory_faults(mdp, self.trajectories), None)
+        if fault is None and start:
+            fault = next(start_faults(mdp, self.trajectories), None)
+        if fault is not None:
+            raise self.error(fault, name)
 
     def called(self, i: int) -> str:
         """A trajectory of the chunk as messages name it: its id, and where it begins."""
@@ -296,18 +342,53 @@ def _check_actions(rows: Rows, last: Flags) -> None:
 
 def _counted(source: Source) -> int:
     """How many trajectories there are; an InputError if the rows of one are not together."""
-    codes: list[Ints] = []
+    size, last = 0, None
+    for codes in _all_codes(source):
+        rising = (codes[1:] > codes[:-1]).all() and (last is None or codes.size == 0 or codes[0] > last)
+        if not rising:  # then each must be compared with all others
+            return _counted_in_any_order(source)
+        size, last = size + codes.size, codes[-1] if codes.size else last
+    return size
+
+
+def _counted_in_any_order(source: Source) -> int:
+    every = np.concatenate(list(_all_codes(source)))
+    every.sort()
+    again = np.unique(every[1:][every[1:] == every[:-1]])
+    if again.size:
+        _refuse_again(source, again)
+    return every.size
+
+
+def _all_codes(source: Source) -> Iterator[Ints]:
+    """A number for each trajectory, batch by batch."""
+    return map(_codes, _all_names(source))
+
+
+def _all_names(source: Source) -> Iterator[Array]:
+    """What the trajectories are called, batch by batch."""
     before = None
     for batch in source.batches(["trajectory_id"]):
         begins, before = begins_of(batch, before)
-        codes.append(_codes(names_of(batch, begins)))
-    every = np.concatenate([np.zeros(0, dtype=np.int64), *codes])
-    if not (every[1:] > every[:-1]).all():
-        ordered = np.sort(every)
-        again = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-        if again.size:
-            _refuse_again(source, again)
-    return every.size
+        yield names_of(batch, begins)
+
+
+class Names(Sequence[str]):
+    """Names of trajectories, held as Arrow's compact text."""
+
+    def __init__(self, parts: list[Array]) -> None:
+        import pyarrow as pa
+
+        self._cells = pa.chunked_array([pa.array(part).cast(pa.string()) for part in parts], pa.string())
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._cells[i].to_pylist() if isinstance(i, slice) else self._cells[int(i)].as_py()
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for chunk in self._cells.iterchunks() for name in chunk.to_pylist())
 
 
 def _codes(names: Array) -> Ints:

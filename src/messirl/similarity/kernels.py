@@ -11,6 +11,7 @@ Any callable (trajectories, counts) → (n, n) matrix can take their place.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +21,8 @@ from scipy.spatial.distance import pdist
 from messirl._checks import number
 from messirl._defaults import SIGMA
 from messirl._types import Floats
-from messirl.similarity.blocks import Block, pieces
+from messirl.similarity.blocks import pieces
+from messirl.similarity.kernel import Kernel
 from messirl.similarity.landmarks import SEED, kernel_penalty
 from messirl.similarity.measure import Similarity
 from messirl.similarity.points import ROUNDING, Points, points_of
@@ -66,17 +68,11 @@ class RBF(Similarity):
 
     of_counts = True
 
-    def on(self, trajectories: Any, counts: Floats) -> Block:
+    def on(self, trajectories: Any, counts: Floats) -> Kernel:
         """The blocks exp(−‖Δ‖²/2σ); "median" and standardised units are taken over the whole set."""
         points = points_of(counts, standardise=self.standardise)
         sigma = bandwidth(points) if self.sigma == "median" else number("sigma", self.sigma, above=0.0)
-
-        def block(rows: Any, columns: Any) -> Floats:
-            square = squared_distances(points[rows], points[columns])
-            square /= -2.0 * sigma
-            return np.exp(square, out=square)
-
-        return block
+        return Kernel(points, functools.partial(gaussian, sigma))
 
     def penalty(self, trajectories: Any, counts: Floats) -> Floats:
         """Matrix M (d, d) of Eq. 5, of many trajectories within a relative error of `tol`."""
@@ -121,18 +117,10 @@ class Exponential(Similarity):
 
     of_counts = True
 
-    def on(self, trajectories: Any, counts: Floats) -> Block:
+    def on(self, trajectories: Any, counts: Floats) -> Kernel:
         """The blocks exp(−‖Δ‖/scale); standardised units are taken over the whole set."""
         points = points_of(counts, standardise=self.standardise)
-        scale = number("scale", self.scale, above=0.0)
-
-        def block(rows: Any, columns: Any) -> Floats:
-            distance = squared_distances(points[rows], points[columns])
-            np.sqrt(distance, out=distance)
-            distance /= -scale
-            return np.exp(distance, out=distance)
-
-        return block
+        return Kernel(points, functools.partial(laplacian, number("scale", self.scale, above=0.0)))
 
     def penalty(self, trajectories: Any, counts: Floats) -> Floats:
         """Matrix M (d, d) of Eq. 5, of many trajectories within a relative error of `tol`."""
@@ -161,10 +149,9 @@ class CompleteGraph(Similarity):
 
     of_counts = True
 
-    def on(self, trajectories: Any, counts: Floats) -> Block:
+    def on(self, trajectories: Any, counts: Floats) -> Kernel:
         """Blocks of ones."""
-        every = np.arange(len(counts))
-        return lambda rows, columns: np.ones((every[rows].size, every[columns].size))
+        return Kernel(np.zeros((len(counts), 1)), np.ones_like)
 
     def penalty(self, trajectories: Any, counts: Floats) -> Floats:
         """Matrix M of Eq. 5: twice the scatter of the counts about their mean, without a loop over pairs."""
@@ -175,14 +162,17 @@ class CompleteGraph(Similarity):
         return 2.0 * total
 
 
-def squared_distances(a: Floats, b: Floats) -> Floats:
-    """‖a_i − b_j‖², (m, n); errors are those of rounding the squares ‖a‖² and ‖b‖², so points should lie around 0."""
-    square: Floats = np.add.outer(np.sum(a * a, axis=1), np.sum(b * b, axis=1))
-    product = a @ b.T
-    product *= 2.0
-    square -= product
-    np.maximum(square, 0.0, out=square)
-    return square
+def gaussian(sigma: float, square: Floats) -> Floats:
+    """exp(−square / 2σ), in place."""
+    square /= -2.0 * sigma
+    return np.exp(square, out=square)
+
+
+def laplacian(scale: float, square: Floats) -> Floats:
+    """exp(−√square / scale), in place."""
+    np.sqrt(square, out=square)
+    square /= -scale
+    return np.exp(square, out=square)
 
 
 def bandwidth(points: Points | Floats) -> float:

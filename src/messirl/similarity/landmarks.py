@@ -28,7 +28,8 @@ import numpy as np
 from scipy.linalg import eigh
 
 from messirl._types import Floats, Ints
-from messirl.similarity.blocks import Block, many, penalty_from, pieces
+from messirl.similarity.blocks import many, penalty_from, pieces
+from messirl.similarity.kernel import Kernel
 from messirl.similarity.points import Points
 
 RANKS = (256, 512, 1024, 2048)  # numbers of landmarks, and of exact rows beside them
@@ -41,10 +42,10 @@ class ApproximationWarning(UserWarning):
     """The penalty of many trajectories is known less exactly than was asked for."""
 
 
-def kernel_penalty(block: Block, counts: Floats, tol: float) -> Floats:
+def kernel_penalty(kernel: Kernel, counts: Floats, tol: float) -> Floats:
     """Matrix M (d, d) of Eq. 5 for a kernel: exact for few trajectories or tol = 0, else to a relative error of tol."""
     if tol > 0.0 and many(len(counts)):
-        matrix, error = estimated_penalty(block, counts, tol)
+        matrix, error = estimated_penalty(kernel, counts, tol)
         if error > tol:
             warnings.warn(
                 f"the penalty of {len(counts)} trajectories has a relative error of about {error:.1g}, more than "
@@ -54,24 +55,23 @@ def kernel_penalty(block: Block, counts: Floats, tol: float) -> Floats:
                 stacklevel=3,
             )
         return matrix
-    return penalty_from(block, counts)
+    return penalty_from(kernel, counts)
 
 
-def estimated_penalty(block: Block, counts: Floats, tol: float) -> tuple[Floats, float]:
+def estimated_penalty(kernel: Kernel, counts: Floats, tol: float) -> tuple[Floats, float]:
     """M (d, d) from landmarks, as many as a relative error of tol needs, and an estimate of that error.
 
     The error is that of the Frobenius norm, features in units of their spread.
     """
     rng = np.random.default_rng(SEED)
     points = Points.of(counts, standardise=True)
-    chance = chances(points)
-    order = rng.permutation(len(points))
-    drawn = rng.choice(len(points), size=RANKS[-1], p=chance)
+    order = rng.choice(len(points), size=min(RANKS[-1], len(points)), replace=False)
+    drawn, rare = draws(points, RANKS[-1], rng)
     signs = rng.choice([-1.0, 1.0], size=(2, points.unit.size, PROBES))
-    landmarks = sample = Rows.none(block, points, signs, 1.0 / (len(points) * chance))
+    landmarks, sample = Rows.none(kernel, points, signs), Rows.none(kernel, points, signs, np.zeros(len(points)))
     matrix, error = np.zeros((points.unit.size,) * 2), np.inf
     for rank in RANKS:
-        landmarks, sample = landmarks.grown(order[:rank]), sample.grown(drawn[:rank])
+        landmarks, sample = landmarks.grown(order[:rank]), sample.grown(drawn[:rank], rare[:rank])
         matrix, error = corrected(landmarks, sample)
         if error <= tol:
             break
@@ -82,35 +82,38 @@ def estimated_penalty(block: Block, counts: Floats, tol: float) -> tuple[Floats,
 class Rows:
     """Sums over some rows of W, computed exactly.
 
-    rare    : (n,) 1 / (n p), p the chance that a trajectory is drawn
     which   : (k,) the numbers of the rows
+    rare    : (k,) 1 / (n p), p the chance that a trajectory is drawn
     sums    : (k, 1 + d + p) W [1, F, P], where P_j = (u·f_j)(v·f_j) for p pairs of directions u, v
-    columns : (n,) the sum of the rows, each times how rare it is
+    columns : (n,) the sum of the rows, each times how rare it is, which grows with them; None where nobody needs it
     """
 
-    block: Block
+    kernel: Kernel
     points: Points
     signs: Floats
-    rare: Floats
+    columns: Floats | None
     which: Ints
+    rare: Floats
     sums: Floats
-    columns: Floats
 
     @classmethod
-    def none(cls, block: Block, points: Points, signs: Floats, rare: Floats) -> Rows:
+    def none(cls, kernel: Kernel, points: Points, signs: Floats, columns: Floats | None = None) -> Rows:
         """No rows yet."""
         width = 1 + points.unit.size + signs.shape[2]
-        return cls(block, points, signs, rare, np.zeros(0, np.intp), np.zeros((0, width)), np.zeros(len(points)))
+        return cls(kernel, points, signs, columns, np.zeros(0, np.intp), np.zeros(0), np.zeros((0, width)))
 
-    def grown(self, which: Ints) -> Rows:
+    def grown(self, which: Ints, rare: Floats | None = None) -> Rows:
         """These rows, of which the first ones are known."""
-        new = which[len(self.which) :]
-        sums, columns = np.zeros((len(new), self.sums.shape[1])), self.columns.copy()
+        rare = np.ones(len(which)) if rare is None else rare
+        new, weight = which[len(self.which) :], rare[len(self.which) :]
+        sums = np.zeros((len(new), self.sums.shape[1]))
+        near = self.kernel.points[new]
         for part in pieces(len(self.points), len(new)):
-            weights = self.block(new, part)
+            weights = self.kernel.between(near, self.kernel.points[part])
             sums += weights @ self.terms(part)
-            columns[part] += self.rare[new] @ weights
-        return replace(self, which=which, sums=np.vstack([self.sums, sums]), columns=columns)
+            if self.columns is not None:
+                self.columns[part] += weight @ weights
+        return replace(self, which=which, rare=rare, sums=np.vstack([self.sums, sums]))
 
     def terms(self, part: slice) -> Floats:
         """[1, F, P] of some trajectories."""
@@ -123,23 +126,37 @@ class Rows:
         return np.asarray((a @ u) * (b @ v))
 
 
-def chances(points: Points) -> Floats:
-    """How likely each trajectory is to be drawn, (n,): half of it even, half as its square distance from the mean."""
-    square = np.zeros(len(points))
+def draws(points: Points, size: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
+    """Trajectories drawn with a chance p half even, half as their square distance from the mean; 1 / (n p) of each.
+
+    The squares of a feature that varies add up to n, so that one pass finds where the draws fall.
+    """
+    n, varied = len(points), int((points.unit > 0.0).sum())
+    at = np.sort(rng.random(size))
+    which, chance = np.zeros(size, np.intp), np.zeros(size)
+    done, reached = 0, 0.0
     for part in pieces(*points.counts.shape):
-        square[part] = (points[part] ** 2).sum(axis=1)
-    total = float(square.sum())
-    even = np.full(len(points), 1.0 / len(points))
-    return (even + square / total) / 2.0 if total > 0.0 else even
+        square = (points[part] ** 2).sum(axis=1) / varied if varied else np.ones(part.stop - part.start)
+        p = (1.0 + square) / (2 * n)
+        upto = reached + np.cumsum(p)
+        upto[-1] = 1.0 if part.stop == n else upto[-1]  # but for rounding it is
+        end = int(np.searchsorted(at, upto[-1]))
+        here = np.searchsorted(upto, at[done:end], side="right")
+        which[done:end], chance[done:end] = part.start + here, p[here]
+        done, reached = end, float(upto[-1])
+    order = rng.permutation(size)
+    return which[order], 1.0 / (n * chance[order])
 
 
 def corrected(landmarks: Rows, sample: Rows) -> tuple[Floats, float]:
     """M (d, d) from the landmarks and what the sample says is missing, and its relative standard error."""
-    points, block = landmarks.points, landmarks.block
+    points, kernel = landmarks.points, landmarks.kernel
     n, d, m = len(points), points.unit.size, len(sample.which)
-    rare = sample.rare[sample.which]
-    across = block(sample.which, landmarks.which)
-    solved = solve(block(landmarks.which, landmarks.which), np.column_stack([landmarks.sums, rare @ across]))
+    assert sample.columns is not None
+    rare = sample.rare
+    near = kernel.points[landmarks.which]
+    across = kernel.between(kernel.points[sample.which], near)
+    solved = solve(kernel.between(near, near), np.column_stack([landmarks.sums, rare @ across]))
     missing = rare[:, None] * (sample.sums - across @ solved[:, :-1])
     f, degree, linear = points[sample.which], missing[:, :1], missing[:, 1 : d + 1]
     cross = f.T @ linear / m
@@ -147,7 +164,7 @@ def corrected(landmarks: Rows, sample: Rows) -> tuple[Floats, float]:
     matrix -= 2.0 / n * landmarks.sums[:, 1 : d + 1].T @ solved[:, 1 : d + 1]
     towards = 2.0 / n * solved[:, 0] - solved[:, -1] / m
     for part in pieces(n, len(landmarks.which)):
-        weights = sample.columns[part] / m + towards @ block(landmarks.which, part)
+        weights = sample.columns[part] / m + towards @ kernel.between(near, kernel.points[part])
         g = points[part]
         matrix += g.T @ (weights[:, None] * g)
     seen = degree * sample.products(f, f) - sample.products(f, linear) - sample.products(linear, f)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +11,11 @@ from messirl import diagnostics
 from messirl._defaults import CV, INFLUENTIAL
 from messirl.estimators import MESSI
 from messirl.problem.problem import Problem
+from messirl.problem.streamed import StreamedTrajectories
 from messirl.selection import NothingHeldOut
 from messirl.workflow.model import ModelSettings, make_model, with_features
 from messirl.workflow.record import DiagnosisRecord, settings_of
-from messirl.workflow.split import PROBLEM, Split, divide
+from messirl.workflow.split import PROBLEM, Parts, Split, divide, with_streamed
 from messirl.workflow.watch import SILENT, Watcher
 
 
@@ -69,16 +71,19 @@ def diagnose(
     watcher: Watcher = SILENT,
     *,
     folder: str = PROBLEM,
+    streamed: StreamedTrajectories | None = None,
     executor: Any = None,
 ) -> DiagnosisRecord:
     """Divide the problem, fit MESSI, and find out what the unlabelled trajectories do.
 
     folder : what errors and the record call the problem
+    streamed : unlabelled trajectories that stay in files, instead of those that `split` names
     executor : runs splits and refits (see execution.run); None: this process
     """
-    parts = divide(problem, split, watcher, folder)
+    parts = with_streamed(divide(problem, split, watcher, folder), split, streamed)
     if parts.unlabelled is None:
-        raise ValueError("there are no unlabelled trajectories to diagnose: say which they are with --unlabelled")
+        how = "say which they are with --unlabelled or --unlabelled-from"
+        raise ValueError(f"there are no unlabelled trajectories to diagnose: {how}")
     mdp = with_features(parts.problem.mdp, settings.features)
     model = make_model(settings, unlabelled=True)
     if not isinstance(model, MESSI):
@@ -109,7 +114,7 @@ def diagnose(
             ) from why
     return DiagnosisRecord(
         found,
-        [str(name) for name in problem.facts["trajectory_id"][parts.rows["unlabelled"]]],
+        _names(problem, parts),
         list(mdp.feature_names or [f"feature {j}" for j in range(mdp.n_features)]),
         title=folder,
         lambda0=model.lambda0,
@@ -118,3 +123,10 @@ def diagnose(
         settings=settings_of(model),
         warnings=notes,
     )
+
+
+def _names(problem: Problem, parts: Parts) -> Sequence[str]:
+    """What the unlabelled trajectories are called."""
+    if isinstance(parts.unlabelled, StreamedTrajectories):
+        return parts.unlabelled.names()
+    return [str(name) for name in problem.facts["trajectory_id"][parts.rows["unlabelled"]]]

@@ -6,7 +6,7 @@ diagnosis.json hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -320,7 +320,7 @@ class DiagnosisRecord(Record):
     ----------
     diagnosis : Diagnosis
         What was found.
-    ids : list of str
+    ids : sequence of str
         What the unlabelled trajectories are called.
     features : list of str
         What the features are called.
@@ -329,7 +329,7 @@ class DiagnosisRecord(Record):
     """
 
     diagnosis: Diagnosis
-    ids: list[str]
+    ids: Sequence[str]
     features: list[str]
     lambda0: float = 0.0
 
@@ -349,9 +349,9 @@ class DiagnosisRecord(Record):
             "alike": int(found.likeness.alike.sum()),
             "degrees_of_freedom": found.degrees_of_freedom,
             "identified": found.identified,
-            "most_alike": self.rows(most),
-            "least_alike": self.rows(least),
-            "most_influential": self.rows(self.most_influential[:LISTED]),
+            "most_alike": list(self.rows(most)),
+            "least_alike": list(self.rows(least)),
+            "most_influential": list(self.rows(self.most_influential[:LISTED])),
             "directions": [
                 {"shrinkage": d.shrinkage, "features": dict(d.largest(self.features, len(self.features)))}
                 for d in found.directions
@@ -362,10 +362,10 @@ class DiagnosisRecord(Record):
             "command": self.command,
         }
 
-    def rows(self, which: Iterable[int] | None = None) -> list[dict[str, Any]]:
-        """What was found of unlabelled trajectories, one dict each; by default of all."""
-        rows = self.diagnosis.rows()
-        return [{"trajectory_id": self.ids[j], **rows[j]} for j in (range(len(rows)) if which is None else which)]
+    def rows(self, which: Iterable[int] | None = None) -> Iterator[dict[str, Any]]:
+        """What was found of unlabelled trajectories, one dict each, as they are asked for; by default of all."""
+        some = enumerate(self.ids) if which is None else ((j, self.ids[j]) for j in which)
+        return ({"trajectory_id": name, **self.diagnosis.row(j)} for j, name in some)
 
     def extremes(self, most: int) -> tuple[Ints, Ints]:
         """The trajectories most and least like the expert's, at most so many, and few enough that none is in both."""

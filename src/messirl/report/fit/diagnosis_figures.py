@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 UNLIKE = "#E69F00"  # of those below zero; BLUE is for those above
 BARS = 15  # bars in the figure of influence
 DIRECTIONS, FEATURES = 6, 6  # panels, and bars in each
+DOTS = 20_000  # that one figure has at most
 NAMED = 4  # dots with a name
 LEAST_SHRUNK = 0.01  # a direction that is shrunk less is not drawn
 EDGE = 0.01  # share of the likenesses on either side that may be drawn at the edge
@@ -57,11 +58,12 @@ def share_figure(record: DiagnosisRecord) -> Figure | None:
     figure, ax = panels(WIDTH * 0.8, 2.6)
     ax.axvline(0.0, color=INK, linewidth=0.9)
     _experts(ax, record)
+    some = _dots(found.share)
     ax.scatter(
-        x,
-        y,
+        x[some],
+        y[some],
         s=float(np.clip(2500.0 / values.size, 6.0, 22.0)),
-        c=[BLUE if v > 0 else UNLIKE for v in values],
+        c=[BLUE if v > 0 else UNLIKE for v in values[some]],
         alpha=0.8,
         linewidths=0,
         zorder=3,
@@ -150,6 +152,14 @@ def beyond(record: DiagnosisRecord) -> int:
     low, high = likeness_limits(record)
     values = record.diagnosis.likeness.unlabelled
     return int(((values < low) | (values > high)).sum())
+
+
+def _dots(share: Floats) -> Ints:
+    """The trajectories that are drawn: all, or of very many those with large shares, and some of the others."""
+    if share.size <= DOTS:
+        return np.arange(share.size)
+    order, half = np.argsort(-share, kind="stable"), DOTS // 2
+    return np.concatenate([order[:half], order[half :: -(-(share.size - half) // half)]])
 
 
 def _apart(order: Ints, x: Floats, y: Floats) -> list[int]:
