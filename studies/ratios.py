@@ -1,44 +1,32 @@
-"""Do intervals of ratios of weights cover the truth? Trips through a town, θ known, 95 % intervals of each kind.
+"""Do intervals of ratios of weights cover the truth? Random moves, θ known, the model right, 95 % intervals.
 
-python -m studies.ratios: trips of the commuters of `messirl example roads`, drawn from the model itself, from anywhere
-to four goals; how often the true ratio lies in the interval by the delta method (with the covariance of the outer
-product, the Hessian and the sandwich) and in Fieller's (sandwich). Two ratios: minutes by toll, and toll by left turns,
-whose denominator is the least certain weight.
+python -m studies.ratios: the problem of studies.standard_errors, trajectories of 20 states drawn from the soft policy
+of θ*, fitted by objective="choices"; how often the true ratio of two weights lies in the interval by the delta method
+(with the covariance of the outer product, the Hessian and the sandwich) and in Fieller's (sandwich).
 """
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from messirl import MDP, MaxEntIRL, estimation_table, weight_ratio
-from messirl.synthetic.roads import THETA, roads, trips
+from messirl import estimation_table, weight_ratio
 from studies.common import draws, options, write
+from studies.standard_errors import ERRORS, TRUTH, experts, fitted
 
-SIZES = (60, 120, 240)
-RATIOS = (("g_minutes", "g_toll"), ("g_toll", "g_left"))
-ERRORS = {"outer product": "outer_std_error", "Hessian": "std_error", "sandwich": "robust_std_error"}
-TRUTH = THETA["commuter"]
-
-
-@cache
-def town() -> MDP:
-    return roads().problem.mdp
+SIZES = (25, 100, 400)
+RATIOS = ((0, 1), (2, 1), (1, 0))
 
 
 def one(n: int, seed: int) -> list[dict[str, Any]]:
-    random = np.random.default_rng([n, seed])
-    expert = trips(town(), TRUTH, n, random)
-    model = MaxEntIRL(theta_max=None, theta_init=list(TRUTH.values())).fit(town(), expert)
-    table, rows = estimation_table(model, expert), []
+    expert = experts(n, np.random.default_rng([n, seed]), False)
+    table, rows = estimation_table(fitted(expert), expert), []
     for a, b in RATIOS:
-        found, truth = weight_ratio(table, a, b), TRUTH[a] / TRUTH[b]
-        gap = abs(found.value - truth)
-        covered = {kind: gap < 1.96 * getattr(found, error) for kind, error in ERRORS.items()}
+        found, truth = weight_ratio(table, table.names[a], table.names[b]), TRUTH[a] / TRUTH[b]
+        covered = {kind: abs(found.value - truth) < 1.96 * getattr(found, error) for kind, error in ERRORS.items()}
         covered["Fieller"] = found.fieller_low < truth < found.fieller_high
-        rows.append({"ratio": found.name, "trips": n, "t": table.robust_t[table.names.index(b)], **covered})
+        rows.append({"ratio": f"theta {a} / theta {b}", "trajectories": n, "t": abs(table.t[b]), **covered})
     return rows
 
 
@@ -48,12 +36,12 @@ def main() -> None:
     seeds = range(arguments.seed, arguments.seed + arguments.runs)
     rows = draws(one, [(n, seed) for n in SIZES for seed in seeds], arguments.jobs)
     summary = []
-    for a, b in RATIOS:
-        for n in SIZES:
-            some = [row for row in rows if row["ratio"] == f"{a}/{b}" and row["trips"] == n]
+    for n in SIZES:
+        for ratio in sorted({row["ratio"] for row in rows}):
+            some = [row for row in rows if (row["ratio"], row["trajectories"]) == (ratio, n)]
             shares = {kind: float(np.mean([row[kind] for row in some])) for kind in (*ERRORS, "Fieller")}
-            t = float(np.median([abs(row["t"]) for row in some]))
-            summary.append({"ratio": f"{a}/{b}", "trips": n, "runs": len(some), "median t of b": t, **shares})
+            t = float(np.median([row["t"] for row in some]))
+            summary.append({"ratio": ratio, "trajectories": n, "runs": len(some), "t of the denominator": t, **shares})
             print(" ".join(str(value) for value in summary[-1].values()))
     write(summary, arguments.out / "ratios.csv")
 

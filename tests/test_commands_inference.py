@@ -43,7 +43,7 @@ def test_ratios_are_those_of_the_library_in_terminal_file_and_page(made, run, tm
     assert first["value"] == pytest.approx(own.value, rel=1e-9)
     for name in ("std_error", "robust_std_error", "low", "high", "fieller_low", "fieller_high"):
         assert first[name] == pytest.approx(getattr(own, name), rel=1e-6)
-    assert re.search(r"^time/turn +\d\.\d+ +\d\.\d+ +\[\d\.\d+, \d\.\d+\] +\[\d\.\d+, \d\.\d+\]$", said, re.MULTILINE)
+    assert re.search(r"^time/turn +\d+\.\d+ +\d+\.\d+ +\[[-.\d]+, [-.\d]+\] +\[[-.\d]+, [-.\d]+\]$", said, re.MULTILINE)
     assert ">time/turn</th>" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
