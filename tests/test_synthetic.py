@@ -134,6 +134,11 @@ def test_a_folder_with_blanks_in_its_name_is_quoted_in_the_readme(tmp_path):
         assert str(tmp_path / "my maze") in shlex.split(line)
 
 
+def test_the_command_knows_every_example():
+    choices = next(action.choices for action in parser_of("example")._actions if action.dest == "name")
+    assert choices == tuple(EXAMPLES)
+
+
 @every_example
 def test_the_readme_gives_five_commands_that_can_be_given(name, folders):
     lines = commands(folders[name])

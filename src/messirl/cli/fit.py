@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from messirl._numbers import nats, probability, significant
+from messirl._numbers import in_columns, nats, probability, significant
 from messirl.cli.common import (
     Parser,
     count,
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise ValueError(f"--{option} is of --dynamics {kind}: leave it out, or say --dynamics {kind}")
     if arguments.unlabelled_from is not None and arguments.dynamics != "known":
         raise ValueError(f"--unlabelled-from goes with --dynamics known, not with {arguments.dynamics}: leave it out")
-    for option in ("ratio", "without", "table"):
+    for option in ("ratio", "without", "table", "stars", "force"):
         if getattr(arguments, option) and arguments.dynamics == "fitted":
             raise ValueError(f"--{option} needs standard errors, and --dynamics fitted has none: leave it out")
     return _fit_recordings(arguments) if arguments.dynamics == "fitted" else _fit(arguments)
@@ -190,18 +190,13 @@ def _ratios(rows: list[dict[str, Any]]) -> list[str]:
     """Ratios with their errors and both intervals, in columns."""
     if not rows:
         return []
-    names = ["ratio", *(one_line(row["name"]) for row in rows)]
     columns = {
         "value": significant(row["value"] for row in rows),
         "robust se": significant(row["robust_std_error"] for row in rows),
         "95 % interval": [_interval(row["low"], row["high"]) for row in rows],
         "Fieller's": [_interval(row["fieller_low"], row["fieller_high"]) for row in rows],
     }
-    lines = [f"{name:<{max(map(len, names))}}" for name in names]
-    for head, texts in columns.items():
-        wide = max(8, *(len(text) for text in (head, *texts)))
-        lines = [f"{line}  {text:>{wide}}" for line, text in zip(lines, [head, *texts], strict=True)]
-    return [*lines, ""]
+    return [*in_columns(["ratio", *(one_line(row["name"]) for row in rows)], columns), ""]
 
 
 def _interval(low: float, high: float) -> str:

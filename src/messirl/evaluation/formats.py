@@ -50,6 +50,8 @@ LATEX = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     '"': "''",
+    "[": "{[}",  # at the beginning of a row, these two would belong to the end of the row before
+    "*": "{*}",
     **{sign: f"\\{sign}" for sign in "{}$&#%_"},
     **{
         unicodedata.lookup(f"GREEK {'SMALL' if name.islower() else 'CAPITAL'} LETTER {name.replace('mbda', 'mda')}"): (

@@ -26,7 +26,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.stats import chi2, norm
 
-from messirl._numbers import probability, significant
+from messirl._numbers import in_columns, probability, significant
 from messirl._types import Floats, Ints
 from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.estimators.standing import some_features
@@ -131,7 +131,6 @@ class EstimationTable:
         }
 
     def __str__(self) -> str:
-        names = ["feature", *self.names]
         columns = {
             "estimate": significant(self.estimate),
             "std err": significant(self.std_error),
@@ -141,16 +140,11 @@ class EstimationTable:
             "robust t": significant(self.robust_t),
             "p": [probability(value) for value in self.p],
         }
-        width = max(map(len, names))
-        lines = [f"{name:<{width}}" for name in names]
-        for head, texts in columns.items():
-            wide = max(8, *(len(text) for text in (head, *texts)))
-            lines = [f"{line}  {text:>{wide}}" for line, text in zip(lines, [head, *texts], strict=True)]
         foot = (
             f"log-likelihood {self.log_likelihood:.3f}, AIC {self.aic:.3f}, BIC {self.bic:.3f}, "
             f"{self.n_trajectories} trajectories, {self.n_steps} steps, {self.n_parameters} parameters"
         )
-        return "\n".join([*lines, foot])
+        return "\n".join([*in_columns(["feature", *self.names], columns), foot])
 
     def to_csv(self, ratios: Sequence[WeightRatio] = ()) -> str:
         """Every number with all its digits, and those of `ratios` (by `weight_ratio`) below."""

@@ -66,11 +66,6 @@ class WeightRatio:
         """`time/toll`."""
         return f"{self.numerator}/{self.denominator}"
 
-    @property
-    def bounded(self) -> bool:
-        """Whether the denominator is clearly not zero, so that Fieller's interval ends on both sides."""
-        return bool(np.isfinite(self.fieller_low) and np.isfinite(self.fieller_high))
-
     def row(self) -> dict[str, Any]:
         """What files hold of it."""
         return {"name": self.name, **{name: getattr(self, name) for name in self.__dataclass_fields__}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -55,7 +56,7 @@ def inferred(
         warnings.simplefilter("ignore")
         table = estimation_table(model, parts.expert)
     ratios = [weight_ratio(table, *two_of(text, table.names)) for text in settings.ratio]
-    notes = watcher.noted([_endless(ratio) for ratio in ratios if not ratio.bounded])
+    notes = watcher.noted([_endless(ratio) for ratio in ratios if math.isinf(ratio.fieller_low)])
     tests = []
     for text in settings.without:
         watcher.say(f"fitting without {text}")
