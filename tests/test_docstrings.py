@@ -46,7 +46,8 @@ RECORDS = {  # what functions return: every field
     "messirl.domains": ("Domain", "Scene"),
     "messirl.io": ("Estimable",),
     "messirl.dynamics": ("EstimatedMDP", "Evidence", "Spread"),
-    "messirl.evaluation": ("EstimationTable", "LikelihoodRatio"),
+    "messirl.synthetic": ("Example",),
+    "messirl.evaluation": ("EstimationTable", "LikelihoodRatio", "WeightRatio"),
     "messirl.selection": ("Bootstrap", "Choice", "Fit", "Likeness", "NestedScore", "Use", "Validation"),
     "messirl.diagnostics": ("Diagnosis", "Direction"),
     "messirl.workflow.change": ("Change",),
@@ -73,7 +74,7 @@ RAISED = {  # errors and warnings: what they mean, and what they carry
     "messirl.selection": ("NothingHeldOut",),
 }
 # Packages that list what they offer in `__init__.py`, and modules all of whose classes are on offer.
-LISTS = ("messirl.problem", "messirl.selection", "messirl.domains")
+LISTS = ("messirl.problem", "messirl.selection", "messirl.domains", "messirl.synthetic")
 WORKFLOW = [f"messirl.workflow.{path.stem}" for path in sorted((HOUSE / "workflow").glob("[!_]*.py"))]
 OPEN = ("messirl.diagnostics", "messirl.execution", *WORKFLOW)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from messirl.io import read_problem
+from messirl.synthetic.roads import THETA
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 DATA = Path(os.environ.get("MESSIRL_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
@@ -58,16 +60,21 @@ def test_frozenlake_is_learnt_far_better_than_chance(tmp_path):
 
 def test_the_truth_of_the_road_network_is_within_three_standard_errors(tmp_path):
     said = found(run("road_network.py", tmp_path), tmp_path / "road_network.png")
-    for name, truth in {"minutes": -2.0, "light": -0.7, "crossing": -0.5}.items():
-        estimate, error = numbers(said, name)[:2]
+    for name, truth in THETA["commuter"].items():
+        estimate, error = numbers(said, f"{name} ")[:2]
         assert abs(estimate - truth) < 3 * error
+    worth, level, low, high = (float(word) for word in re.findall(r"\d+(?:\.\d+)?", said.split("a minute")[1])[:4])
+    assert level == 95
+    assert low < worth < high
+    assert abs(worth - THETA["commuter"]["g_minutes"] / THETA["commuter"]["g_toll"]) < 0.8 * (high - low)
 
 
-def test_own_csv_writes_a_folder_and_tells_guides_from_visitors(tmp_path):
-    said = found(run("own_csv.py", tmp_path), tmp_path / "own_csv.png")
-    assert len(read_problem(tmp_path / "park").trajectories) == 40
-    guides, visitors = numbers(said, "f_crowd")
-    assert guides < 0 < visitors
+def test_the_museum_is_written_read_and_tells_guides_from_school_classes(tmp_path):
+    said = found(run("museum.py", tmp_path), tmp_path / "museum.png")
+    assert len(read_problem(tmp_path / "museum").trajectories) == 1170
+    truth, guides, tourists, classes = numbers(said, "f_painting ")
+    assert classes < 0 < min(truth, guides, tourists)
+    found(run("museum.py", tmp_path), tmp_path / "museum.png")  # its own folder is replaced
 
 
 def test_without_the_mice_the_example_says_what_to_do():

@@ -13,6 +13,7 @@ from messirl.evaluation import (
     expected_flows as expected_flows,
     likelihood_ratio_test as likelihood_ratio_test,
     next_state_accuracy as next_state_accuracy,
+    weight_ratio as weight_ratio,
 )
 from messirl.io import read_problem as read_problem
 from messirl.loading import load as load

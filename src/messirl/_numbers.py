@@ -10,7 +10,7 @@ import math
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 LEAST, MOST = -4, 6  # powers of ten that are written without an exponent: 0.0001234 to 9999999
 SPREAD = 4  # range of powers of ten within which all have the same decimals; beyond it most would be empty
@@ -65,6 +65,17 @@ def probability(value: float, places: int = 4) -> str:
     """A p-value; one too small to show is written as `<0.0001`."""
     least = 10.0**-places
     return f"<{least:.{places}f}" if 0 <= value < least else f"{value:.{places}f}"
+
+
+def in_columns(names: Iterable[str], columns: Mapping[str, Iterable[str]]) -> list[str]:
+    """The lines of a table: names at the left, then each column under its head, at the right of at least 8 signs."""
+    first = list(names)
+    lines = [f"{name:<{max(map(len, first))}}" for name in first]
+    for head, below in columns.items():
+        texts = [head, *below]
+        wide = max(8, *map(len, texts))
+        lines = [f"{line}  {text:>{wide}}" for line, text in zip(lines, texts, strict=True)]
+    return lines
 
 
 def _power(value: float, digits: int) -> int | None:

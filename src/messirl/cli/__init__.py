@@ -26,6 +26,7 @@ COMMANDS = {
     "diagnose": "say whether the unlabelled trajectories help, and which",
     "evaluate": "score a saved model on held-out trajectories",
     "sample": "draw trajectories of a saved model",
+    "example": "write a small problem with a known truth, to try the others on",
     "show": "say what a folder or a saved model holds",
     "check": "say everything that is wrong with a folder",
     "import": "make a folder of raw recordings: positions, places, click logs",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from messirl._numbers import nats, significant
+from messirl._numbers import in_columns, nats, probability, significant
 from messirl.cli.common import (
     Parser,
     count,
@@ -18,6 +18,7 @@ from messirl.cli.common import (
     trajectories_in,
 )
 from messirl.cli.options import add_cluster, add_data, add_model, add_streamed, executor
+from messirl.cli.tables import table_writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,6 +53,29 @@ def add(made: Parser) -> None:
     )
     add_streamed(made)
     add_cluster(made)
+    group = made.add_argument_group(
+        "inference",
+        "Of a fit to the experts alone without a penalty (--method maxent), which has standard errors.",
+    )
+    group.add_argument(
+        "--ratio",
+        action="append",
+        default=[],
+        metavar="A/B",
+        help="ratio of two weights with intervals; may be repeated",
+    )
+    group.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        metavar="A,B,…",
+        help="likelihood-ratio test of these features: the fit is made again without them; may be repeated",
+    )
+    group.add_argument(
+        "--table", type=path, metavar="FILE", help="write the estimates as a table to paste: .csv, .tex or .html"
+    )
+    group.add_argument("--stars", action="store_true", help="of --table, .tex or .html: mark estimates by their p")
+    group.add_argument("--force", action="store_true", help="replace the file of --table if it is there already")
     made.add_argument("--out", type=path, default="out/fit", help="folder of the results (out/fit)")
     made.add_argument(
         "--no-baselines", dest="baselines", action="store_false", help="do not fit the simpler methods beside it"
@@ -69,6 +93,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError(f"--unlabelled-from goes with --dynamics known, not with {arguments.dynamics}: leave it out")
     if arguments.cluster is not None and arguments.unlabelled_from is None:
         raise ValueError("--cluster reads the files of --unlabelled-from, and nothing else of a fit: leave it out")
+    for option in ("ratio", "without", "table", "stars", "force"):
+        if getattr(arguments, option) and arguments.dynamics == "fitted":
+            raise ValueError(f"--{option} needs standard errors, and --dynamics fitted has none: leave it out")
     return _fit_recordings(arguments) if arguments.dynamics == "fitted" else _fit(arguments)
 
 
@@ -82,6 +109,8 @@ def _fit(arguments: argparse.Namespace) -> int:
     from messirl.workflow.split import Split
 
     options, place, estimate = vars(arguments), arguments.out / "model.npz", None
+    options["errors"] = arguments.table is not None
+    write_table = table_writer(arguments.table, force=arguments.force, stars=arguments.stars)
     if arguments.dynamics == "estimated":
         from messirl.io.folder.estimable import read_estimable
 
@@ -100,6 +129,8 @@ def _fit(arguments: argparse.Namespace) -> int:
     record = replace(record, title=arguments.folder.resolve().name, command=arguments.command)
     summary, written = record.summary(), {"model": place}
     out.write_summary("fit.json", summary)
+    if write_table is not None:
+        written["table"] = write_table(record.table, record.ratios)
     if arguments.report:
         from messirl.report.fit.page import write_fit_report
 
@@ -135,7 +166,7 @@ def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
     kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
     lines = [f"{summary['method']} on {kinds}: {summary['iterations']} iterations, {summary['termination']}", ""]
     if table is not None:
-        lines += [str(table), ""]
+        lines += [str(table), "", *_ratios(summary["ratios"]), *_tests(summary["tests"])]
     else:
         largest = sorted(summary["theta"].items(), key=lambda item: -abs(item[1]))
         weights = significant(value for _, value in largest[:SHOWN])
@@ -157,6 +188,35 @@ def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
         lines += ["", summary["verdict"]["sentence"]]
     lines += ["", *(f"{name + ':':<8}{place}" for name, place in files.items())]
     return "\n".join(lines)
+
+
+def _ratios(rows: list[dict[str, Any]]) -> list[str]:
+    """Ratios with their errors and both intervals, in columns."""
+    if not rows:
+        return []
+    columns = {
+        "value": significant(row["value"] for row in rows),
+        "robust se": significant(row["robust_std_error"] for row in rows),
+        "95 % interval": [_interval(row["low"], row["high"]) for row in rows],
+        "Fieller's": [_interval(row["fieller_low"], row["fieller_high"]) for row in rows],
+    }
+    return [*in_columns(["ratio", *(one_line(row["name"]) for row in rows)], columns), ""]
+
+
+def _interval(low: float, high: float) -> str:
+    return "[" + ", ".join(text.strip() for text in significant([low, high])) + "]"
+
+
+def _tests(rows: list[dict[str, Any]]) -> list[str]:
+    """One sentence per likelihood-ratio test."""
+    lines = []
+    for row in rows:
+        degrees = f"{row['degrees']} degree{'s' if row['degrees'] > 1 else ''} of freedom"
+        without = one_line(", ".join(row["without"]))
+        lines.append(
+            f"without {without}: likelihood ratio {row['statistic']:.5g} on {degrees}, p {probability(row['p'])}"
+        )
+    return [*lines, ""] if lines else []
 
 
 def _score(value: float | None) -> str:

@@ -7,3 +7,4 @@ from messirl.evaluation.inference import (
     likelihood_ratio_test as likelihood_ratio_test,
 )
 from messirl.evaluation.prediction import expected_flows as expected_flows, next_state_accuracy as next_state_accuracy
+from messirl.evaluation.ratios import WeightRatio as WeightRatio, weight_ratio as weight_ratio

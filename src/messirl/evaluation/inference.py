@@ -17,18 +17,20 @@ A base policy is taken as known.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.stats import chi2, norm
 
-from messirl._numbers import probability, significant
+from messirl._numbers import in_columns, probability, significant
 from messirl._types import Floats, Ints
 from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.estimators.standing import some_features
+from messirl.evaluation import formats
 from messirl.objective import Objective
 from messirl.optimise import projected_norm
 from messirl.planning.curvature import value_gradients
@@ -36,6 +38,9 @@ from messirl.planning.scores import choice_scores
 from messirl.problem.choices import choice_mass, choices_of
 from messirl.problem.counts import feature_counts
 from messirl.problem.trajectories import Trajectories
+
+if TYPE_CHECKING:
+    from messirl.evaluation.ratios import WeightRatio
 
 FLAT = 1e-8  # relative curvature below which a direction is not identified
 SAME = 1e-12  # of a variance, relative to the size of its terms: rounding
@@ -126,7 +131,6 @@ class EstimationTable:
         }
 
     def __str__(self) -> str:
-        names = ["feature", *self.names]
         columns = {
             "estimate": significant(self.estimate),
             "std err": significant(self.std_error),
@@ -136,16 +140,23 @@ class EstimationTable:
             "robust t": significant(self.robust_t),
             "p": [probability(value) for value in self.p],
         }
-        width = max(map(len, names))
-        lines = [f"{name:<{width}}" for name in names]
-        for head, texts in columns.items():
-            wide = max(8, *(len(text) for text in (head, *texts)))
-            lines = [f"{line}  {text:>{wide}}" for line, text in zip(lines, [head, *texts], strict=True)]
         foot = (
             f"log-likelihood {self.log_likelihood:.3f}, AIC {self.aic:.3f}, BIC {self.bic:.3f}, "
             f"{self.n_trajectories} trajectories, {self.n_steps} steps, {self.n_parameters} parameters"
         )
-        return "\n".join([*lines, foot])
+        return "\n".join([*in_columns(["feature", *self.names], columns), foot])
+
+    def to_csv(self, ratios: Sequence[WeightRatio] = ()) -> str:
+        """Every number with all its digits, and those of `ratios` (by `weight_ratio`) below."""
+        return formats.to_csv(self, ratios)
+
+    def to_latex(self, ratios: Sequence[WeightRatio] = (), *, stars: bool = False) -> str:
+        r"""A tabular for \input or pasting; it needs the package booktabs. `stars` marks estimates by their p."""
+        return formats.to_latex(self, ratios, stars=stars)
+
+    def to_html(self, ratios: Sequence[WeightRatio] = (), *, stars: bool = False) -> str:
+        """A table element for pasting into a page. `stars` marks estimates by their p."""
+        return formats.to_html(self, ratios, stars=stars)
 
 
 def estimation_table(

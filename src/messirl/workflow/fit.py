@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from messirl._defaults import THETA_MAX
 from messirl.estimators import MESSI
 from messirl.estimators.maximum_entropy import MaximumEntropy
-from messirl.estimators.methods import ALONE, COMPARED, METHODS, described, entry_of, method_of
-from messirl.evaluation import estimation_table, next_state_accuracy
+from messirl.estimators.methods import ALONE, COMPARED, METHODS, described, entry_of
+from messirl.evaluation import next_state_accuracy
 from messirl.evaluation.comparison import Comparison, below_chance, compare, held_out_scores
 from messirl.problem.mdp import MDP
 from messirl.problem.problem import Problem
 from messirl.problem.streamed import StreamedTrajectories
 from messirl.workflow.change import change_of
 from messirl.workflow.estimate import Estimate, divide_and_estimate
+from messirl.workflow.inference import check_inference, inferred
 from messirl.workflow.model import ModelSettings, make_model, make_similarity, with_features
 from messirl.workflow.record import FitRecord, Score, settings_of
 from messirl.workflow.split import PROBLEM, Parts, Split, divide, with_streamed
@@ -32,6 +34,12 @@ class FitSettings(ModelSettings):
     ----------
     baselines : bool
         Whether simpler methods are fitted to the same trajectories for comparison.
+    ratio : sequence of str
+        Ratios of weights to estimate, each as `"time/toll"`.
+    without : sequence of str
+        Features to test by leaving them out, each the names of one test, separated by commas.
+    errors : bool
+        Whether to refuse, before it begins, a fit that has no standard errors.
 
     Examples
     --------
@@ -55,6 +63,9 @@ class FitSettings(ModelSettings):
     """
 
     baselines: bool = True
+    ratio: Sequence[str] = ()
+    without: Sequence[str] = ()
+    errors: bool = False
 
 
 def fit(
@@ -84,16 +95,18 @@ def fit(
         parts = divide_and_estimate(problem, split, estimate, watcher, folder)
     mdp = with_features(parts.problem.mdp, settings.features)
     model = make_model(settings, unlabelled=parts.unlabelled is not None)
+    check_inference(settings, model, mdp, parts)
     watcher.begin()
     notes = watcher.fit(model, mdp, *parts.learnt)
     watcher.keep(model)
+    known, doubts = inferred(settings, model, mdp, parts, watcher)
+    notes += doubts
     with warnings.catch_warnings():  # what they say about the data was said above
         warnings.simplefilter("ignore")
         scores, verdict = _scores(settings, mdp, parts, model, watcher)
-        table = estimation_table(model, parts.expert) if _is_plain(model) and len(parts.expert) > 1 else None
         odd = below_chance(model, parts.expert)
     notes += watcher.noted([] if odd is None else [odd])
-    statistics = {} if table is None else table.statistics()
+    statistics = {} if known["table"] is None else known["table"].statistics()
     statistics["objective"] = model.objective_
     if parts.test is not None:
         statistics["next-state accuracy, held out"] = next_state_accuracy(model, parts.test)
@@ -102,8 +115,6 @@ def fit(
         model=model,
         xy=problem.xy,
         scores=scores,
-        estimates=None if table is None else table.rows(),
-        table=table,
         statistics=statistics,
         dynamics=parts.dynamics,
         verdict=verdict,
@@ -111,6 +122,7 @@ def fit(
         counts=parts.counts,
         settings=settings_of(model),
         warnings=notes,
+        **known,
     )
     return replace(record, change=change_of(model, record.policy, parts))
 
@@ -150,8 +162,3 @@ def _beside(settings: FitSettings, mdp: MDP, parts: Parts, model: Any, watcher: 
     light = [m.name for m in COMPARED if m.sets and not m.penalised]  # as the model, but for what they set
     others = [replace(m, sets=m.sets | ridge) if m.name in light else m for m in COMPARED if m != itself]
     return compare(MESSI(**shared), mdp, parts.expert, parts.unlabelled, parts.test, others)
-
-
-def _is_plain(model: MaximumEntropy) -> bool:
-    """Whether it is a fit without penalty to experts alone, for which standard errors are valid."""
-    return model.quadratic_ is None and method_of(model).inference and not getattr(model, "unlabelled_weight", 0.0)

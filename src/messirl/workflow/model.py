@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -168,20 +169,27 @@ def make_similarity(settings: ModelSettings) -> Any:
 
 
 def with_features(mdp: MDP, names: str | None) -> MDP:
-    """The MDP with some of its features only."""
-    if names is None:
-        return mdp
-    known = mdp.feature_ids
-    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    """The MDP with the features that `--features` names, or with all of them."""
+    return mdp if names is None else restricted(mdp, named_features("--features", names, mdp.feature_ids))
+
+
+def restricted(mdp: MDP, names: Sequence[str]) -> MDP:
+    """The MDP with these features only."""
+    columns = [mdp.feature_ids.index(name) for name in names]
+    features = mdp.features[..., columns] if mdp.features.ndim == 3 else mdp.features[:, columns]
+    return mdp.replace(features=features, feature_names=list(names))
+
+
+def named_features(option: str, text: str, known: Sequence[str]) -> list[str]:
+    """The features that the text of an option names, separated by commas; an error where one is unknown."""
+    wanted = [name.strip() for name in text.split(",") if name.strip()]
     for name in wanted:
         if name not in known:
             close = did_you_mean(name, known)
-            raise ValueError(f"--features: there is no feature {name!r}; there are {', '.join(known)}{close}")
+            raise ValueError(f"{option}: there is no feature {name!r}; there are {', '.join(known)}{close}")
     if not wanted:
-        raise ValueError("--features names none: give at least one")
+        raise ValueError(f"{option} names none: give at least one")
     twice = next((name for name in wanted if wanted.count(name) > 1), None)
     if twice is not None:
-        raise ValueError(f"--features names {twice!r} twice: name it once")
-    columns = [known.index(name) for name in wanted]
-    features = mdp.features[..., columns] if mdp.features.ndim == 3 else mdp.features[:, columns]
-    return mdp.replace(features=features, feature_names=wanted)
+        raise ValueError(f"{option} names {twice!r} twice: name it once")
+    return wanted

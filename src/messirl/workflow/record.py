@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from messirl.diagnostics import Diagnosis
     from messirl.evaluation.inference import EstimationTable
     from messirl.evaluation.paired import Gain
+    from messirl.evaluation.ratios import WeightRatio
     from messirl.selection import MESSICV, Choice, NestedScore, Validation
     from messirl.workflow.change import Change
     from messirl.workflow.verdict import Verdict
@@ -110,6 +111,10 @@ class FitRecord(Record):
         be None.
     table : EstimationTable or None
         The same, to be printed.
+    ratios : list of WeightRatio
+        The ratios of weights that were asked for.
+    tests : list of dict
+        The likelihood-ratio tests that were asked for: which features it is without, statistic, degrees and p.
     statistics : dict from str to float
         Numbers that describe the whole fit, such as its log-likelihood.
     dynamics : dict
@@ -128,6 +133,8 @@ class FitRecord(Record):
     scores: list[Score] = field(default_factory=list)
     estimates: list[dict[str, Any]] | None = None
     table: EstimationTable | None = None
+    ratios: list[WeightRatio] = field(default_factory=list)
+    tests: list[dict[str, Any]] = field(default_factory=list)
     statistics: dict[str, float] = field(default_factory=dict)
     dynamics: dict[str, Any] = field(default_factory=lambda: {"kind": "known"})
     verdict: Verdict | None = None
@@ -148,6 +155,8 @@ class FitRecord(Record):
             "iterations": model.n_iter_,
             "scores": [asdict(score) for score in self.scores],
             "estimates": self.estimates,
+            "ratios": [ratio.row() for ratio in self.ratios],
+            "tests": self.tests,
             "statistics": self.statistics,
             "settings": self.settings,
             "warnings": self.warnings,

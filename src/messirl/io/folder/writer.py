@@ -57,11 +57,16 @@ def write_problem(
         raise ValueError(f"format is {format!r}: choose parquet or csv")
     place = Path(folder)
     check_place(place, overwrite=overwrite)
+    replace_files(place, {**problem_files(problem, format), **(further or {})}, OURS)
+
+
+def problem_files(problem: Problem, format: str) -> dict[str, bytes]:
+    """The files of a problem folder, each with its content: the tables ("parquet" or "csv"), and problem.json."""
     tables = _tables(problem)
     settings = json.dumps(_settings(problem, tables), ensure_ascii=False, indent=2).encode() + b"\n"
     write = _parquet if format == "parquet" else _csv
     files = {f"{name}.{format}": write(f"{name}.{format}", columns) for name, columns in tables.items()}
-    replace_files(place, {**files, SETTINGS: settings, **(further or {})}, OURS)
+    return {**files, SETTINGS: settings}
 
 
 def check_place(place: Path, *, overwrite: bool) -> None:

@@ -103,7 +103,7 @@ def _weights(record: FitRecord, folder: Path) -> list[Html]:
     if record.at_bound:
         caption.append(f"{record.at_bound:,} of {d:,} lie on the bound ±{record.model.theta_max:g}.")
     picture = drawn("weights", partial(figures.weights_figure, record), folder, " ".join(caption), half=True)
-    return [*picture, tables.estimates_table(record)]
+    return [*picture, tables.estimates_table(record), tables.ratios_table(record), tables.tests_table(record)]
 
 
 def _maps(record: FitRecord, folder: Path) -> list[Html]:

@@ -63,6 +63,35 @@ def estimates_table(record: FitRecord) -> Html:
     return join([table([head], rows, "fit"), _left_out(len(by_size))])
 
 
+def ratios_table(record: FitRecord) -> Html:
+    """Ratios of weights with both intervals, if any were asked for."""
+    if not record.ratios:
+        return Html("")
+    rows = [
+        row(
+            named(ratio.name),
+            *(rounded(value) for value in (ratio.value, ratio.std_error, ratio.robust_std_error)),
+            *(_ends(*ends) for ends in ((ratio.low, ratio.high), (ratio.fieller_low, ratio.fieller_high))),
+        )
+        for ratio in record.ratios
+    ]
+    level = f"{100 * record.ratios[0].level:g} % interval"
+    heads = ("ratio", "value", "std. error", "robust std. error", f"{level}, delta method", f"{level}, Fieller")
+    return table([row(*heads, head=True)], rows, "fit")
+
+
+def tests_table(record: FitRecord) -> Html:
+    """Likelihood-ratio tests of features, if any were asked for."""
+    if not record.tests:
+        return Html("")
+    rows = [
+        row(named(", ".join(test["without"])), rounded(test["statistic"]), str(test["degrees"]), _p(test["p"]))
+        for test in record.tests
+    ]
+    heads = ("fitted again without", "likelihood ratio", "degrees of freedom", "p")
+    return table([row(*heads, head=True)], rows, "fit")
+
+
 def policy_table(record: FitRecord) -> Html:
     """The states visited most, and the likeliest actions there."""
     policy, model = record.policy, record.model
@@ -133,6 +162,10 @@ def _gain(gain: Gain | None) -> Html | str:
     ends = f" [{score(gain.low, signed=True)}, {score(gain.high, signed=True)}]"
     unclear = "" if gain.clear else tag("span", " no clear difference", class_="note")
     return join([score(gain.mean, signed=True), ends, unclear])
+
+
+def _ends(low: float, high: float) -> str:
+    return f"[{rounded(low)}, {rounded(high)}]"
 
 
 def _p(value: Any) -> str:

@@ -1,0 +1,40 @@
+"""The file of `messirl fit --table`: where it may be written, and its format by the ending of its name."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from typing import Any
+
+
+def table_writer(place: Path | None, *, force: bool, stars: bool) -> Callable[[Any, Any], Path] | None:
+    """A function that writes an estimation table with its ratios and returns where; None where none is wanted.
+
+    What is wrong with the place or the options is said now, before the fit.
+    """
+    if place is None:
+        for option, given in (("--force", force), ("--stars", stars)):
+            if given:
+                raise ValueError(f"{option} is of --table, which is not given: give it, or leave this out")
+        return None
+    from messirl._files import beside
+    from messirl.evaluation.formats import FORMATS
+
+    kind = place.suffix.lower()
+    if kind not in FORMATS:
+        raise ValueError(f"--table {place} is neither .csv nor .tex nor .html: end its name in one of them")
+    if stars and kind == ".csv":
+        raise ValueError("--stars is of .tex and .html: a .csv holds p itself; leave it out")
+    if place.exists() and not place.is_dir() and not force:
+        raise ValueError(f"--table {place} is there already: give another name, or --force to replace it")
+
+    def write(table: Any, ratios: Any) -> Path:
+        text = FORMATS[kind](table, ratios, **({"stars": True} if stars else {}))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with beside(place) as part:
+            part.write_text(text, encoding="utf-8")
+        return place
+
+    return write

@@ -1,0 +1,101 @@
+"""What is asked of the standard errors of a fit: ratios of weights, and tests of features by leaving them out."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from messirl._words import did_you_mean
+from messirl.estimators.methods import method_of
+from messirl.evaluation import estimation_table, likelihood_ratio_test, weight_ratio
+from messirl.problem.mdp import MDP
+from messirl.workflow.model import make_model, named_features, restricted
+from messirl.workflow.split import Parts
+from messirl.workflow.watch import Watcher
+
+if TYPE_CHECKING:
+    from messirl.evaluation.ratios import WeightRatio
+    from messirl.workflow.fit import FitSettings
+
+
+def check_inference(settings: FitSettings, model: Any, mdp: MDP, parts: Parts) -> None:
+    """Refuse, before the fit, questions that its standard errors cannot answer."""
+    given = {"--ratio": settings.ratio, "--without": settings.without, "--table": settings.errors}
+    asked = next((option for option, value in given.items() if value), None)
+    if asked is None:
+        return
+    if not has_errors(model):
+        raise ValueError(
+            f"{asked} needs standard errors, which are valid for a fit to the experts alone without a penalty: say "
+            "--method maxent, without --ridge, --theta-prior and --unlabelled-weight"
+        )
+    if len(parts.expert) < 2:
+        raise ValueError(f"{asked} needs standard errors, and these need at least two expert trajectories: take more")
+    for text in settings.ratio:
+        two_of(text, mdp.feature_ids)
+    for text in settings.without:
+        rest_of(text, mdp.feature_ids)
+
+
+def has_errors(model: Any) -> bool:
+    """Whether it is a fit without penalty to experts alone, for which standard errors are valid."""
+    penalties = ("ridge", "theta_prior", "unlabelled_weight")
+    return method_of(model).inference and not any(getattr(model, name, None) for name in penalties)
+
+
+def inferred(
+    settings: FitSettings, model: Any, mdp: MDP, parts: Parts, watcher: Watcher
+) -> tuple[dict[str, Any], list[str]]:
+    """What a record holds of standard errors (table, estimates, ratios and tests), and remarks on it."""
+    if not has_errors(model) or len(parts.expert) < 2:
+        return {"table": None}, []
+    with warnings.catch_warnings():  # what they say about the data was said when the model was fitted
+        warnings.simplefilter("ignore")
+        table = estimation_table(model, parts.expert)
+    ratios = [weight_ratio(table, *two_of(text, table.names)) for text in settings.ratio]
+    notes = watcher.noted([_endless(ratio) for ratio in ratios if math.isinf(ratio.fieller_low)])
+    tests = []
+    for text in settings.without:
+        watcher.say(f"fitting without {text}")
+        rest = rest_of(text, mdp.feature_ids)
+        smaller = make_model(settings, unlabelled=parts.unlabelled is not None)
+        notes += watcher.fit(smaller, restricted(mdp, rest), *parts.learnt)
+        left_out = [name for name in mdp.feature_ids if name not in rest]
+        tests.append({"without": left_out, **asdict(likelihood_ratio_test(smaller, model, parts.expert))})
+    return {"table": table, "estimates": table.rows(), "ratios": ratios, "tests": tests}, notes
+
+
+def _endless(ratio: WeightRatio) -> str:
+    return (
+        f"the weight of {ratio.denominator} may be zero, so that {ratio.name} may be anything: its interval by the "
+        "delta method is too short"
+    )
+
+
+def rest_of(text: str, known: Sequence[str]) -> list[str]:
+    """The features that are left without those that a text names."""
+    left_out = named_features("--without", text, known)
+    rest = [name for name in known if name not in left_out]
+    if not rest:
+        raise ValueError(f"--without {text} leaves no feature to fit: name fewer")
+    return rest
+
+
+def two_of(text: str, known: Sequence[str]) -> tuple[str, str]:
+    """The two features that `a/b` names; a name may have a slash of its own."""
+    cuts = [(text[:i].strip(), text[i + 1 :].strip()) for i, sign in enumerate(text) if sign == "/"]
+    found = [pair for pair in cuts if set(pair) <= set(known)]
+    if len(found) == 1:
+        if found[0][0] == found[0][1]:
+            raise ValueError(f"--ratio {text} is of one feature: name two")
+        return found[0]
+    if found:
+        raise ValueError(f"--ratio {text} can be read in {len(found)} ways: rename a feature")
+    if not cuts:
+        raise ValueError(f"--ratio {text} is no ratio: give two features with a slash between, as time/toll")
+    wrong = next(name for name in cuts[0] if name not in known)
+    close = did_you_mean(wrong, known)
+    raise ValueError(f"--ratio {text}: there is no feature {wrong!r}; there are {', '.join(known)}{close}")

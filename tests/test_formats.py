@@ -1,0 +1,156 @@
+"""Tables to paste: what they hold is what was estimated, whatever the features are called."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from messirl import weight_ratio
+from messirl.evaluation import EstimationTable
+
+HOSTILE = ("<script>alert(1)</script>", 'a_b & c% "d"', r"\input{x}$#^~|", "θ, é\nnext", "[2pt]* {")
+
+
+def made(names=HOSTILE) -> EstimationTable:
+    """Estimates of all sizes and kinds, with known standard errors."""
+    d = len(names)
+    theta = np.array([-2.4941, 0.5, 1.25e-7, 3.0, -12.0])[:d]
+    robust = np.abs(theta) / np.array([5.0, 1.0, 2.2, np.nan, 2.9])[:d]
+    square = np.diag(np.nan_to_num(robust, nan=1.0) ** 2)
+    return EstimationTable(tuple(names), theta, robust / 2, robust, square / 4, square, -6302.9294, 1832, 37167, d)
+
+
+class Cells(HTMLParser):
+    """Rows of cells as a browser shows them, and every tag on the way."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.rows, self.tags, self.open = [], set(), []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "td" in self.open or "th" in self.open:
+            self.rows[-1][-1] += data
+
+
+def test_csv_has_every_digit_and_every_name_as_it_is():
+    table = made()
+    rows = list(csv.DictReader(io.StringIO(table.to_csv())))
+    assert [row["name"] for row in rows] == list(HOSTILE)
+    for name in ("estimate", "std_error", "robust_t", "p"):
+        there = [float(row[name] or "nan") for row in rows]
+        assert_allclose(there, getattr(table, name), rtol=1e-15)
+    assert [row["outer_std_error"] for row in rows] == [""] * 5
+    low, high = float(rows[0]["low"]), float(rows[0]["high"])
+    assert_allclose([(low + high) / 2, (high - low) / 2], [-2.4941, 1.959964 * 2.4941 / 5], rtol=1e-6)
+
+
+def test_csv_has_ratios_below_without_a_t():
+    table = made(("a", "b"))
+    ratio = weight_ratio(table, "a", "b")
+    last = list(csv.DictReader(io.StringIO(table.to_csv([ratio]))))[-1]
+    assert last["name"] == "a/b"
+    assert float(last["estimate"]) == ratio.value
+    assert float(last["high"]) == ratio.high
+    assert last["t"] == last["p"] == ""
+
+
+def test_html_shows_hostile_names_and_runs_none_of_them():
+    text = made().to_html(stars=True)
+    assert text.isascii()
+    found = Cells(text)
+    assert found.tags == {"table", "caption", "thead", "tbody", "tfoot", "tr", "th", "td", "sup"}
+    assert [row[0] for row in found.rows[1:6]] == [name.replace("\n", " ") for name in HOSTILE]
+    assert {len(row) for row in found.rows} == {7}
+    assert found.rows[1][1] == "−2.4941***"
+    assert found.rows[4][4] == "–"
+    assert found.rows[6][:2] == ["Log-likelihood", "−6302.929"]
+
+
+def test_a_ratio_spans_the_columns_that_it_has_no_numbers_for():
+    table = made(("a", "b"))
+    ratio = weight_ratio(table, "a", "b")
+    html, latex = table.to_html([ratio]), table.to_latex([ratio])
+    row = next(row for row in Cells(html).rows if row[0] == "a/b")
+    assert len(row) == 6
+    assert row[-1].startswith("95 %: [")
+    line = next(line for line in latex.splitlines() if line.startswith("a/b &"))
+    assert line.count("&") == 5
+    assert r"\multicolumn{2}{r}{95\,\%: [$" in line
+
+
+def latex_rows(text):
+    """The cells of a tabular, split at what LaTeX takes for the end of a cell."""
+    inside = text.split(r"\toprule")[1].split(r"\bottomrule")[0]
+    lines = [line for line in inside.splitlines() if line and line != r"\midrule"]
+    assert all(line.endswith(r" \\") for line in lines)
+    return [re.split(r"(?<!\\)&", line.removesuffix(r" \\")) for line in lines]
+
+
+def test_latex_escapes_whatever_means_something_to_it():
+    rows = latex_rows(made().to_latex())
+    assert {len(row) for row in rows} == {7}
+    assert [row[0].strip() for row in rows[1:6]] == [
+        r"\textless{}script\textgreater{}alert(1)\textless{}/script\textgreater{}",
+        r"a\_b \& c\% ''d''",
+        r"\textbackslash{}input\{x\}\$\#\textasciicircum{}\textasciitilde{}\textbar{}",
+        r"$\theta$, é next",
+        r"{[}2pt]{*} \{",
+    ]
+    assert rows[3][1].strip() == r"$1.250\times 10^{-7}$"
+    assert rows[4][4].strip() == "--"
+
+
+def test_stars_are_there_only_where_they_are_asked_for():
+    table = made()
+    assert "*" not in made(("a", "b")).to_latex() + made(("a", "b")).to_html()
+    starred = latex_rows(table.to_latex(stars=True))
+    assert [len(re.findall(r"\*", row[1])) for row in starred[1:6]] == [3, 0, 1, 0, 2]
+    assert r"$^{*}\,p<0.05$" in table.to_latex(stars=True)
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no LaTeX here")
+def test_latex_compiles_with_booktabs_alone(tmp_path):
+    table = made()
+    inside = table.to_latex([weight_ratio(table, HOSTILE[0], HOSTILE[1])], stars=True)
+    page = "\n".join([r"\documentclass{article}\usepackage{booktabs}\begin{document}", inside, r"\end{document}"])
+    (tmp_path / "page.tex").write_text(page, encoding="utf-8")
+    words = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_latex_uses_no_command_of_another_package():
+    known = {
+        "usepackage", "begin", "end", "toprule", "midrule", "bottomrule", "multicolumn", "times", "theta",
+        "textbackslash", "textasciitilde", "textasciicircum", "textless", "textgreater", "textbar",
+    }  # fmt: skip
+    table = made()
+    text = table.to_latex([weight_ratio(table, HOSTILE[0], HOSTILE[1])], stars=True)
+    assert set(re.findall(r"\\([a-zA-Z]+)", text.replace(r"\\", ""))) <= known
+    depth = 0
+    for brace in re.findall(r"(?<!\\)[{}]", text):
+        depth += 1 if brace == "{" else -1
+        assert depth >= 0
+    assert depth == 0
