@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-import numba
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,13 +14,11 @@ from seeds import generator
 
 from messirl import MDP, soft_policy, soft_values, state_visitation
 from messirl.domains import slippery
-from messirl.execution import one_thread, run
+from messirl.execution import one_thread, processes, run
 from messirl.planning import Planner, finite, parts
 from messirl.planning.identify import unidentified
 from messirl.planning.kernels import B, threads
 from messirl.planning.layout import layout_of
-
-several = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread is all that is allowed here")
 
 
 def near_and_far(n: int, seed: int, **arguments) -> MDP:
@@ -73,20 +74,16 @@ def test_parts_change_nothing_but_rounding(monkeypatch, horizon, seed, kept):
     assert len(layout_of(again).parts) > 4
 
 
-@several
 @pytest.mark.parametrize("horizon", [None, 12])
 @pytest.mark.parametrize("seed", range(2))
-def test_the_number_of_threads_changes_no_bit(small_parts, horizon, seed):
+def test_the_number_of_threads_changes_no_bit(monkeypatch, small_parts, horizon, seed):
     found = []
-    for n in (1, 2):
-        before = numba.get_num_threads()
-        numba.set_num_threads(n)
-        try:
-            found.append(everything(near_and_far(1500, seed, discount=0.95, horizon=horizon)))
-        finally:
-            numba.set_num_threads(before)
-    for one, two in zip(*found, strict=True):
-        assert_array_equal(one, two)
+    for n in (1, 2, 3):
+        monkeypatch.setattr(parts, "threads", lambda n=n: n)
+        found.append(everything(near_and_far(1500, seed, discount=0.95, horizon=horizon)))
+    for one, *others in zip(*found, strict=True):
+        for other in others:
+            assert_array_equal(other, one)
 
 
 def used_by(mdp: MDP) -> set[int]:
@@ -107,20 +104,27 @@ def grid(side: int) -> MDP:
     return MDP(slippery(side, 0.7), np.ones((side * side, 1)), discount=0.9, horizon=3)
 
 
-@several
-def test_small_problems_keep_to_one_thread_and_large_ones_use_what_is_allowed():
-    assert used_by(grid(64)) == set()
-    assert used_by(grid(150)) == {min(threads(), 2)}
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    try:
-        assert threads() == 1
-        assert used_by(grid(150)) == set()
-    finally:
-        numba.set_num_threads(before)
+@pytest.mark.parametrize(("side", "allowed", "used"), [(64, 4, set()), (150, 4, {2}), (300, 4, {4}), (300, 1, set())])
+def test_small_problems_keep_to_one_thread_and_large_ones_use_what_is_allowed(monkeypatch, side, allowed, used):
+    monkeypatch.setattr(parts, "threads", lambda: allowed)
+    assert used_by(grid(side)) == used
 
 
-def test_one_of_many_pieces_of_work_keeps_to_one_thread():
+def test_what_numba_is_told_is_respected():
+    code = """
+import numba
+from messirl.planning.kernels import threads
+print(threads())
+numba.set_num_threads(2)
+print(threads())
+"""
+    told = {**os.environ, "NUMBA_NUM_THREADS": "3"}
+    done = subprocess.run([sys.executable, "-c", code], env=told, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["3", "2"]
+
+
+def test_one_of_many_pieces_of_work_keeps_to_one_thread(monkeypatch):
+    monkeypatch.setattr(parts, "threads", lambda: 4)
     with one_thread():
         assert used_by(grid(150)) == set()
 
@@ -130,7 +134,5 @@ def allowed(_: object) -> int:
 
 
 def test_processes_have_one_thread_each():
-    from messirl.execution import processes
-
     with processes(2) as executor:
         assert list(run(allowed, [0, 1], executor)) == [1, 1]
