@@ -647,6 +647,12 @@ def test_messirl_fit_says_what_does_not_go_with_files(folders, capsys, tmp_path,
     assert not (tmp_path / "out").exists()
 
 
+def test_messirl_fit_has_nothing_else_for_a_cluster_than_files(folders, capsys, tmp_path):
+    words = ["fit", str(folders["grid"][0]), "--cluster", "tcp://127.0.0.1:1", "--out", str(tmp_path / "out")]
+    assert cli.main(words) == 2
+    assert "--cluster reads the files of --unlabelled-from, and nothing else of a fit" in capsys.readouterr().err
+
+
 # ------------------------------------------------------------ memory
 
 
