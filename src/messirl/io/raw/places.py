@@ -144,7 +144,8 @@ def _touching(at: Floats) -> tuple[Any, float]:
 
 
 def _joined(source: Ints, target: Ints, n: int) -> Any:
-    near = sp.csr_array((np.ones(source.size, dtype=bool), (source, target)), shape=(n, n))
+    pairs = source.astype(np.int32), target.astype(np.int32)  # of which SciPy finds ways in every version
+    near = sp.csr_array((np.ones(source.size, dtype=bool), pairs), shape=(n, n))
     near.sum_duplicates()
     near.sort_indices()
     return near
