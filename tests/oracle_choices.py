@@ -153,8 +153,8 @@ def log_likelihoods(
                 else:
                     joint = np.exp(log_policy[step, states[t]]) * problem.transitions[states[t], :, states[t + 1]]
                     can = joint > 0
-                    logs[i] += np.log(joint.sum())
-                    slopes[i] += joint[can] @ slope[step, states[t]][can] / joint.sum()
+                    logs[i] += np.log(joint.sum()) if can.any() else -np.inf
+                    slopes[i] += joint[can] @ slope[step, states[t]][can] / (joint.sum() or 1.0)
     return logs, slopes
 
 

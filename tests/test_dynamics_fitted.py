@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from seeds import generator, shifted
+from seeds import generator, pinned, shifted
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor, GradientBoostingRegressor, RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -295,7 +295,8 @@ def test_zero_lambda_does_not_look_at_unlabelled_counts() -> None:
 
 
 def test_the_reward_of_a_goal_is_found_and_followed() -> None:
-    rng = generator(0)
+    with pinned():  # eight walks may happen to say little about the goal
+        rng = generator(0)
 
     def walk(chance_right: float) -> Any:
         x, states, actions = 0.2 * rng.random(), [], []
