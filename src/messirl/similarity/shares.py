@@ -19,6 +19,7 @@ from messirl.similarity.landmarks import RANKS, SEED, ApproximationWarning, solv
 
 TOL = 0.01  # relative error of the sums of many trajectories
 SAMPLE = 256  # trajectories at which it is found
+ROUNDING = 1e-12
 
 
 def pair_sums(block: Block, values: Floats) -> Floats:
@@ -46,14 +47,16 @@ def estimated_sums(kernel: Kernel, values: Floats) -> tuple[Floats, float]:
     order = rng.choice(n, size=min(RANKS[-1] + SAMPLE, n), replace=False)
     some, order = order[:SAMPLE], order[SAMPLE:]
     aside = kernel.points[some]
-    exact = _squares(values[some], _against(kernel, aside, values))
+    sums_aside = _against(kernel, aside, values)
+    exact = _squares(values[some], sums_aside)
+    something = ROUNDING * float(sums_aside[:, 2].sum())  # below lies the rounding of differences that are none
     sums = np.zeros((0, 3))
     for rank in RANKS:
         sums = np.vstack([sums, _against(kernel, kernel.points[order[len(sums) : rank]], values)])
         near = kernel.points[order[: len(sums)]]
         solved = solve(kernel.between(near, near), sums)
         gap = np.abs(_squares(values[some], kernel.between(aside, near) @ solved) - exact)
-        error = float(gap.sum() / exact.sum()) if exact.sum() > 0.0 else 0.0
+        error = float(gap.sum() / exact.sum()) if exact.sum() > something else 0.0
         if error <= TOL:
             break
     found = np.empty(n)
