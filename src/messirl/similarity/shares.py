@@ -16,10 +16,10 @@ from messirl._types import Floats, Ints
 from messirl.similarity.blocks import Block, many, pieces, tiles
 from messirl.similarity.kernel import Kernel
 from messirl.similarity.landmarks import RANKS, SEED, ApproximationWarning, solve
+from messirl.similarity.points import ROUNDING
 
 TOL = 0.01  # relative error of the sums of many trajectories
 SAMPLE = 256  # trajectories at which it is found
-ROUNDING = 1e-12
 
 
 def pair_sums(block: Block, values: Floats) -> Floats:

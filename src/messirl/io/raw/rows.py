@@ -42,14 +42,17 @@ class Rows:
         lost = int((~kept).sum())
         if not lost:
             return self
+        return replace(self.picked(kept), dropped={**self.dropped, reason: self.dropped.get(reason, 0) + lost})
+
+    def picked(self, which: Flags | Ints) -> Rows:
+        """These rows, in this order."""
         return replace(
             self,
-            row=self.row[kept],
-            track=self.track[kept],
-            time=self.time[kept],
-            xy=None if self.xy is None else self.xy[kept],
-            label=None if self.label is None else self.label[kept],
-            dropped={**self.dropped, reason: self.dropped.get(reason, 0) + lost},
+            row=self.row[which],
+            track=self.track[which],
+            time=self.time[which],
+            xy=None if self.xy is None else self.xy[which],
+            label=None if self.label is None else self.label[which],
         )
 
     @property
@@ -85,15 +88,7 @@ def read_rows(raw: Raw, roles: dict[str, Role], times: Times, *, per_file: bool,
         )
     _, first, code = np.unique(rows.track, return_index=True, return_inverse=True)
     order = np.lexsort((rows.row, rows.time, first[code]))
-    rows = replace(
-        rows,
-        row=rows.row[order],
-        track=rows.track[order],
-        time=rows.time[order],
-        xy=None if rows.xy is None else rows.xy[order],
-        label=None if rows.label is None else rows.label[order],
-    )
-    return _once(raw, rows, same_time)
+    return _once(raw, rows.picked(order), same_time)
 
 
 def _tracks(raw: Raw, name: str, per_file: bool) -> tuple[Ints, Array]:
