@@ -9,8 +9,9 @@ Every way to use the unlabelled trajectories stands on a path, beside the expert
     LightPoolingStd   unlabelled trajectories count a little, standardised L2 the weight of each, from 0 to 1
 
 Penalties have the trace of MESSI's at the same λ0. Work is shared: for one set of experts, objectives with the same
-base policy and weight differ in the penalty alone; along a path of λ0, from strong to weak, each fit begins where the
-last one ended, and with how the likelihood bends there. Fits to all experts but a few begin at those to all.
+base policy and weight differ in the penalty alone; each fit begins where the one before it on its path ended, a path
+where another method ended, and with how the likelihood bends there. Fits to all experts but a few begin at those to
+all.
 """
 
 from __future__ import annotations
@@ -206,18 +207,34 @@ class Bench:
     def path(self, every: Sequence[Candidate], known: Sequence[Fit | None] | None = None) -> Iterator[Fit]:
         """The fit of each candidate.
 
-        It begins at the fit before it if the two differ in λ0 alone or, where fits to nearly the same experts are
-        `known`, at those.
+        It begins at the nearest fit so far or, where fits to nearly the same experts are `known`, at those.
         """
-        last: Fit | None = None
+        made: list[Fit] = []
         for i, candidate in enumerate(every):
-            if last is not None and replace(last.candidate, lambda0=candidate.lambda0) != candidate:
-                last = None
-            near = last if known is None else known[i]
-            last = Fit(candidate, self.fit(candidate, near), None)
+            near = self._near(candidate, made) if known is None else known[i]
+            fit = Fit(candidate, self.fit(candidate, near), None)
             if known is None:
-                last = replace(last, bend=self.bend(candidate, last.theta))
-            yield last
+                fit = replace(fit, bend=self.bend(candidate, fit.theta))
+                made.append(fit)
+            yield fit
+
+    def _near(self, candidate: Candidate, made: Sequence[Fit]) -> Fit | None:
+        """Of the fits with the same base policy, the last on the candidate's own path, else that of the nearest λ0.
+
+        None where there is none, or where values are not finite there: trajectories with other goals are made likely.
+        Without a penalty weights may lie at the bound, far from all others: no fit begins there.
+        """
+        some = [fit for fit in made if fit.candidate.strength == candidate.strength and fit.candidate.lambda0 > 0.0]
+        own = [fit for fit in some if fit.candidate.method == candidate.method]
+        if own and own[-1].candidate.similarity == candidate.similarity:
+            near = own[-1]
+        elif some:
+            near = min(some, key=lambda fit: abs(fit.candidate.lambda0 - candidate.lambda0))
+        else:
+            return None
+        if near.candidate.weight == candidate.weight or np.isfinite(self.likelihood(candidate)(near.theta).value):
+            return near
+        return None
 
     def fit(self, candidate: Candidate, near: Fit | None = None) -> Floats:
         """θ at the optimum of a candidate; the search begins at a fit that is `near`, or where values are finite."""
