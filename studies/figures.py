@@ -61,17 +61,20 @@ def choosing(rows: Rows) -> Any:
     for ax, problem in zip(axes[0], problems, strict=True):
         some = [row for row in rows if row["problem"] == problem]
         cases = list(dict.fromkeys((row["experts"], row["source"]) for row in some))
+        end = 1.1 * np.sort([row["high"] for row in some])[int(0.85 * len(some))]  # beyond it a number stands instead
         for k, case in enumerate(cases):
             found = {row["way"]: row for row in some if (row["experts"], row["source"]) == case}
             shift = 0.22 * (k - (len(cases) - 1) / 2)
-            at = [len(ways) - 1 - ways.index(way) - shift for way in found]
+            at = np.array([len(ways) - 1 - ways.index(way) - shift for way in found])
             mean, low, high = (np.array([row[name] for row in found.values()]) for name in ("regret", "low", "high"))
             label = NAMES.get(case[1], f"{case[0]:.0f} experts")
             colour = (BLUE, ORANGE, GREY)[k]
-            ax.errorbar(mean, at, xerr=[mean - low, high - mean], fmt="o", color=colour, markersize=3, capsize=1.5,
-                        linewidth=0.9, label=label)  # fmt: skip
-        most = np.sort([row["high"] for row in some])[int(0.85 * len(some))]  # the worst ways leave the picture
-        ax.set_xlim(0.0, 1.1 * most)
+            seen = mean <= end
+            ax.errorbar(mean[seen], at[seen], xerr=[(mean - low)[seen], (high - mean)[seen]], fmt="o", color=colour,
+                        markersize=3, capsize=1.5, linewidth=0.9, label=label)  # fmt: skip
+            for x, y in zip(mean[~seen], at[~seen], strict=True):
+                ax.text(0.99 * end, y, f"{x:.3f} →", color=colour, fontsize=5, ha="right", va="center")
+        ax.set_xlim(0.0, end)
         ax.set_title(PROBLEMS[problem])
         ax.set_yticks(range(len(ways)), list(reversed(ways)))
         ax.axhspan(len(ways) - 1.5, len(ways) - 0.5, color="#EEEEEE", zorder=0)
