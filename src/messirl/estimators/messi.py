@@ -20,10 +20,13 @@ from messirl.similarity import (
     DEFAULT,
     RBF,
     CompleteGraph,
+    DynamicTimeWarping,
+    EditDistance,
     Exponential,
     NearestNeighbours,
     Precomputed,
     Similarity,
+    VisitedStates,
     as_similarity,
 )
 
@@ -37,9 +40,10 @@ class MESSI(PooledEstimator):
 
     Parameters
     ----------
-    similarity : RBF, Exponential, CompleteGraph, NearestNeighbours, Precomputed or callable
-        Similarity of trajectories. A callable gets (trajectories, counts), experts first, and returns a matrix (n, n).
-        None: RBF with the median width, on counts in units of their spread.
+    similarity : RBF, Exponential, CompleteGraph, NearestNeighbours, Precomputed, another `Similarity` or callable
+        Similarity of trajectories: of their counts or, as EditDistance, DynamicTimeWarping, VisitedStates and
+        FisherKernel have it, of the trajectories themselves. A callable gets (trajectories, counts), experts first, and
+        returns a matrix (n, n). None: RBF with the median width, on counts in units of their spread.
     lambda0 : float
         λ0, the strength of the penalty.
     theta_max : float
@@ -74,7 +78,10 @@ class MESSI(PooledEstimator):
     -0.53
     """
 
-    _kinds: ClassVar[tuple[type[Any], ...]] = (RBF, Exponential, CompleteGraph, NearestNeighbours, Precomputed)
+    _kinds: ClassVar[tuple[type[Any], ...]] = (
+        *(RBF, Exponential, CompleteGraph, NearestNeighbours, Precomputed),
+        *(DynamicTimeWarping, EditDistance, VisitedStates),
+    )
     _missed: ClassVar[tuple[str, ...]] = ("similarity",)
     _optional: ClassVar[tuple[str, ...]] = ("penalty_matrix_",)
 
