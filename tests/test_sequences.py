@@ -145,7 +145,7 @@ def test_messi_takes_a_sequence_similarity_saves_it_and_fits_again(similarity, t
     ("similarity", "error", "message"),
     [
         (EditDistance(0.0), ValueError, "scale=0.0: it must be finite and > 0"),
-        (DynamicTimeWarping(np.zeros((3, 2))), ValueError, "coordinates has 3 rows, but the trajectories visit state"),
+        (DynamicTimeWarping(np.zeros((3, 2))), ValueError, "coordinates has 3 rows, but trajectories visit state"),
         (DynamicTimeWarping(np.zeros(9)), ValueError, r"coordinates must be finite numbers \(S, k\)"),
         (DynamicTimeWarping([["a"]] * 9), TypeError, "coordinates must be numbers"),
         (FisherKernel(None), TypeError, "FisherKernel needs a fitted model"),

@@ -7,6 +7,8 @@
     ReferenceStd  RidgeStd with it       LightPooling     MaxEnt, an unlabelled trajectory counts a little (LIGHT)
     uniform       no learning: all       LightPoolingStd  RidgeStd with light pooling
                   actions equally likely Pooling          MaxEnt, as if all trajectories were experts'
+    Cloning       no reward: what          DWBC, ISWBC      cloning weighted by a discriminator
+                  experts did where        DemoDICE         visits near the experts', held to everyone's
 
 Penalties that have a shape are given the trace that MESSI's has on the same trajectories, so that equal λ0 are equally
 strong. What makes an entry differ from its class is data: a shape, or parameters that it sets. A method is added by a
@@ -214,6 +216,10 @@ METHODS = {
         Method("LightPoolingStd", "light pooling with L2", BOTH, "MaxEntIRL", shape=_spread, sets=LIGHTLY),
         Method("Pooling", "pooling", POOLED, "MaxEntIRL", baseline=True),
         Method("uniform", "uniform policy", NOTHING, "UniformPolicy", baseline=True),
+        Method("Cloning", "behaviour cloning", EXPERT, "BehaviourCloning"),
+        Method("DWBC", "DWBC", BOTH, "DWBC"),
+        Method("ISWBC", "ISW-BC", BOTH, "ISWBC"),
+        Method("DemoDICE", "DemoDICE", BOTH, "DemoDICE"),
     )
 }
 BASELINES = [method for method in METHODS.values() if method.baseline]

@@ -112,7 +112,7 @@ class DynamicTimeWarping(Similarity):
             raise ValueError("coordinates must be finite numbers (S, k), one row per state")
         if states.size and states.max() >= len(points):
             raise ValueError(
-                f"coordinates has {len(points)} rows, but the trajectories visit state {states.max()}: give one per state"
+                f"coordinates has {len(points)} rows, but trajectories visit state {states.max()}: give one per state"
             )
         every = np.arange(len(trajectories))
 
