@@ -7,5 +7,7 @@ from messirl.estimators.em import EMMaxEnt as EMMaxEnt
 from messirl.estimators.iswbc import ISWBC as ISWBC
 from messirl.estimators.maxent import MaxEntIRL as MaxEntIRL
 from messirl.estimators.messi import MESSI as MESSI
+from messirl.estimators.mixture import MixtureMESSI as MixtureMESSI
+from messirl.estimators.several import SeveralExperts as SeveralExperts
 from messirl.estimators.standing import IdentifiabilityWarning as IdentifiabilityWarning
 from messirl.estimators.uniform import UniformPolicy as UniformPolicy

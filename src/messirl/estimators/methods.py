@@ -9,6 +9,8 @@
                   actions equally likely Pooling          MaxEnt, as if all trajectories were experts'
     Cloning       no reward: what          DWBC, ISWBC      cloning weighted by a discriminator
                   experts did where        DemoDICE         visits near the experts', held to everyone's
+    Several       MESSI with a θ for     Mixture          MESSI with groups that it finds
+                  each expert
 
 Penalties that have a shape are given the trace that MESSI's has on the same trajectories, so that equal λ0 are equally
 strong. What makes an entry differ from its class is data: a shape, or parameters that it sets. A method is added by a
@@ -220,6 +222,8 @@ METHODS = {
         Method("DWBC", "DWBC", BOTH, "DWBC"),
         Method("ISWBC", "ISW-BC", BOTH, "ISWBC"),
         Method("DemoDICE", "DemoDICE", BOTH, "DemoDICE"),
+        Method("Several", "several experts", BOTH, "SeveralExperts"),
+        Method("Mixture", "mixture", BOTH, "MixtureMESSI"),
     )
 }
 BASELINES = [method for method in METHODS.values() if method.baseline]
