@@ -205,7 +205,7 @@ def test_a_mixture_of_one_is_messi_of_everyone(kind):
 
 def test_a_mixture_finds_the_groups_and_which_of_them_is_the_experts():
     with pinned():  # of other draws too, but how many go astray is a matter of luck
-        mdp = random_mdp(2, discount=0.9, horizon=30, start=np.full(5, 0.2))
+        mdp = random_mdp(2, discount=0.9, horizon=60, start=np.full(5, 0.2))
         one, other = drawn(mdp, FIRST, 20, 1), drawn(mdp, SECOND, 20, 2)
     model = MixtureMESSI(lambda0=0.0, random_state=0).fit(mdp, one[:3], one[3:] + other)
     assert model.converged_

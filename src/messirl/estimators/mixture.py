@@ -39,7 +39,7 @@ from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
 FIRST = 20  # rounds that every start gets before the best goes on
-CLIMB = 20  # steps of a search in each round
+CLIMB = 5, 20  # steps of a search in each of these rounds, and in those of the best
 EMPTY = 1e-6  # trajectories below which a group is left as it is
 SETTLED = 1e-4  # largest change of a responsibility in a round where they stand still
 
@@ -141,12 +141,11 @@ class MixtureMESSI(Grouped):
         theta = self._theta_start(mdp, together.penalised(quadratic))
         source, best = random_source(self.random_state), None
         for _ in range(self.n_starts):
-            found = yield from self._rounds(
-                problem, problem.beginning(source, np.tile(theta, (self.n_groups, 1))), FIRST
-            )
+            begin = problem.beginning(source, np.tile(theta, (self.n_groups, 1)))
+            found = yield from self._rounds(problem, begin, FIRST, CLIMB[0])
             best = found if best is None or found.objective > best.objective else best
         assert best is not None, "n_starts is at least 1"
-        best = yield from self._rounds(problem, best, self.max_rounds)
+        best = yield from self._rounds(problem, best, self.max_rounds, CLIMB[1])
         self.penalty_matrix_, self.thetas_, self.weights_ = penalty, best.thetas, best.weights
         self.responsibilities_, self.log_likelihood_ = best.responsibilities, best.log_likelihood
         objective = self._weighted(problem, best.responsibilities[:, 0], len(expert))
@@ -182,7 +181,7 @@ class MixtureMESSI(Grouped):
             return objective
         return objective.penalised(problem.size / objective.size * problem.quadratic)
 
-    def _rounds(self, problem: Problem, state: State, most: int) -> Generator[Question, Evaluation, State]:
+    def _rounds(self, problem: Problem, state: State, most: int, climb: int) -> Generator[Question, Evaluation, State]:
         """Rounds of EM, until responsibilities stand still."""
         for _ in range(most):
             thetas, results = state.thetas.copy(), []
@@ -190,13 +189,14 @@ class MixtureMESSI(Grouped):
                 if weight.sum() > EMPTY:
                     objective = self._weighted(problem, weight, len(problem.everyone))
                     options: dict[str, Any] = {"bound": self._bound, "tol": float(self.tol), "unit": objective.unit}
-                    climb = seek_maximum(
-                        thetas[k], max_iter=min(CLIMB, self.max_iter), scale=objective.scale, certain=False, **options
+                    search = seek_maximum(
+                        thetas[k], max_iter=min(climb, self.max_iter), scale=objective.scale, certain=False, **options
                     )
-                    results.append((yield from about(objective, climb)))
+                    results.append((yield from about(objective, search)))
                     thetas[k] = results[-1].theta
             before, state = state, problem.after(state, thetas, results)
-            state.settled = bool(np.abs(state.responsibilities - before.responsibilities).max() <= SETTLED)
+            moved = float(np.abs(state.responsibilities - before.responsibilities).max())
+            state.settled = moved <= SETTLED and all(one.converged for one in results)
             if state.settled:
                 break
         return state
