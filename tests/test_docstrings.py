@@ -16,14 +16,25 @@ import messirl
 from messirl import MDP, MESSI, MESSICV, EMMaxEnt, MaxEntIRL, Trajectories, sample, soft_policy
 from messirl._docstrings import entries, inherit_documentation, names, sections
 from messirl.dynamics import FittedMESSI
-from messirl.estimators import DWBC, ISWBC, BehaviourCloning, DemoDICE, UniformPolicy
+from messirl.estimators import (
+    DWBC,
+    ISWBC,
+    BehaviourCloning,
+    DemoDICE,
+    MixtureMESSI,
+    SeveralExperts,
+    UniformPolicy,
+)
 from messirl.io import Recording
 
 HOUSE = Path(messirl.__file__).parent
 SECTIONS = ("Parameters", "Attributes", "References", "Examples")
 METHODS = {  # what a user chooses among: parameters, a reference, and an example
     "messirl.problem": ("MDP", "Trajectories"),
-    "messirl.estimators": ("MESSI", "EMMaxEnt", "MaxEntIRL", "BehaviourCloning", "DWBC", "DemoDICE", "ISWBC"),
+    "messirl.estimators": (
+        *("MESSI", "EMMaxEnt", "MaxEntIRL"),
+        *("BehaviourCloning", "DWBC", "DemoDICE", "ISWBC", "MixtureMESSI", "SeveralExperts"),
+    ),
     "messirl.selection": ("MESSICV",),
     "messirl.similarity": (
         *("CompleteGraph", "Exponential", "NearestNeighbours", "Precomputed", "RBF", "Similarity"),
@@ -162,7 +173,11 @@ def fitted_attributes(model: object) -> set[str]:
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
-    "cls", [MaxEntIRL, MESSI, EMMaxEnt, MESSICV, UniformPolicy, BehaviourCloning, DWBC, ISWBC, DemoDICE]
+    "cls",
+    [
+        *(MaxEntIRL, MESSI, EMMaxEnt, MESSICV, UniformPolicy),
+        *(BehaviourCloning, DWBC, ISWBC, DemoDICE, SeveralExperts, MixtureMESSI),
+    ],
 )
 def test_every_fitted_attribute_is_explained_and_no_other(cls):
     data = row_of_places()
