@@ -9,13 +9,17 @@ product of their lengths: these are for some thousands of trajectories, not for 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.spatial.distance import cdist
 
 from messirl._checks import number, numbers
+from messirl._memory import foresee
 from messirl._types import Floats, Ints
 from messirl.similarity.blocks import Block
 from messirl.similarity.loops import edit_distances, warped_distances
@@ -58,13 +62,7 @@ class EditDistance(Similarity):
     def on(self, trajectories: Any, counts: Floats) -> Block:
         """The blocks exp(−D/scale)."""
         scale, states = number("scale", self.scale, above=0.0), sequences(self, trajectories)
-        every = np.arange(len(trajectories))
-
-        def block(rows: Any, columns: Any) -> Floats:
-            distance = edit_distances(states, trajectories.offsets, every[rows], every[columns])
-            return np.asarray(np.exp(distance / -scale))
-
-        return block
+        return _blocks(trajectories, scale, partial(edit_distances, states, trajectories.offsets))
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,20 +105,32 @@ class DynamicTimeWarping(Similarity):
     def on(self, trajectories: Any, counts: Floats) -> Block:
         """The blocks exp(−D/scale)."""
         scale, states = number("scale", self.scale, above=0.0), sequences(self, trajectories)
-        points = np.ascontiguousarray(numbers("coordinates", self.coordinates))
+        points = numbers("coordinates", self.coordinates)
         if points.ndim != 2 or not np.isfinite(points).all():
             raise ValueError("coordinates must be finite numbers (S, k), one row per state")
         if states.size and states.max() >= len(points):
             raise ValueError(
                 f"coordinates has {len(points)} rows, but trajectories visit state {states.max()}: give one per state"
             )
-        every = np.arange(len(trajectories))
+        met, place = np.unique(states, return_inverse=True)
+        foresee(
+            f"distances between all pairs of the {met.size} states that trajectories visit",
+            8.0 * met.size**2,
+            "use EditDistance or VisitedStates, which need none",
+        )
+        apart = cdist(points[met], points[met])
+        return _blocks(trajectories, scale, partial(warped_distances, place, trajectories.offsets, apart))
 
-        def block(rows: Any, columns: Any) -> Floats:
-            distance = warped_distances(states, trajectories.offsets, points, every[rows], every[columns])
-            return np.asarray(np.exp(distance / -scale))
 
-        return block
+def _blocks(trajectories: Any, scale: float, distances: Callable[[Ints, Ints, bool], Floats]) -> Block:
+    """The blocks exp(−D/scale), from a function of rows, columns and whether they are the same."""
+    every = np.arange(len(trajectories))
+
+    def block(rows: Any, columns: Any) -> Floats:
+        some, others = every[rows], every[columns]
+        return np.asarray(np.exp(distances(some, others, np.array_equal(some, others)) / -scale))
+
+    return block
 
 
 def sequences(similarity: Similarity, trajectories: Any) -> Ints:
