@@ -10,11 +10,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from problems import problem
 from scipy.optimize import Bounds, LinearConstraint, minimize
 from scipy.special import logsumexp
-from seeds import generator
+from seeds import generator, pinned
 from worlds import drawn, maze, random_mdp, ring, without_actions
 
-from messirl import MDP, Trajectories, sample
-from messirl.estimators import DemoDICE
+from messirl import MDP, Trajectories, sample, state_visitation
+from messirl.domains import slippery
+from messirl.estimators import BehaviourCloning, DemoDICE
 from messirl.estimators.demodice import nearest_occupancy
 from messirl.estimators.flow import Flow, discounted
 from messirl.planning import visits
@@ -188,6 +189,20 @@ def test_a_way_into_a_dead_end_is_not_taken():
     some = Trajectories.from_lists([[0, 1, 0, 1]], actions=[[0, 0, 0]])
     model = DemoDICE().fit(mdp, some, some)
     assert_allclose(model.policy_[0], [1.0, 0.0])
+
+
+def test_few_experts_are_followed_further_than_by_cloning_and_predicted_worse():
+    """Visits are matched, not choices: docs/methods-modern.md has these figures."""
+    with pinned():  # by how much is a matter of the draw
+        rng = generator(0)
+        mdp = MDP(slippery(16, 0.7), rng.normal(size=(256, 8)), discount=0.9, start=np.full(256, 1 / 256))
+        theta = rng.normal(size=8)
+        expert, test = drawn(mdp, theta, 5, 0, length=40), drawn(mdp, theta, 200, 2, length=40)
+        others = drawn(mdp, theta, 50, 1, length=40) + drawn(mdp, -theta, 50, 3, length=40)
+    dice, clone = DemoDICE().fit(mdp, expert, others), BehaviourCloning().fit(mdp, expert)
+    collected = [float(state_visitation(mdp, one.policy_) @ mdp.reward(theta)) for one in (dice, clone)]
+    assert collected[0] > 2.0 * collected[1] > 0.0
+    assert dice.score(test) < np.log(0.25) < clone.score(test)
 
 
 @pytest.mark.parametrize(
