@@ -15,7 +15,7 @@ from messirl.estimators.policy import PolicyEstimator
 from messirl.objective import check_start
 from messirl.problem.faults import check_trajectories
 from messirl.problem.mdp import MDP
-from messirl.problem.streamed import streamed_or_not
+from messirl.problem.streamed import StreamedTrajectories, streamed_or_not
 from messirl.problem.trajectories import Trajectories
 
 
@@ -36,11 +36,11 @@ class CountedPolicy(PolicyEstimator):
         check_start(mdp, expert, "expert")
         if unlabelled is None and needs_unlabelled:
             raise ValueError(f"{name} needs unlabelled trajectories: give them to fit, or use BehaviourCloning")
-        if unlabelled is not None and len(unlabelled) == 0:
-            raise ValueError(EMPTY if not needs_unlabelled else f"unlabelled is empty, and {name} learns from them")
-        if isinstance(unlabelled, Trajectories):
+        if unlabelled is not None and not isinstance(unlabelled, StreamedTrajectories):
             check_trajectories(mdp, unlabelled, "unlabelled")
             check_start(mdp, unlabelled, "unlabelled")
+        if unlabelled is not None and len(unlabelled) == 0:
+            raise ValueError(EMPTY if not needs_unlabelled else f"unlabelled is empty, and {name} learns from them")
         for some in (expert, unlabelled):
             if getattr(some, "goals", None) is not None:
                 raise ValueError(

@@ -40,6 +40,7 @@ from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
 ARMIJO = 1e-4
+NEVER = 1e-200  # of the flow: places that less goes through are left as they are
 ROUNDING = 1e-14  # of the dual: steps that gain less are not told apart from those that lose
 
 
@@ -114,10 +115,8 @@ class DemoDICE(CountedPolicy):
     def fit(self, mdp: MDP, expert: Trajectories, unlabelled: Any = None) -> Self:
         """Fit to the experts' visits, with everyone's as what is usual."""
         alpha, tol = number("alpha", self.alpha, least=0.0), number("tol", self.tol, above=0.0)
-        even, own_step = (
-            number("smoothing", self.smoothing, above=0.0),
-            number("step_weight", self.step_weight, least=0.0),
-        )
+        even = number("smoothing", self.smoothing, above=0.0)
+        own_step = number("step_weight", self.step_weight, least=0.0)
         if even >= 1.0 or own_step > 1.0:
             raise ValueError("smoothing must be below 1, and step_weight not above: they are shares")
         most = whole("max_iter", self.max_iter)
@@ -166,18 +165,21 @@ def nearest_occupancy(flow: Flow, own: Floats, usual: Floats, alpha: float, tol:
     def dual(values: Floats) -> tuple[float, Floats]:
         logs = base + rows @ values / k
         top = float(logsumexp(logs))
-        return float(b @ values) + k * top, np.exp(logs - top)
+        return float(b @ values) + k * top, logs - top
 
     values = np.zeros(b.size)
-    here, d = dual(values)
+    here, logs = dual(values)
     for steps in range(most + 1):
+        d = np.exp(logs)
         slope, through = b + rows.T @ d, np.bincount(flow.at, d, b.size)
-        gap = float((np.abs(slope) / through).max())
+        met = through > NEVER
+        gap = float((np.abs(slope[met]) / through[met]).max())
         if gap <= tol or steps == most:
             break
-        size = 1.0 / np.sqrt(through)  # places that are hardly met are brought to one scale with the others
+        size = np.where(met, 1.0 / np.sqrt(np.where(met, through, 1.0)), 0.0)  # all places are brought to one scale
         scaled = sp.diags_array(np.sqrt(d)) @ rows @ sp.diags_array(size)
-        way = -k * size * splu(sp.csc_array(scaled.T @ scaled)).solve(size * slope)
+        system = scaled.T @ scaled + sp.diags_array(np.where(met, 0.0, 1.0))
+        way = -k * size * splu(sp.csc_array(system)).solve(size * slope)
         promised, length = -float(slope @ way), 1.0
         while length > 1e-8:
             there, ahead = dual(values + length * way)
@@ -186,7 +188,6 @@ def nearest_occupancy(flow: Flow, own: Floats, usual: Floats, alpha: float, tol:
             length *= 0.5
         else:
             break
-        values, here, d = values + length * way, there, ahead
-    logs = np.log(d)
+        values, here, logs = values + length * way, there, ahead
     objective = float(d @ (logs - log_own) + alpha * (d @ (logs - log_usual)))
     return Found(d, values, objective, gap, steps)
