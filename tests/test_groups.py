@@ -248,6 +248,21 @@ def test_a_seed_gives_the_same_mixture_again():
 
 
 @quiet
+def test_a_callback_hears_of_every_round_and_may_stop_the_search():
+    mdp, one, other = two_experts()
+    heard = []
+
+    def tell(state):
+        heard.append(state["objective"])
+        return len(heard) == 4
+
+    model = MixtureMESSI(lambda0=0.0, random_state=0, callback=tell).fit(mdp, one[:5], one[5:] + other)
+    assert_array_equal(model.history_.objective, heard)
+    assert not model.converged_
+    assert "callback" in model.termination_
+
+
+@quiet
 @each
 @pytest.mark.parametrize("cls", [SeveralExperts, MixtureMESSI])
 def test_groups_come_back_from_a_file(cls, kind, tmp_path):

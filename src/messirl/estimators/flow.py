@@ -90,8 +90,9 @@ class Flow:
         if self.mdp.horizon is not None:
             together = found(acted.sum(axis=0), ended.sum(axis=0), ())
             seen = own_step * self._by_step(seen, step) + (1.0 - own_step) * self._by_step(together, step)
-        seen = self._by_step(seen, step)
-        return np.asarray((1.0 - even) * seen + even * self._by_step(np.ones_like(seen), step))
+        everywhere = self._by_step(np.ones_like(seen), step)
+        nobody = np.bincount(step, seen)[step] <= 0.0  # at this step, where the flow gets to
+        return np.asarray((1.0 - even) * np.where(nobody, everywhere, self._by_step(seen, step)) + even * everywhere)
 
     def _by_step(self, shares: Floats, step: Ints) -> Floats:
         """Shares (m,) made to sum to one, each step having the part of it that an occupancy has."""
@@ -127,7 +128,7 @@ def discounted(mdp: MDP, trajectories: Trajectories) -> tuple[Floats, Floats]:
         np.add.at(ended[0], trajectories.last[over], g ** made[over] / (1.0 - g))
         acted = action_counts(mdp, trajectories, weight * mass[trip])[None]
     else:
-        for t in range(1, _steps(mdp)):
+        for t in range(_steps(mdp)):
             late = over & (made <= t)
             ended[t] = g**t * np.bincount(trajectories.last[late], minlength=mdp.n_states)
         acted = action_counts(mdp, trajectories, weight, by_step=True)

@@ -7,8 +7,8 @@
     ReferenceStd  RidgeStd with it       LightPooling     MaxEnt, an unlabelled trajectory counts a little (LIGHT)
     uniform       no learning: all       LightPoolingStd  RidgeStd with light pooling
                   actions equally likely Pooling          MaxEnt, as if all trajectories were experts'
-    Cloning       no reward: what          DWBC, ISWBC      cloning weighted by a discriminator
-                  experts did where        DemoDICE         visits near the experts', held to everyone's
+    Cloning       no reward: what the    DWBC, ISWBC      cloning weighted by a discriminator
+                  experts did where      DemoDICE         visits near the experts', held to everyone's
     Several       MESSI with a θ for     Mixture          MESSI with groups that it finds
                   each expert
 

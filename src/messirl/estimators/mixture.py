@@ -31,7 +31,7 @@ from messirl.estimators.grouped import Grouped, as_labels
 from messirl.estimators.streaming import refuse_streamed
 from messirl.estimators.together import Learning, Question, about, answered_alone
 from messirl.objective import Evaluation, Objective
-from messirl.optimise import HISTORY, Result, seek_maximum
+from messirl.optimise import ASKED, HISTORY, Result, seek_maximum
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.planning.sampling import random_source
 from messirl.problem.faults import check_trajectories
@@ -62,6 +62,9 @@ class MixtureMESSI(Grouped):
         Rounds of EM at most.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
         For the random starts.
+    callback : callable, optional
+        Called with a dict after every round of every start, as other searches do after every iteration; returning True
+        stops the search.
 
     Attributes
     ----------
@@ -144,13 +147,17 @@ class MixtureMESSI(Grouped):
             begin = problem.beginning(source, np.tile(theta, (self.n_groups, 1)))
             found = yield from self._rounds(problem, begin, FIRST, CLIMB[0])
             best = found if best is None or found.objective > best.objective else best
+            if found.stopped:
+                break
         assert best is not None, "n_starts is at least 1"
-        best = yield from self._rounds(problem, best, self.max_rounds, CLIMB[1])
+        if not found.stopped:
+            best = yield from self._rounds(problem, best, self.max_rounds, CLIMB[1])
         self.penalty_matrix_, self.thetas_, self.weights_ = penalty, best.thetas, best.weights
         self.responsibilities_, self.log_likelihood_ = best.responsibilities, best.log_likelihood
         objective = self._weighted(problem, best.responsibilities[:, 0], len(expert))
         result = replace(best.first, history=best.history, converged=best.settled, theta=best.thetas[0])
         reason = "responsibilities stand still" if best.settled else f"max_rounds={self.max_rounds} rounds were done"
+        reason = ASKED if best.stopped or found.stopped else reason
         result = replace(result, point=objective(best.thetas[0]), reason=reason)
         return mdp, everyone, objective, theta, result
 
@@ -197,7 +204,8 @@ class MixtureMESSI(Grouped):
             before, state = state, problem.after(state, thetas, results)
             moved = float(np.abs(state.responsibilities - before.responsibilities).max())
             state.settled = moved <= SETTLED and all(one.converged for one in results)
-            if state.settled:
+            state.stopped = self.callback is not None and bool(self.callback(state.told()))
+            if state.settled or state.stopped:
                 break
         return state
 
@@ -260,6 +268,12 @@ class State:
     history: Any = None
     first: Any = None
     settled: bool = False
+    stopped: bool = False
+
+    def told(self) -> dict[str, Any]:
+        """What a callback is told after a round, of the first group where it is of one."""
+        last = {name: self.history[name][-1].item() for name in HISTORY.names or ()}
+        return {**last, "theta": self.thetas[0], "point": self.first.point}
 
 
 @dataclass(frozen=True, eq=False)
