@@ -9,10 +9,11 @@ import numba.core.event as event
 import numpy as np
 import scipy.sparse as sp
 
-from messirl import MDP, optimal_policy, sample, soft_policy, soft_values, state_visitation
+from messirl import MDP, Trajectories, optimal_policy, sample, soft_policy, soft_values, state_visitation
 from messirl.planning import Planner, kernels, lanes, loops, parts, visits
 from messirl.planning.identify import unidentified
 from messirl.planning.together import expectations
+from messirl.similarity import DynamicTimeWarping, EditDistance, loops as sequence_loops
 
 compiled = []
 
@@ -81,8 +82,11 @@ expectations([Planner(endless, "causal", start)], [np.ones(1)])
 parts.STATES = 128
 round_about = np.stack([np.eye(300), np.roll(np.eye(300), 1, axis=1)], axis=1)
 exercise(round_about, np.full(300, -2.0), start=np.full(300, 1 / 300), horizon=4, discount=0.9)
+walks = Trajectories.from_lists([[0, 1, 2], [0, 2]])
+for similarity in (EditDistance(), DynamicTimeWarping(np.eye(3))):
+    similarity(walks, np.zeros((2, 1)))
 
-every = {**vars(kernels), **vars(lanes), **vars(loops)}.items()
+every = {**vars(kernels), **vars(lanes), **vars(loops), **vars(sequence_loops)}.items()
 dispatchers = {n: f for n, f in every if hasattr(f, "stats") and hasattr(f, "signatures")}
 print(
     json.dumps(

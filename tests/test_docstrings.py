@@ -16,16 +16,30 @@ import messirl
 from messirl import MDP, MESSI, MESSICV, EMMaxEnt, MaxEntIRL, Trajectories, sample, soft_policy
 from messirl._docstrings import entries, inherit_documentation, names, sections
 from messirl.dynamics import FittedMESSI
-from messirl.estimators import UniformPolicy
+from messirl.estimators import (
+    DWBC,
+    ISWBC,
+    BehaviourCloning,
+    DemoDICE,
+    MixtureMESSI,
+    SeveralExperts,
+    UniformPolicy,
+)
 from messirl.io import Recording
 
 HOUSE = Path(messirl.__file__).parent
 SECTIONS = ("Parameters", "Attributes", "References", "Examples")
 METHODS = {  # what a user chooses among: parameters, a reference, and an example
     "messirl.problem": ("MDP", "Trajectories"),
-    "messirl.estimators": ("MESSI", "EMMaxEnt", "MaxEntIRL"),
+    "messirl.estimators": (
+        *("MESSI", "EMMaxEnt", "MaxEntIRL"),
+        *("BehaviourCloning", "DWBC", "DemoDICE", "ISWBC", "MixtureMESSI", "SeveralExperts"),
+    ),
     "messirl.selection": ("MESSICV",),
-    "messirl.similarity": ("CompleteGraph", "Exponential", "NearestNeighbours", "Precomputed", "RBF", "Similarity"),
+    "messirl.similarity": (
+        *("CompleteGraph", "Exponential", "NearestNeighbours", "Precomputed", "RBF", "Similarity"),
+        *("DynamicTimeWarping", "EditDistance", "FisherKernel", "VisitedStates"),
+    ),
     "messirl.dynamics": ("FittedMESSI",),
 }
 MADE = {  # what a user makes, and no paper describes: parameters and an example
@@ -158,7 +172,13 @@ def fitted_attributes(model: object) -> set[str]:
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("cls", [MaxEntIRL, MESSI, EMMaxEnt, MESSICV, UniformPolicy])
+@pytest.mark.parametrize(
+    "cls",
+    [
+        *(MaxEntIRL, MESSI, EMMaxEnt, MESSICV, UniformPolicy),
+        *(BehaviourCloning, DWBC, ISWBC, DemoDICE, SeveralExperts, MixtureMESSI),
+    ],
+)
 def test_every_fitted_attribute_is_explained_and_no_other(cls):
     data = row_of_places()
     model = cls().fit(*(data[:2] if cls is UniformPolicy else data))

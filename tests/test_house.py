@@ -179,7 +179,7 @@ def test_the_picture_is_read_line_by_line():
 
 @every_file
 def test_numba_is_imported_in_one_file_only(path):
-    if path != HOUSE / "planning" / "kernels.py":
+    if path != HOUSE / "_compiled.py":
         assert not {name for name in imports_of(path) if name.split(".")[0] == "numba"}
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from seeds import generator
 
-from messirl.planning.kernels import TINY, _exp, _log, jit
+from messirl._compiled import jit
+from messirl.planning.kernels import TINY, _exp, _log
 
 NEAR = 4 * np.finfo(float).eps
 

@@ -13,11 +13,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from seeds import generator
 
 from messirl import MDP, soft_policy, soft_values, state_visitation
+from messirl._compiled import threads
 from messirl.domains import slippery
 from messirl.execution import one_thread, processes, run
 from messirl.planning import Planner, finite, parts
 from messirl.planning.identify import unidentified
-from messirl.planning.kernels import B, threads
+from messirl.planning.kernels import B
 from messirl.planning.layout import layout_of
 
 
@@ -113,7 +114,7 @@ def test_small_problems_keep_to_one_thread_and_large_ones_use_what_is_allowed(mo
 def test_what_numba_is_told_is_respected():
     code = """
 import numba
-from messirl.planning.kernels import threads
+from messirl._compiled import threads
 print(threads())
 numba.set_num_threads(2)
 print(threads())

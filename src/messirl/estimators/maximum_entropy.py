@@ -41,6 +41,7 @@ from messirl.planning.finite import CheckpointedSolution
 from messirl.planning.identify import unidentified
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.planning.models import where_met
+from messirl.planning.scores import trajectory_scores
 from messirl.problem.counts import checked_feature_counts
 from messirl.problem.faults import check_trajectories
 from messirl.problem.gathered import gathered
@@ -386,6 +387,14 @@ class MaximumEntropy(RewardEstimator):
         if self.entropy == "noncausal":
             return log_likelihood(self.mdp_, self.policy_, trajectories)
         return reward_log_likelihood(self.mdp_, self.reward_, trajectories, self.start_, self._values())
+
+    def scores(self, trajectories: Trajectories) -> Floats:
+        """∇θ log p(ζ|θ) at `theta_` of every trajectory, (n, d): how each would change the weights."""
+        self._fitted()
+        if self.entropy != "causal":
+            raise ValueError(f"scores of single trajectories go with entropy='causal', not {self.entropy!r}")
+        check_trajectories(self.mdp_, trajectories)
+        return trajectory_scores(self.mdp_, self.theta_, trajectories, self.start_)
 
     def _revive(self, parts: dict[str, Any]) -> None:
         super()._revive(parts)

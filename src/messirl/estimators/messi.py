@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from messirl._checks import number
 from messirl._defaults import LAMBDA0
+from messirl._types import Floats
 from messirl.estimators.pooled import PooledEstimator
 from messirl.estimators.streaming import penalty_of, refuse_streamed
 from messirl.estimators.together import Learning, answered_alone
@@ -20,10 +21,13 @@ from messirl.similarity import (
     DEFAULT,
     RBF,
     CompleteGraph,
+    DynamicTimeWarping,
+    EditDistance,
     Exponential,
     NearestNeighbours,
     Precomputed,
     Similarity,
+    VisitedStates,
     as_similarity,
 )
 
@@ -37,9 +41,10 @@ class MESSI(PooledEstimator):
 
     Parameters
     ----------
-    similarity : RBF, Exponential, CompleteGraph, NearestNeighbours, Precomputed or callable
-        Similarity of trajectories. A callable gets (trajectories, counts), experts first, and returns a matrix (n, n).
-        None: RBF with the median width, on counts in units of their spread.
+    similarity : RBF, Exponential, CompleteGraph, NearestNeighbours, Precomputed, another `Similarity` or callable
+        Similarity of trajectories: of their counts or, as EditDistance, DynamicTimeWarping, VisitedStates and
+        FisherKernel have it, of the trajectories themselves. A callable gets (trajectories, counts), experts first, and
+        returns a matrix (n, n). None: RBF with the median width, on counts in units of their spread.
     lambda0 : float
         λ0, the strength of the penalty.
     theta_max : float
@@ -74,7 +79,10 @@ class MESSI(PooledEstimator):
     -0.53
     """
 
-    _kinds: ClassVar[tuple[type[Any], ...]] = (RBF, Exponential, CompleteGraph, NearestNeighbours, Precomputed)
+    _kinds: ClassVar[tuple[type[Any], ...]] = (
+        *(RBF, Exponential, CompleteGraph, NearestNeighbours, Precomputed),
+        *(DynamicTimeWarping, EditDistance, VisitedStates),
+    )
     _missed: ClassVar[tuple[str, ...]] = ("similarity",)
     _optional: ClassVar[tuple[str, ...]] = ("penalty_matrix_",)
 
@@ -107,6 +115,15 @@ class MESSI(PooledEstimator):
         unlabelled: Any = None,
         sample_weight: npt.ArrayLike | None = None,
     ) -> Learning:
+        mdp, everyone, counts, penalty, quadratic = self._measured(mdp, expert, unlabelled)
+        found = yield from self._search(mdp, expert, everyone, counts, quadratic, sample_weight)
+        self.penalty_matrix_ = penalty
+        return mdp, *found
+
+    def _measured(
+        self, mdp: MDP, expert: Trajectories, unlabelled: Any
+    ) -> tuple[MDP, Any, Floats | None, Floats | None, Floats | None]:
+        """The MDP with its base policy, everyone and their counts, M of Eq. 5, and the penalty λM; checked."""
         self._check_arguments()
         weight = number("lambda0", self.lambda0, least=0.0) / number("theta_max", self.theta_max, above=0.0)
         unlabelled = streamed_or_not(unlabelled)
@@ -118,10 +135,7 @@ class MESSI(PooledEstimator):
         penalty = None if counts is None else np.zeros((mdp.n_features,) * 2)
         if counts is not None and len(everyone) > 1:  # without a pair there is no penalty
             penalty = penalty_of(self.measure, mdp, everyone, counts)
-        quadratic = weight * penalty if penalty is not None and weight > 0 else None
-        found = yield from self._search(mdp, expert, everyone, counts, quadratic, sample_weight)
-        self.penalty_matrix_ = penalty
-        return mdp, *found
+        return mdp, everyone, counts, penalty, weight * penalty if penalty is not None and weight > 0 else None
 
     def _revive(self, parts: dict[str, Any]) -> None:
         super()._revive(parts)

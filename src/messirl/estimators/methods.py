@@ -7,6 +7,10 @@
     ReferenceStd  RidgeStd with it       LightPooling     MaxEnt, an unlabelled trajectory counts a little (LIGHT)
     uniform       no learning: all       LightPoolingStd  RidgeStd with light pooling
                   actions equally likely Pooling          MaxEnt, as if all trajectories were experts'
+    Cloning       no reward: what the    DWBC, ISWBC      cloning weighted by a discriminator
+                  experts did where      DemoDICE         visits near the experts', held to everyone's
+    Several       MESSI with a θ for     Mixture          MESSI with groups that it finds
+                  each expert
 
 Penalties that have a shape are given the trace that MESSI's has on the same trajectories, so that equal λ0 are equally
 strong. What makes an entry differ from its class is data: a shape, or parameters that it sets. A method is added by a
@@ -214,6 +218,12 @@ METHODS = {
         Method("LightPoolingStd", "light pooling with L2", BOTH, "MaxEntIRL", shape=_spread, sets=LIGHTLY),
         Method("Pooling", "pooling", POOLED, "MaxEntIRL", baseline=True),
         Method("uniform", "uniform policy", NOTHING, "UniformPolicy", baseline=True),
+        Method("Cloning", "behaviour cloning", EXPERT, "BehaviourCloning"),
+        Method("DWBC", "DWBC", BOTH, "DWBC"),
+        Method("ISWBC", "ISW-BC", BOTH, "ISWBC"),
+        Method("DemoDICE", "DemoDICE", BOTH, "DemoDICE"),
+        Method("Several", "several experts", BOTH, "SeveralExperts"),
+        Method("Mixture", "mixture", BOTH, "MixtureMESSI"),
     )
 }
 BASELINES = [method for method in METHODS.values() if method.baseline]

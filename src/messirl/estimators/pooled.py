@@ -78,13 +78,18 @@ class PooledEstimator(MaximumEntropy):
             objective = self._objective(mdp, some, known, quadratic, weight, n_expert)
         objective = objective.penalised(objective.with_prior(quadratic, self.theta_prior))
         theta = self._theta_start(mdp, objective)
+        result = yield from self._to_a_summit(objective, theta)
+        return some, objective, theta, result
+
+    def _to_a_summit(self, objective: Objective, theta: Floats) -> Generator[Question, Evaluation, Result]:
+        """The search from θ, gone on from saddles that it ends on."""
         result = yield from self._optimise(objective, theta, self.max_iter, self.callback)
         for _ in range(SADDLES):
             way = upward(objective, result.theta, self._bound) if result.converged else None
             if way is None:
                 break
             result = yield from self._over(objective, result, way)
-        return some, objective, theta, result
+        return result
 
     def _over(self, objective: Objective, result: Result, way: Floats) -> Generator[Question, Evaluation, Result]:
         """The search gone on from a saddle, along a direction in which J rises."""

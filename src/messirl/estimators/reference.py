@@ -23,18 +23,45 @@ from messirl.problem.trajectories import Trajectories
 
 def usual_policy(mdp: MDP, trajectories: Trajectories | StreamedTrajectories, strength: float) -> Floats:
     """π₀ (S, A), all steps and goals together; zero rows where no action is allowed."""
+    return smoothed(mdp, action_counts(mdp, trajectories), strength)
+
+
+def action_counts(
+    mdp: MDP,
+    trajectories: Trajectories | StreamedTrajectories,
+    weight: Floats | None = None,
+    *,
+    by_step: bool = False,
+) -> Floats:
+    """n(s,a) (S, A): how often an action was taken, or by how likely each made the move, may have been.
+
+    weight : (N,) what every choice counts, in the order of the trajectories; None: 1
+    by_step : whether steps are kept apart, (H − 1, S, A), where there is a horizon
+    """
     if isinstance(trajectories, StreamedTrajectories):
         kinds = gathered(mdp, trajectories).own
         made, totals = kinds.choices(mdp), kinds.often.astype(np.float64)
     else:
         made = choices_of(mdp, trajectories)
-        totals = made.totals(np.ones(len(trajectories)))
+        totals = np.bincount(made.kind, weight, made.group.size).astype(np.float64)
     chance = np.exp(made.log_chance)
     share = chance / np.bincount(made.of, chance, made.group.size)[made.of]
-    n = np.bincount(made.row, totals[made.of] * share, mdp.allowed.size).reshape(mdp.allowed.shape)
-    degree = mdp.allowed.sum(axis=1, keepdims=True)
-    prior = np.where(mdp.allowed, strength / np.maximum(degree, 1), 0.0)
-    return np.asarray(np.where(degree > 0, (n + prior) / (n.sum(axis=1, keepdims=True) + strength), 0.0))
+    shape = mdp.policy_shape if by_step else mdp.allowed.shape
+    step = made.group[made.of] if len(shape) == 3 else 0
+    n = np.bincount(step * mdp.allowed.size + made.row, totals[made.of] * share, int(np.prod(shape)))
+    return np.asarray(n.reshape(shape), dtype=np.float64)
+
+
+def smoothed(mdp: MDP, n: Floats, strength: float, prior: Floats | None = None) -> Floats:
+    """(n(s,a) + α p(a|s)) / (n(s) + α), of n (…, S, A); zero rows where no action is allowed.
+
+    prior : p (S, A), where α is `strength`; None: all allowed actions are equally likely
+    """
+    if prior is None:
+        prior = mdp.allowed / np.maximum(mdp.allowed.sum(axis=1, keepdims=True), 1)
+    total = n.sum(axis=-1, keepdims=True) + strength
+    told = mdp.allowed.any(axis=1, keepdims=True) & (total > 0.0)
+    return np.where(told, (n + strength * prior) / np.where(total > 0.0, total, 1.0), prior)
 
 
 def base_counts(mdp: MDP, trajectories: Trajectories) -> Floats:

@@ -18,28 +18,14 @@ Policies are stored action-major, (…, A, S padded). Only arrays and numbers co
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numba import config, get_num_threads, njit
-from numba.np.ufunc import parallel
+
+from messirl._compiled import inlined, jit
 
 B = 128
 LOWEST = -1e300
 TINY = -709.4  # exp of less is taken as zero
-FLAGS = {"contract", "nsz", "arcp"}  # no reassociation: rounding by a magic number must survive
-
-jit: Any = njit(cache=True, fastmath=FLAGS, error_model="numpy", nogil=True)
-inlined: Any = njit(inline="always", fastmath=FLAGS, error_model="numpy")
-
-
-def threads() -> int:
-    """How many threads may be used: what NUMBA_NUM_THREADS and numba.set_num_threads allow, else one per core.
-
-    Who has not set a number has not launched Numba's own threads, and need not.
-    """
-    known: Any = config
-    return int(get_num_threads() if parallel._is_initialized else known.NUMBA_NUM_THREADS)
 
 
 @inlined

@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from messirl.planning.kernels import LOWEST, _exp, _log, inlined, jit
+from messirl._compiled import inlined, jit
+from messirl.planning.kernels import LOWEST, _exp, _log
 
 L = 16
 MOVES, ENDS, DEAD = 0, 1, 2  # what a state does

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from messirl.planning.kernels import jit
+from messirl._compiled import jit
 
 FOREVER = 1 << 40
 

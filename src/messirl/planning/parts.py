@@ -16,9 +16,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from messirl._compiled import threads
 from messirl._types import Ints
 from messirl.execution import alone
-from messirl.planning.kernels import B, threads
+from messirl.planning.kernels import B
 
 STATES = 2**13  # of a part, at least
 MOST = 8  # parts

@@ -19,9 +19,10 @@ from messirl._types import Floats
 from messirl.planning.chosen import Chosen
 from messirl.planning.curvature import differences, slopes
 from messirl.planning.goals import GoalsModel
-from messirl.planning.models import Model, where_met
-from messirl.problem.choices import Choices
+from messirl.planning.models import Model, Planner, where_met
+from messirl.problem.choices import Choices, choices_of
 from messirl.problem.mdp import MDP
+from messirl.problem.trajectories import Trajectories
 from messirl.problem.units import feature_spread
 
 
@@ -56,6 +57,24 @@ def choice_scores(mdp: MDP, theta: Floats, choices: Choices, model: Model | Goal
     _, share = chosen.of_kinds(reward, model.solve(reward))
     places = (choices.of, np.arange(share.size))
     return np.asarray(sp.csr_array((share, places), shape=(choices.group.size, share.size)) @ gap)
+
+
+def trajectory_scores(mdp: MDP, theta: Floats, trajectories: Trajectories, start: Floats) -> Floats:
+    """The score of every trajectory that was checked, ∇ log p(ζ|θ) = Σ_t ∇ log π(a_t|s_t), (n, d).
+
+    start : (S,) weights of where trajectories begin; all states that these visit are added to it
+    """
+    choices, n = choices_of(mdp, trajectories), len(trajectories)
+    if choices.trip.size == 0:
+        return np.zeros((n, mdp.n_features))
+    begin = start + np.bincount(trajectories.states, minlength=mdp.n_states)
+    if trajectories.goals is None:
+        planner = Planner(mdp, "causal", begin)
+    else:
+        planner = Planner.for_trips(mdp, "causal", trajectories.first, trajectories.goals, np.ones(n))
+    of_kinds = choice_scores(mdp, theta, choices, planner.model, begin)
+    made = sp.csr_array((np.ones(choices.trip.size), (choices.trip, choices.kind)), shape=(n, choices.group.size))
+    return np.asarray(made @ of_kinds)
 
 
 def _slopes(mdp: MDP, reward: Floats, choices: Choices, start: Floats) -> Iterator[tuple[int, Floats, Floats]]:

@@ -1,5 +1,6 @@
 """The public names and where they are; they are imported when first used."""
 
+from messirl.similarity.fisher import FisherKernel as FisherKernel
 from messirl.similarity.kernels import (
     DEFAULT as DEFAULT,
     RBF as RBF,
@@ -18,3 +19,5 @@ from messirl.similarity.penalty import (
     penalty_matrix as penalty_matrix,
     similarity_penalty as similarity_penalty,
 )
+from messirl.similarity.sequences import DynamicTimeWarping as DynamicTimeWarping, EditDistance as EditDistance
+from messirl.similarity.visited import VisitedStates as VisitedStates

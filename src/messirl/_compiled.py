@@ -1,0 +1,22 @@
+"""Loops compiled by Numba, which is imported in this file only; what is compiled is kept for later processes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import config, get_num_threads, njit
+from numba.np.ufunc import parallel
+
+FLAGS = {"contract", "nsz", "arcp"}  # no reassociation: rounding by a magic number must survive
+
+jit: Any = njit(cache=True, fastmath=FLAGS, error_model="numpy", nogil=True)
+inlined: Any = njit(inline="always", fastmath=FLAGS, error_model="numpy")
+
+
+def threads() -> int:
+    """How many threads may be used: what NUMBA_NUM_THREADS and numba.set_num_threads allow, else one per core.
+
+    Who has not set a number has not launched Numba's own threads, and need not.
+    """
+    known: Any = config
+    return int(get_num_threads() if parallel._is_initialized else known.NUMBA_NUM_THREADS)

@@ -1,0 +1,67 @@
+"""Behaviour cloning: do where an expert was what the expert did there.
+
+    π(a|s) = (n(s,a) + α/deg(s)) / (n(s) + α)      over the deg(s) actions allowed in s
+
+with n how often the experts took an action and α the strength of the prior. It knows nothing of where actions lead, and
+so nothing of states that no expert visited.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+from messirl._checks import number
+from messirl.estimators.counted import CountedPolicy
+from messirl.estimators.reference import action_counts, smoothed
+from messirl.problem.mdp import MDP
+from messirl.problem.trajectories import Trajectories
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class BehaviourCloning(CountedPolicy):
+    """The actions that the experts took, counted state by state, with a prior under which all are equally likely.
+
+    π(a|s) = (n(s,a) + α/deg(s)) / (n(s) + α): the mean of the posterior under a Dirichlet prior.
+
+    Needs actions, or the dynamics: where actions were not recorded, a move is shared out among those that can make it,
+    by how likely each makes it. Uses no unlabelled trajectories. Goals are refused.
+
+    Parameters
+    ----------
+    smoothing : float
+        α, how many choices per state the prior counts as. 0: the maximum of the likelihood, under which what no expert
+        did is impossible where one has been.
+    by_step : bool
+        Whether each step has a policy of its own where there is a horizon, its prior the policy of all steps together.
+
+    References
+    ----------
+    Pomerleau: Efficient Training of Artificial Neural Networks for Autonomous Navigation, Neural Computation 3, 1991.
+
+    Examples
+    --------
+    In the first state two of three experts take the second action.
+
+    >>> from messirl import MDP, Trajectories
+    >>> from messirl.estimators import BehaviourCloning
+    >>> moves = [[[0, 1, 0], [0, 0, 1]], [[0, 0, 1], [1, 0, 0]], [[0, 0, 0], [0, 0, 0]]]
+    >>> mdp = MDP(moves, features=[[0.0], [1.0], [0.0]], discount=0.9, terminal=[False, False, True])
+    >>> expert = Trajectories.from_lists([[0, 2], [0, 2], [0, 1, 2]], actions=[[1], [1], [0, 0]])
+    >>> BehaviourCloning(smoothing=1.0).fit(mdp, expert).predict_proba([0, 1])
+    array([[0.375, 0.625],
+           [0.75 , 0.25 ]])
+    """
+
+    smoothing: float = 1.0
+    by_step: bool = False
+
+    def fit(self, mdp: MDP, expert: Trajectories, unlabelled: Any = None) -> Self:
+        """Count what the experts did; unlabelled trajectories are checked, and else not looked at."""
+        strength = number("smoothing", self.smoothing, least=0.0)
+        self._read(mdp, expert, unlabelled, needs_unlabelled=False)
+        policy = smoothed(mdp, action_counts(mdp, expert), strength)
+        if self.by_step and mdp.horizon is not None:
+            policy = smoothed(mdp, action_counts(mdp, expert, by_step=True), strength, policy)
+        self._learnt(mdp, expert, policy)
+        return self

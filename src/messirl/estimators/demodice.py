@@ -1,0 +1,193 @@
+"""DemoDICE: of all policies, the one whose visits are near the experts' and not far from everyone's.
+
+    minimise  KL(d ‖ d_E) + α KL(d ‖ d_U)   over occupancies d ≥ 0 that obey the flow of the dynamics,
+
+    Σ_a d(s,a) = (1 − γ) start(s) + γ Σ_{s',a'} p(s|s',a') d(s',a')        for every state s that can be met
+
+d_E and d_U are the discounted state-action densities of the experts and of everyone. With r = log d_E/d_U the objective
+is (1 + α) KL(d ‖ d_U) − E_d[r]. Its dual in ν, one number for each state, is convex and smooth,
+
+    minimise  (1 − γ) Σ_s start(s) ν(s) + (1 + α) log Σ_{s,a} d_U exp((r + γ Σ p ν − ν) / (1 + α))
+
+and d = d_U exp(…)/Z at its minimum. Newton's method finds it: with B = γP − E the rows of the exponent and D = diag(d),
+its step solves the sparse system (Bᵀ D B) x = −(1 + α) (b + Bᵀ d), whose right side is the flow that is still violated.
+
+The paper's ν is a network and its moves are those in the data; here the dynamics are known, and the optimum is exact.
+Terminal states go on for ever in themselves, with the mass that trajectories have left when they get there. With a
+horizon there is a ν for every step, and the densities are those of the steps.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import splu
+from scipy.special import logsumexp
+from sklearn.exceptions import ConvergenceWarning
+
+from messirl._checks import number, whole
+from messirl._types import Floats
+from messirl.estimators.counted import CountedPolicy, beginning
+from messirl.estimators.flow import Flow
+from messirl.estimators.reference import action_counts, smoothed
+from messirl.estimators.streaming import refuse_streamed
+from messirl.objective import check_alive
+from messirl.problem.mdp import MDP
+from messirl.problem.trajectories import Trajectories
+
+ARMIJO = 1e-4
+NEVER = 1e-200  # of the flow: places that less goes through are left as they are
+ROUNDING = 1e-14  # of the dual: steps that gain less are not told apart from those that lose
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DemoDICE(CountedPolicy):
+    """The policy whose visits are nearest to the experts', held back towards those of everyone, at the exact optimum.
+
+    minimise KL(d ‖ d_E) + α KL(d ‖ d_U) over the occupancies d that the dynamics allow, and π(a|s) = d(s,a)/d(s).
+
+    Needs the dynamics, and a discount below 1 or a horizon; actions that were not recorded are shared out by how likely
+    each makes the move. Needs unlabelled trajectories. Goals are refused.
+
+    Parameters
+    ----------
+    alpha : float
+        α, how strongly visits are held to those of everyone, experts and unlabelled together.
+    smoothing : float
+        The share of each density that is spread evenly over all that could be done; above 0, below 1.
+    step_weight : float
+        With a horizon: how much of a step's density is its own choices; the rest is the choices of all steps.
+    max_iter : int
+        Newton steps at most.
+    tol : float
+        The largest violation of the flow, relative to how much flows through a state.
+
+    Attributes
+    ----------
+    occupancy_ : array (S, A), or (H − 1, S, A) with a horizon
+        d, what is done where and, with a horizon, when; together with the mass that has ended it sums to one.
+    values_ : array (S,), or (H − 1, S) with a horizon
+        ν, the multipliers of the flow; 0 where no trajectory can get to.
+    objective_ : float
+        KL(d ‖ d_E) + α KL(d ‖ d_U) at the optimum.
+    flow_gap_ : float
+        The largest violation of the flow, relative to how much flows through a state.
+    n_iter_ : int
+        Newton steps done.
+
+    References
+    ----------
+    Kim, Seo, Lee, Jeon, Hwang, Yang, Kim: DemoDICE: Offline Imitation Learning with Supplementary Imperfect
+    Demonstrations, ICLR 2022.
+
+    Examples
+    --------
+    Six places in a row; the experts go right, the others go anywhere.
+
+    >>> import numpy as np
+    >>> from messirl import MDP, sample
+    >>> from messirl.estimators import DemoDICE
+    >>> right = np.minimum(np.arange(6) + 1, 5)
+    >>> left = np.maximum(np.arange(6) - 1, 0)
+    >>> moves = np.stack([np.eye(6)[left], np.eye(6)[right]], axis=1)
+    >>> mdp = MDP(moves, features=np.linspace(0, 1, 6)[:, None], discount=0.9, start=np.full(6, 1 / 6))
+    >>> expert = sample(mdp, np.tile([0.1, 0.9], (6, 1)), 5, length=20, random_state=0)
+    >>> others = sample(mdp, np.full((6, 2), 0.5), 20, length=20, random_state=1)
+    >>> model = DemoDICE().fit(mdp, expert, others)
+    >>> model.predict_proba([0, 3]).round(2), model.converged_
+    (array([[0.1 , 0.9 ],
+           [0.01, 0.99]]), True)
+    """
+
+    _arrays: ClassVar[tuple[str, ...]] = ("occupancy_", "values_")
+    _facts: ClassVar[tuple[str, ...]] = ("objective_", "flow_gap_", "n_iter_")
+
+    alpha: float = 0.05
+    smoothing: float = 0.01
+    step_weight: float = 0.5
+    max_iter: int = 200
+    tol: float = 1e-8
+
+    def fit(self, mdp: MDP, expert: Trajectories, unlabelled: Any = None) -> Self:
+        """Fit to the experts' visits, with everyone's as what is usual."""
+        alpha, tol = number("alpha", self.alpha, least=0.0), number("tol", self.tol, above=0.0)
+        even = number("smoothing", self.smoothing, above=0.0)
+        own_step = number("step_weight", self.step_weight, least=0.0)
+        if even >= 1.0 or own_step > 1.0:
+            raise ValueError("smoothing must be below 1, and step_weight not above: they are shares")
+        most = whole("max_iter", self.max_iter)
+        if mdp.must_end:
+            raise ValueError("DemoDICE needs a discount below 1 or a horizon: occupancies are densities of them")
+        refuse_streamed(unlabelled, "DemoDICE", "discounts every choice by its step")
+        unlabelled = self._read(mdp, expert, unlabelled, needs_unlabelled=True)
+        check_alive(mdp, expert + unlabelled, len(expert))
+        flow, everyone = Flow.of(mdp, beginning(mdp, expert)), expert + unlabelled
+        own, usual = (flow.density(some, even, own_step) for some in (expert, everyone))
+        found = nearest_occupancy(flow, own, usual, alpha, tol, most)
+        self.occupancy_, self.values_ = flow.table(found.occupancy), flow.over_states(found.values)
+        elsewhere = smoothed(mdp, action_counts(mdp, everyone), 1.0)  # where the flow does not get to
+        self._learnt(mdp, expert, smoothed(mdp, self.occupancy_, 0.0, elsewhere), converged=found.gap <= tol)
+        self.objective_, self.flow_gap_, self.n_iter_ = found.objective, found.gap, found.steps
+        if not self.converged_:
+            warnings.warn(
+                f"DemoDICE ended after {found.steps} steps, and the flow is still violated by {found.gap:.2g} of what "
+                f"flows through a state, more than tol={tol:g}",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The optimum: d (m,), ν (n,), the objective there, the violation of the flow, and how many steps it took."""
+
+    occupancy: Floats
+    values: Floats
+    objective: float
+    gap: float
+    steps: int
+
+
+def nearest_occupancy(flow: Flow, own: Floats, usual: Floats, alpha: float, tol: float, most: int) -> Found:
+    """The occupancy d that minimises KL(d ‖ own) + α KL(d ‖ usual), by Newton's method on the dual.
+
+    own, usual : (m,) densities of all that can be done, none zero
+    """
+    b, rows, k = flow.source, flow.rows, 1.0 + alpha
+    log_own, log_usual = np.log(own), np.log(usual)
+    base = (log_own + alpha * log_usual) / k  # log d_U + r / (1 + α)
+
+    def dual(values: Floats) -> tuple[float, Floats]:
+        logs = base + rows @ values / k
+        top = float(logsumexp(logs))
+        return float(b @ values) + k * top, logs - top
+
+    values = np.zeros(b.size)
+    here, logs = dual(values)
+    for steps in range(most + 1):
+        d = np.exp(logs)
+        slope, through = b + rows.T @ d, np.bincount(flow.at, d, b.size)
+        met = through > NEVER
+        gap = float((np.abs(slope[met]) / through[met]).max())
+        if gap <= tol or steps == most:
+            break
+        size = np.where(met, 1.0 / np.sqrt(np.where(met, through, 1.0)), 0.0)  # all places are brought to one scale
+        scaled = sp.diags_array(np.sqrt(d)) @ rows @ sp.diags_array(size)
+        system = scaled.T @ scaled + sp.diags_array(np.where(met, 0.0, 1.0))
+        way = -k * size * splu(sp.csc_array(system)).solve(size * slope)
+        promised, length = -float(slope @ way), 1.0
+        while length > 1e-8:
+            there, ahead = dual(values + length * way)
+            if there <= here - ARMIJO * length * promised + ROUNDING * (1.0 + abs(here)):
+                break
+            length *= 0.5
+        else:
+            break
+        values, here, logs = values + length * way, there, ahead
+    objective = float(d @ (logs - log_own) + alpha * (d @ (logs - log_usual)))
+    return Found(d, values, objective, gap, steps)

@@ -1,0 +1,96 @@
+"""ISW-BC: cloning of all trajectories, each choice weighed by how much likelier it is among experts'.
+
+    maximise  Σ_{s,a} p_U(s,a) w(s,a) log π(a|s),    w = p_E/p_U where that is at least δ, else 0
+
+p_E and p_U are shares of choices, of the experts and of everyone (experts and unlabelled together). The discriminator
+that tells p_E from p_U has d/(1 − d) = p_E/p_U at its optimum.
+
+Solved here exactly: the discriminator by its closed form or by Newton's method (discriminator.py), the policy by its
+closed form (weighted.py). The paper trains two networks by stochastic gradients, with a penalty on the discriminator's
+gradient where here there is a ridge. With a table p_U w = p_E, so that nothing but the experts is cloned: what others
+did counts only where the discriminator judges by features, as that of the paper's theory does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from messirl._checks import number
+from messirl._types import Floats
+from messirl.estimators.discriminator import by_features, by_table, pair_features
+from messirl.estimators.weighted import WeightedCloning, weighted_clone
+from messirl.problem.mdp import MDP
+from messirl.problem.trajectories import Trajectories
+
+MOST = 1e6  # a ratio of densities beyond which a choice is simply an expert's
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ISWBC(WeightedCloning):
+    """Importance-weighted behaviour cloning of experts and unlabelled trajectories together.
+
+    maximise Σ p_U(s,a) w(s,a) log π(a|s) with w = p_E/p_U, found by a discriminator as d/(1 − d); w below δ counts 0.
+
+    Needs actions, or the dynamics to share moves out by; with state features the dynamics too, for where actions lead.
+    Needs unlabelled trajectories. Goals are refused.
+
+    Parameters
+    ----------
+    delta : float
+        δ, the least weight that counts.
+
+    References
+    ----------
+    Li, Xu, Qin, Yu, Luo: Imitation Learning from Imperfection: Theoretical Justifications and Algorithms, NeurIPS 2023.
+
+    Examples
+    --------
+    Six places in a row; the experts go right from the left end only, the others go anywhere.
+
+    >>> import numpy as np
+    >>> from messirl import MDP, Trajectories
+    >>> from messirl.estimators import ISWBC
+    >>> right = np.minimum(np.arange(6) + 1, 5)
+    >>> left = np.maximum(np.arange(6) - 1, 0)
+    >>> moves = np.stack([np.eye(6)[left], np.eye(6)[right]], axis=1)
+    >>> way = np.stack([-np.ones((6, 1)), np.ones((6, 1))], axis=1)  # one feature of steps: to the right or not
+    >>> mdp = MDP(moves, features=way, discount=0.9)
+    >>> expert = Trajectories.from_lists([[0, 1, 2]] * 5, actions=[[1, 1]] * 5)
+    >>> others = Trajectories.from_lists([[3, 4, 5], [5, 4, 3]] * 10, actions=[[1, 1], [0, 0]] * 10)
+    >>> ISWBC().fit(mdp, expert, others).predict_proba([0, 4]).round(2)
+    array([[0.08, 0.92],
+           [0.11, 0.89]])
+    """
+
+    delta: float = 0.0
+
+    def fit(self, mdp: MDP, expert: Trajectories, unlabelled: Any = None) -> Self:
+        """Fit to the experts' choices and to those of the unlabelled trajectories that look like them."""
+        self._check_discriminator()
+        delta, smoothing = number("delta", self.delta, least=0.0), number("smoothing", self.smoothing, least=0.0)
+        unlabelled = self._read(mdp, expert, unlabelled, needs_unlabelled=True)
+        own, others = (n.ravel() for n in self._counts_of_both(mdp, expert, unlabelled))
+        everyone = own + others
+        rows = np.flatnonzero(everyone > 0.0)
+        inputs = pair_features(mdp, rows) if self.discriminator == "features" else None
+        sure, weight = importance(own[rows], everyone[rows], inputs, self.ridge, delta)
+        policy, size = weighted_clone(mdp, [(everyone[rows], weight)], rows, smoothing)
+        self._judged(mdp, rows, sure, size)
+        self._learnt(mdp, expert, policy)
+        return self
+
+
+def importance(
+    own: Floats, everyone: Floats, inputs: Floats | None, ridge: float, delta: float
+) -> tuple[Floats, Floats]:
+    """d and w = p_E/p_U of every pair, (m,), from counts of the experts and of everyone (m,).
+
+    inputs : (m, k) the features that the discriminator is a function of; None: any function of pairs
+    """
+    a, union = own / own.sum(), everyone / everyone.sum()
+    sure = by_table(a, a + union) if inputs is None else by_features(a, a + union, inputs, ridge)
+    weight = sure / np.maximum(1.0 - sure, 1.0 / MOST)
+    return sure, np.where(weight >= delta, weight, 0.0)
