@@ -1,7 +1,7 @@
 """Abbeel and Ng 2004: policies are added until a mixture of them has the experts' feature counts.
 
-With f̄ the counts of the mixture so far, each round finds the policy that is best for the reward w = f* − f̄, adds it, and
-mixes anew:
+With f̄ the counts of the mixture so far, each round finds the policy that is best for the reward w = f* − f̄, adds it,
+and mixes anew:
 
     projection    f̄ moves along the segment to the new policy's counts, as close to f* as it comes
     max-margin    f̄ is the point closest to f* among all mixtures of what was found, so that w is the direction in which

@@ -5,8 +5,9 @@
 Q* are the hard-max values: the experts know what is best and act on it with a precision of β. Where actions were not
 recorded, a step has the probability Σ_a π(a|s) p(s'|s, a). The prior is normal, or uniform in a box.
 
-Chains of Metropolis' rule (chains.py) draw from it, in units of one over the features' spread. The original walks on a grid
-of rewards, one per state; with weights of features a continuous walk serves, and its steps fit the shape of the posterior.
+Chains of Metropolis' rule (chains.py) draw from it, in units of one over the features' spread. The original walks on a
+grid of rewards, one per state; with weights of features a continuous walk serves, and its steps fit the shape of the
+posterior.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ MIXED = 1.1  # R-hat above which chains have not mixed
 class BayesianIRL(RewardEstimator):
     """Bayesian inverse reinforcement learning: draws from the posterior of θ, and its mean.
 
-    It needs the dynamics, and the experts' trajectories, with actions or without. Of unlabelled trajectories it makes no
-    use. Every draw solves the MDP once. With more than a few dozen features the chains mix slowly, and `rhat_` says so.
+    It needs the dynamics, and the experts' trajectories, with actions or without. Of unlabelled trajectories it makes
+    no use. Every draw solves the MDP once. With more than a few dozen features the chains mix slowly, and `rhat_` says
+    so.
 
     Parameters
     ----------
@@ -78,8 +80,8 @@ class BayesianIRL(RewardEstimator):
 
     References
     ----------
-    Ramachandran, Amir: Bayesian Inverse Reinforcement Learning, IJCAI 2007. Gelman, Carlin, Stern, Dunson, Vehtari, Rubin:
-    Bayesian Data Analysis, third edition, 2013, section 11.4.
+    Ramachandran, Amir: Bayesian Inverse Reinforcement Learning, IJCAI 2007. Gelman, Carlin, Stern, Dunson, Vehtari,
+    Rubin: Bayesian Data Analysis, third edition, 2013, section 11.4.
 
     Examples
     --------
@@ -184,7 +186,7 @@ class Posterior:
 
 
 def log_boltzmann(mdp: MDP, reward: Floats, beta: float) -> Floats:
-    """log π(a|s) = β Q*(s, a) − log Σ_b exp(β Q*(s, b)), (S, A), or (H − 1, S, A); −inf where an action is never taken."""
+    """log π(a|s) = β Q*(s, a) − log Σ_b exp(β Q*(s, b)), (S, A), or (H − 1, S, A); −inf where a is never taken."""
     values = optimal_values(mdp, reward)
     ahead = values[None] if mdp.horizon is None else values[1:]
     q = mdp.discount * (mdp.transitions @ ahead.T).T.reshape(-1, mdp.n_states, mdp.n_actions)

@@ -1,12 +1,12 @@
 """Markov chains that draw from a density, and whether they have mixed.
 
-Metropolis' rule with a normal proposal: a draw x' = x + L z is taken with probability min(1, p(x')/p(x)), else x stays.
-While chains warm up, L is learnt from what all of them have seen (Haario, Saksman and Tamminen 2001; Craiu, Rosenthal and
-Yang 2009) and its length so that about a third of the proposals are taken; then both are held, and the draws are those of
-chains with the density p.
+Metropolis' rule with a normal proposal: a draw x' = x + L z is taken with probability min(1, p(x')/p(x)), else x
+stays. While chains warm up, L is learnt from what all of them have seen (Haario, Saksman and Tamminen 2001; Craiu,
+Rosenthal and Yang 2009) and its length so that about a third of the proposals are taken; then both are held, and the
+draws are those of chains with the density p.
 
-R-hat and the effective sample size are those of Gelman et al., Bayesian Data Analysis, third edition, section 11.4: each
-chain is cut into halves, and correlations are summed in pairs while the sum of a pair is positive (Geyer 1992).
+R-hat and the effective sample size are those of Gelman et al., Bayesian Data Analysis, third edition, section 11.4:
+each chain is cut into halves, and correlations are summed in pairs while the sum of a pair is positive (Geyer 1992).
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def draw_chains(
     """
     m, d = at.shape
     now, log_p = list(at), [density(x) for x in at]
-    shape, length = np.diag(spread), 2.38 / np.sqrt(d)
+    shape: Floats = np.diag(spread)
+    length = 2.38 / np.sqrt(d)
     seen, taken = np.empty((m, warm_up + draws, d)), np.zeros((m, warm_up + draws))
     for t in range(warm_up + draws):
         for i in range(m):
@@ -56,7 +57,8 @@ def draw_chains(
             length *= float(np.exp((taken[:, t].mean() - TAKEN) / np.sqrt(1.0 + t / 10.0)))
             if (t + 1) % RELEARNT == 0:  # the first half of what was seen only leads there
                 recent = seen[:, (t + 1) // 2 : t + 1].reshape(-1, d)
-                shape = np.linalg.cholesky(np.cov(recent.T).reshape(d, d) + 1e-6 * np.diag(spread**2))
+                covariance = np.cov(recent.T).reshape(d, d) + 1e-6 * np.diag(spread**2)
+                shape = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
     return seen[:, warm_up:], taken[:, warm_up:].mean(axis=1)
 
 
@@ -67,14 +69,14 @@ def split(samples: Floats) -> Floats:
 
 
 def r_hat(samples: Floats) -> Floats:
-    """√((W (n − 1)/n + B/n)/W) of chains (m, n, d), halved: near 1 where they have mixed, inf where nothing moved. (d,)"""
+    """√((W (n − 1)/n + B/n)/W), (d,), of chains (m, n, d), halved: near 1 where they mixed, inf where nothing moved."""
     within, total = _variances(split(samples))
     moved = within > 0.0
     return np.where(moved, np.sqrt(total / np.where(moved, within, 1.0)), np.inf)
 
 
 def effective_sample_size(samples: Floats) -> Floats:
-    """m n / (1 + 2 Σ_t ρ_t) of chains (m, n, d), halved: as many independent draws would tell as much. (d,)"""
+    """m n / (1 + 2 Σ_t ρ_t), (d,), of chains (m, n, d), halved: as many independent draws would tell as much."""
     halves = split(samples)
     m, n, d = halves.shape
     _, total = _variances(halves)

@@ -3,8 +3,9 @@
     v* = max_π min_i g_iᵀ(f_π − f*)
 
 The rewards w.r.t. which the policy must not fall behind the experts are all Σ_i w_i g_i with w ≥ 0, Σw = 1. A feature
-whose sign is known (more of it is better, or worse) has one row g_i, ± one over its largest magnitude; of one whose sign
-is not known there are both. If the experts' counts are those of some policy, v* ≥ 0: no possible reward prefers them.
+whose sign is known (more of it is better, or worse) has one row g_i, ± one over its largest magnitude; of one whose
+sign is not known there are both. If the experts' counts are those of some policy, v* ≥ 0: no possible reward prefers
+them.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ from messirl.problem.trajectories import Trajectories
 class LPAL(Apprentice):
     """Apprenticeship learning by one linear programme: the policy most ahead of the experts under the worst reward.
 
-    It solves the game that `MWAL` plays exactly, and its result is one policy, not a mixture. It needs the dynamics, and
-    the states of the experts' trajectories; actions only with state-action features. Of unlabelled trajectories it
+    It solves the game that `MWAL` plays exactly, and its result is one policy, not a mixture. It needs the dynamics,
+    and the states of the experts' trajectories; actions only with state-action features. Of unlabelled trajectories it
     makes no use. The programme has a variable for every state and action, and for every step where there is a horizon.
 
     Parameters

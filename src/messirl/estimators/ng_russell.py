@@ -1,14 +1,14 @@
-"""Ng and Russell 2000: the reward under which the experts are ahead of every policy found so far, by a linear programme.
+"""Ng and Russell 2000: a reward under which the experts are ahead of all policies found, by a linear programme.
 
 Their section 5, which starts from sampled trajectories and features, as here. With f* the experts' counts and f_j those
 of the policies found, each round solves
 
     max Σ_j p(θᵀ(f* − f_j))  such that  |θ_i| ≤ θ_max,      p(x) = x for x ≥ 0, else 2x
 
-and adds the best policy for that θ. It ends when no policy is better than the experts under θ, when the best one is one
-that was found before, or when θ = 0 is the best that the box has to offer; the last two are the rule where experts err,
-since then no reward at all makes what they do optimal. Of all θ seen, that one is kept under which the experts fall least
-behind the best policy.
+and adds the best policy for that θ. It ends when no policy is better than the experts under θ, when the best one is
+one that was found before, or when θ = 0 is the best that the box has to offer; the last two are the rule where experts
+err, since then no reward at all makes what they do optimal. Of all θ seen, that one is kept under which the experts
+fall least behind the best policy.
 """
 
 from __future__ import annotations

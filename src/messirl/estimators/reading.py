@@ -18,14 +18,14 @@ from messirl.problem.trajectories import Trajectories
 def read_sets(who: str, mdp: MDP, expert: Trajectories, unlabelled: Any = None, *, needed: str = "") -> Floats:
     """Check both sets for the method `who`, which knows no goals, and return where trajectories begin, (S,).
 
-    needed : what the method does with unlabelled trajectories, if it cannot do without them
+    needed : what the method needs unlabelled trajectories for, and what to do about it, if it cannot do without them
     """
     check_trajectories(mdp, expert, "expert")
     if len(expert) == 0:
         raise ValueError("expert is empty: at least one trajectory is needed")
     refuse_streamed(unlabelled, who, "looks at every trajectory")
     if needed and unlabelled is None:
-        raise ValueError(f"{who} {needed}: give fit unlabelled trajectories")
+        raise ValueError(f"{who} {needed}")
     for name, some in (("expert", expert), ("unlabelled", unlabelled)):
         if some is None:
             continue

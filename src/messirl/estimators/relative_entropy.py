@@ -5,10 +5,11 @@ distribution Q, P(ζ) ∝ Q(ζ) exp(θᵀf_ζ). Its θ maximises the concave
 
     L(θ) = θᵀf* − log Σ_ζ w_ζ exp(θᵀf_ζ) − Σ_j ε_j |θ_j|
 
-over a sample of trajectories: w_ζ is 1/n where the sample is drawn from Q itself, and by importance Π_t U(a_t|s_t)/π(a_t|s_t),
-scaled to sum to one, where Q is the base policy U in the same dynamics but the sample is of another policy π: the
-dynamics, unknown but the same, cancel. Where no weighting of a small sample has the experts' counts, θ would grow without
-end; f* is then the closest that there is, each count measured in units of its feature's spread. ε_j has these units too.
+over a sample of trajectories: w_ζ is 1/n where the sample is drawn from Q itself, and by importance Π_t
+U(a_t|s_t)/π(a_t|s_t), scaled to sum to one, where Q is the base policy U in the same dynamics but the sample is of
+another policy π: the dynamics, unknown but the same, cancel. Where no weighting of a small sample has the experts'
+counts, θ would grow without end; f* is then the closest that there is, each count measured in units of its feature's
+spread. ε_j has these units too.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.problem.units import feature_spread
 
+NEEDED = "measures the experts against unlabelled trajectories: give them to fit, or take base='uniform'"
 MAX_STEPS = 10_000
 SETTLED = 1e-6  # slope, in units of the features' spread, below which the search has converged
 
@@ -45,16 +47,17 @@ SETTLED = 1e-6  # slope, in units of the features' spread, below which the searc
 class RelativeEntropyIRL(RewardEstimator):
     """Relative entropy IRL: the reward by which the experts differ from a base policy, from trajectories alone.
 
-    θ is found without the dynamics, from the feature counts of the experts and of other trajectories; actions are needed
-    only with state-action features and, where `base` is not "unlabelled", for the unlabelled trajectories. `policy_`
-    plans with the dynamics of the MDP: the soft policy of the reward relative to the base policy. As in the original
-    the experts' luck with random moves counts as choice, and so does where they begin.
+    θ is found without the dynamics, from the feature counts of the experts and of other trajectories; actions are
+    needed only with state-action features and, where `base` is not "unlabelled", for the unlabelled trajectories.
+    `policy_` plans with the dynamics of the MDP: the soft policy of the reward relative to the base policy. As in the
+    original the experts' luck with random moves counts as choice, and so does where they begin.
 
     Parameters
     ----------
     base : {"unlabelled", "uniform"} or array (S, A)
-        The base distribution Q: that of the unlabelled trajectories, or of a policy. The unlabelled trajectories are then
-        weighted by importance, with the policy they follow estimated from them; without any, trajectories are drawn.
+        The base distribution Q: that of the unlabelled trajectories, or of a policy. The unlabelled trajectories are
+        then weighted by importance, with the policy they follow estimated from them; without any, trajectories are
+        drawn.
     epsilon : float
         How far the experts' counts may be missed, in units of the spread of each feature; above 0.
     n_samples : int
@@ -114,8 +117,9 @@ class RelativeEntropyIRL(RewardEstimator):
         """Fit to the counts of the expert's trajectories, relative to those of the base."""
         self._check_arguments()
         own = isinstance(self.base, str) and self.base == "unlabelled"
-        needed = "with base='unlabelled' measures experts against others, or takes base='uniform'" if own else ""
-        self.start_ = read_sets("RelativeEntropyIRL", mdp, expert, unlabelled, needed=needed)
+        self.start_ = read_sets("RelativeEntropyIRL", mdp, expert, unlabelled, needed=NEEDED if own else "")
+        if not isinstance(self.base, str):
+            mdp.based_on(self.base)  # refuses what is no policy
         target = mean_counts(mdp, expert)
         some, policy, log_weights = self._sample(mdp, expert, unlabelled)
         counts = checked_feature_counts(mdp, some, " of the base")
@@ -148,23 +152,19 @@ class RelativeEntropyIRL(RewardEstimator):
         self, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None
     ) -> tuple[Trajectories, Floats, Floats]:
         """Trajectories, the base policy (S, A), and the logarithms of the trajectories' weights, which sum to one."""
-        known = None if unlabelled is None else usual_policy(mdp, unlabelled, self.reference_strength)
-        if isinstance(self.base, str) and self.base == "unlabelled":
-            assert unlabelled is not None
-            assert known is not None
-            return unlabelled, known, np.full(len(unlabelled), -np.log(len(unlabelled)))
-        alike = mdp.allowed / np.maximum(mdp.allowed.sum(axis=1, keepdims=True), 1)
-        base = alike if isinstance(self.base, str) else mdp.based_on(self.base).reference
-        assert base is not None
+        base: Any = self.base
+        if isinstance(base, str):
+            alike = mdp.allowed / np.maximum(mdp.allowed.sum(axis=1, keepdims=True), 1)
+            base = alike if base == "uniform" else None
         if unlabelled is None:
             longest = int(expert.lengths.max()) if mdp.endless else None
             table, n = np.broadcast_to(base, mdp.policy_shape), int(self.n_samples)
             some = sample(mdp, table, n, longest, self.random_state, start=self.start_)
             return some, base, np.full(n, -np.log(n))
-        base_log, own_log = (
-            log_likelihood(mdp, np.broadcast_to(policy, mdp.policy_shape), unlabelled) for policy in (base, known)
-        )
-        return unlabelled, base, log_softmax(base_log - own_log)
+        own = usual_policy(mdp, unlabelled, self.reference_strength)
+        if base is None:
+            return unlabelled, own, np.full(len(unlabelled), -np.log(len(unlabelled)))
+        return unlabelled, base, importance(mdp, unlabelled, base, own)
 
     def _set_policy(self) -> None:
         self.policy_ = np.ascontiguousarray(where_met(self.mdp_, self.reward_, self.start_).table)
@@ -183,6 +183,12 @@ def dual(theta: Floats, target: Floats, counts: Floats, log_weights: Floats) -> 
     """θᵀf* − log Σ_ζ w_ζ exp(θᵀf_ζ) and its gradient f* − Σ_ζ P_ζ f_ζ, for counts (n, d) with weights (n,)."""
     logs = counts @ theta + log_weights
     return float(theta @ target - logsumexp(logs)), np.asarray(target - softmax(logs) @ counts)
+
+
+def importance(mdp: MDP, trajectories: Trajectories, base: Floats, own: Floats) -> Floats:
+    """log w_ζ, (n,), of trajectories of the policy `own` for `base`, both (S, A); the weights sum to one."""
+    logs = [log_likelihood(mdp, np.broadcast_to(policy, mdp.policy_shape), trajectories) for policy in (base, own)]
+    return np.asarray(log_softmax(logs[0] - logs[1]))
 
 
 def closest_to_base(target: Floats, counts: Floats, log_weights: Floats, epsilon: float) -> tuple[Floats, bool]:

@@ -1,4 +1,4 @@
-"""SSIRL, Valko, Ghavamzadeh and Lazaric 2012: Abbeel and Ng's search, steered by a semi-supervised support vector machine.
+"""SSIRL, Valko et al. 2012: Abbeel and Ng's search, steered by a semi-supervised support vector machine.
 
 Each round finds the best policy for the reward w that minimises
 
@@ -11,14 +11,14 @@ With `offset` all counts have one more coordinate, 1, so that the border need no
 has none; without it the search can stand still, finding the same policy again and again.
 
 The third term is min over y_u = ±1 of max(0, 1 − y_u wᵀf_u): with y_u held the problem is a convex support vector
-machine, with w held y_u is the sign of wᵀf_u. In turn they never raise the objective and end in finitely many turns, in a
-minimum that need not be the lowest: it is begun from the machine without unlabelled trajectories.
+machine, with w held y_u is the sign of wᵀf_u. In turn they never raise the objective and end in finitely many turns,
+in a minimum that need not be the lowest: it is begun from the machine without unlabelled trajectories.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from messirl.problem.counts import checked_feature_counts
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
+NEEDED = "steers its search by unlabelled trajectories: give them to fit"
 TURNS = 100  # of signs and machine at most
 
 
@@ -104,7 +105,7 @@ class SSIRL(Mixture):
         self._check_arguments()
         cost = number("unlabelled_cost", self.unlabelled_cost, least=0.0)
         ridge, most = number("ridge", self.ridge, above=0.0), whole("max_policies", self.max_policies)
-        start = read_sets("SSIRL", mdp, expert, unlabelled, needed="steers its search by unlabelled trajectories")
+        start = read_sets("SSIRL", mdp, expert, unlabelled, needed=NEEDED)
         check_bounded("SSIRL", mdp)
         assert unlabelled is not None
         target, others = mean_counts(mdp, expert), checked_feature_counts(mdp, unlabelled, " of unlabelled")
@@ -123,7 +124,7 @@ class SSIRL(Mixture):
 
 
 def separating(target: Floats, found: Floats, others: Floats, cost: float, ridge: float, *, offset: bool) -> Floats:
-    """The reward w (d,), ‖w‖ = 1, by which f* (d,) is apart from what was found (k, d), and others (u, d) from neither."""
+    """The reward w (d,), ‖w‖ = 1, that keeps f* (d,) from what was found (k, d) with few others (u, d) between."""
     both = np.vstack([target, found, others])
     points = both / max(float(np.linalg.norm(both, axis=1).max()), np.finfo(float).tiny)
     if offset:
