@@ -278,7 +278,7 @@ def test_ssirl_has_no_stopping_rule():
     rival = AbbeelNg(version="max-margin").fit(mdp, expert)
     model = SSIRL(max_policies=25).fit(mdp, expert, unlabelled)
     assert len(rival.weights_) < len(model.weights_) == 25
-    assert model.margins_[-5] <= rival.margin_ + 0.01 * model.margins_[0]  # long since done, and it goes on
+    assert model.margins_[-5] <= rival.margin_ + 0.05 * model.margins_[0]  # long since done, and it goes on
     assert model.directions_.shape == (24, 3)
     assert_allclose(np.linalg.norm(model.directions_, axis=1), 1.0)
 
@@ -296,6 +296,11 @@ def test_lpal_attains_the_value_of_the_game_between_all_policies_and_rewards(kin
     assert_allclose(LPAL(signs=signs).fit(mdp, expert).value_, value, atol=1e-6)
 
 
+def regret(mdp: MDP, k: int, rounds: int) -> float:
+    """What MWAL may lack after so many rounds against k rows."""
+    return 4.0 * largest_count(mdp) * float(np.sqrt(2.0 * np.log(k) / rounds) + np.log(k) / rounds)
+
+
 @seeds
 @pytest.mark.parametrize("signs", [None, [1, -1]], ids=str)
 @pytest.mark.parametrize("kind", TINY)
@@ -304,8 +309,7 @@ def test_mwal_is_within_the_bound_of_its_theorem(kind, signs, seed):
     target, rows, rounds = feature_counts(mdp, expert).mean(axis=0), stakes(mdp, signs), 100
     best = game_value(rows, all_counts(mdp), target)
     model = MWAL(signs=signs, rounds=rounds).fit(mdp, expert)
-    regret = np.sqrt(2.0 * np.log(len(rows)) / rounds) + np.log(len(rows)) / rounds
-    assert best - 4.0 * largest_count(mdp) * regret <= model.value_ <= best + 1e-6
+    assert best - regret(mdp, len(rows), rounds) <= model.value_ <= best + 1e-6
     assert model.bound_ >= best - 1e-6
 
 
@@ -316,7 +320,7 @@ def test_no_possible_reward_places_the_policy_behind_experts_that_follow_one(mak
     expert = drawn(mdp, [2.0, -1.0, 0.5], 12, seed)
     target = feature_counts(mdp, expert).mean(axis=0)
     model = make(signs=[1, -1, 0]).fit(mdp, expert)
-    slack = 1e-6 if make is LPAL else 4.0 * largest_count(mdp) * 0.2
+    slack = 1e-6 if make is LPAL else regret(mdp, 4, 200)
     rewards = generator(seed + 1).dirichlet(np.ones(4), size=50) @ stakes(mdp, [1, -1, 0])
     assert (rewards @ (model.feature_counts_ - target)).min() >= -slack
     assert model.value_ >= -slack

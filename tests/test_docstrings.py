@@ -16,14 +16,26 @@ import messirl
 from messirl import MDP, MESSI, MESSICV, EMMaxEnt, MaxEntIRL, Trajectories, sample, soft_policy
 from messirl._docstrings import entries, inherit_documentation, names, sections
 from messirl.dynamics import FittedMESSI
-from messirl.estimators import UniformPolicy
+from messirl.estimators import (
+    LPAL,
+    MWAL,
+    SSIRL,
+    AbbeelNg,
+    BayesianIRL,
+    NgRussell,
+    RelativeEntropyIRL,
+    UniformPolicy,
+)
 from messirl.io import Recording
 
 HOUSE = Path(messirl.__file__).parent
 SECTIONS = ("Parameters", "Attributes", "References", "Examples")
 METHODS = {  # what a user chooses among: parameters, a reference, and an example
     "messirl.problem": ("MDP", "Trajectories"),
-    "messirl.estimators": ("MESSI", "EMMaxEnt", "MaxEntIRL"),
+    "messirl.estimators": (
+        *("MESSI", "EMMaxEnt", "MaxEntIRL"),
+        *("AbbeelNg", "SSIRL", "MWAL", "LPAL", "NgRussell", "RelativeEntropyIRL", "BayesianIRL"),
+    ),
     "messirl.selection": ("MESSICV",),
     "messirl.similarity": ("CompleteGraph", "Exponential", "NearestNeighbours", "Precomputed", "RBF", "Similarity"),
     "messirl.dynamics": ("FittedMESSI",),
@@ -158,7 +170,13 @@ def fitted_attributes(model: object) -> set[str]:
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("cls", [MaxEntIRL, MESSI, EMMaxEnt, MESSICV, UniformPolicy])
+@pytest.mark.parametrize(
+    "cls",
+    [
+        *(MaxEntIRL, MESSI, EMMaxEnt, MESSICV, UniformPolicy),
+        *(AbbeelNg, SSIRL, MWAL, LPAL, NgRussell, RelativeEntropyIRL, BayesianIRL),
+    ],
+)
 def test_every_fitted_attribute_is_explained_and_no_other(cls):
     data = row_of_places()
     model = cls().fit(*(data[:2] if cls is UniformPolicy else data))

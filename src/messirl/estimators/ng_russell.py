@@ -91,7 +91,7 @@ class NgRussell(RewardEstimator):
     >>> moves = np.stack([np.eye(6)[left], np.eye(6)[right]], axis=1)
     >>> mdp = MDP(moves, features=np.linspace(0, 1, 6)[:, None], discount=0.9, start=np.eye(6)[0])
     >>> always_right = np.tile([0.0, 1.0], (6, 1))
-    >>> model = NgRussell().fit(mdp, sample(mdp, always_right, 1, length=200, random_state=0))
+    >>> model = NgRussell().fit(mdp, sample(mdp, always_right, 1, length=300, random_state=0))
     >>> model.theta_, model.termination_
     (array([1.]), 'no policy is better than the experts')
     """
