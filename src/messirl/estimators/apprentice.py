@@ -15,7 +15,7 @@ from messirl._checks import number
 from messirl._types import Floats
 from messirl.estimators.policy import PolicyEstimator
 from messirl.estimators.responses import Responses, mixed_policy
-from messirl.estimators.uniform import uniform_policy
+from messirl.estimators.uniform import uniform_rows
 from messirl.planning import log_likelihood, visits
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
@@ -92,7 +92,7 @@ class Mixture(Apprentice):
 
 def with_lapses(mdp: MDP, policy: Floats, lapse: float) -> Floats:
     """(1 − lapse) π + lapse · uniform over the allowed actions."""
-    return np.asarray((1.0 - lapse) * policy + lapse * uniform_policy(mdp, None))
+    return np.asarray((1.0 - lapse) * policy + lapse * uniform_rows(mdp))
 
 
 def check_lapse(lapse: float) -> None:

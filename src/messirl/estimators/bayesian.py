@@ -26,7 +26,7 @@ from messirl.estimators.chains import draw_chains, effective_sample_size, r_hat
 from messirl.estimators.reading import check_bounded, read_sets
 from messirl.estimators.reward import RewardEstimator
 from messirl.planning import optimal_values
-from messirl.planning.likelihood import step_logs
+from messirl.planning.likelihood import action_values, step_logs, sum_of_steps
 from messirl.planning.sampling import random_source
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
@@ -145,9 +145,7 @@ class BayesianIRL(RewardEstimator):
         self.policy_ = np.exp(self._log_policy_)
 
     def _log_likelihood(self, trajectories: Trajectories) -> Floats:
-        trip = np.repeat(np.arange(len(trajectories)), trajectories.lengths - 1)
-        logs = step_logs(self.mdp_, self._log_policy_, trajectories)
-        return np.bincount(trip, logs, len(trajectories)).astype(np.float64)
+        return sum_of_steps(self.mdp_, self._log_policy_, trajectories)
 
     def _revive(self, parts: dict[str, Any]) -> None:
         super()._revive(parts)
@@ -187,10 +185,7 @@ class Posterior:
 
 def log_boltzmann(mdp: MDP, reward: Floats, beta: float) -> Floats:
     """log π(a|s) = β Q*(s, a) − log Σ_b exp(β Q*(s, b)), (S, A), or (H − 1, S, A); −inf where a is never taken."""
-    values = optimal_values(mdp, reward)
-    ahead = values[None] if mdp.horizon is None else values[1:]
-    q = mdp.discount * (mdp.transitions @ ahead.T).T.reshape(-1, mdp.n_states, mdp.n_actions)
-    q = q + (reward[:, None] if reward.ndim == 1 else reward)
+    q = action_values(mdp, reward, optimal_values(mdp, reward))
     taken = mdp.allowed & ~mdp.terminal[:, None] & np.isfinite(q)
     some = taken.any(axis=-1, keepdims=True)
     logs = log_softmax(np.where(taken, beta * q, np.where(some, -np.inf, 0.0)), axis=-1)

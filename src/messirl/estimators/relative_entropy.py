@@ -30,6 +30,7 @@ from messirl.estimators.abbeel_ng import closest
 from messirl.estimators.reading import mean_counts, read_sets
 from messirl.estimators.reference import usual_policy
 from messirl.estimators.reward import RewardEstimator
+from messirl.estimators.uniform import uniform_rows
 from messirl.planning import log_likelihood, sample
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.planning.models import where_met
@@ -154,8 +155,7 @@ class RelativeEntropyIRL(RewardEstimator):
         """Trajectories, the base policy (S, A), and the logarithms of the trajectories' weights, which sum to one."""
         base: Any = self.base
         if isinstance(base, str):
-            alike = mdp.allowed / np.maximum(mdp.allowed.sum(axis=1, keepdims=True), 1)
-            base = alike if base == "uniform" else None
+            base = uniform_rows(mdp) if base == "uniform" else None
         if unlabelled is None:
             longest = int(expert.lengths.max()) if mdp.endless else None
             table, n = np.broadcast_to(base, mdp.policy_shape), int(self.n_samples)
