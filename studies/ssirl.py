@@ -64,7 +64,7 @@ def tell(rows: Rows) -> None:
 
 
 def main() -> None:
-    arguments = options(__doc__ or "", runs=50).parse_args()
+    arguments = options(__doc__ or "", runs=20).parse_args()
     seeds = range(arguments.seed, arguments.seed + arguments.runs)
     rows = draws(searches, [(place, seed) for place in PLACES for seed in seeds], arguments.jobs)
     write(rows, arguments.out / "ssirl.csv")

@@ -14,7 +14,6 @@ from worlds import ROUNDING, drawn, random_mdp, without_actions
 
 import messirl
 from messirl import MESSI, Trajectories
-from messirl.estimators import BayesianIRL
 from messirl.estimators.methods import COMPARED, METHODS, baseline
 from messirl.planning import visits
 
@@ -149,6 +148,7 @@ def test_bad_input_is_refused(name):
         ((mdp, expert[[]], unlabelled), "expert is empty"),
         ((mdp, Trajectories.from_lists([[0, 9]]), unlabelled), "state 9 is not one of 0"),
         ((mdp.replace(start=np.eye(5)[0]), expert, unlabelled), "to which start gives probability 0"),
+        ((mdp.replace(horizon=1), Trajectories.from_lists([[0], [1]]), None), "makes no step|give them to fit"),
     ):
         with pytest.raises(ValueError, match=message):
             made(name).fit(*wrong)
@@ -185,7 +185,25 @@ def test_it_is_made_beside_a_model_with_its_own_settings(name):
     assert data == ((expert, unlabelled) if name in NEEDY else (expert,))
 
 
-def test_the_mean_is_where_the_weights_are():
-    mdp, expert, _ = problem("finite")
-    model = BayesianIRL(n_warm_up=30, n_samples=20, random_state=0).fit(mdp, expert)
+@pytest.mark.parametrize("name", ["NgRussell", "RelativeEntropy", "Bayesian"])
+def test_the_reward_is_that_of_the_weights(name):
+    mdp, expert, unlabelled = problem("finite")
+    model = made(name).fit(mdp, expert, unlabelled)
     assert_allclose(model.reward_, mdp.features @ model.theta_)
+    assert model.n_features_in_ == 3
+
+
+@pytest.mark.parametrize("name", ["MWAL", "LPAL"])
+def test_parameters_that_are_arrays_come_back(name, tmp_path):
+    mdp, expert, _ = problem("finite")
+    again = there_and_back(made(name, signs=[1, -1, 0]).fit(mdp, expert), tmp_path / "model.npz")
+    assert_allclose(again.signs, [1, -1, 0])
+    assert_allclose(again.fit(mdp, expert).value_, made(name, signs=[1, -1, 0]).fit(mdp, expert).value_, atol=1e-9)
+
+
+def test_more_policies_than_fit_in_memory_are_refused_before_they_are_found(monkeypatch):
+    mdp, expert, _ = problem("endless")
+    monkeypatch.setattr("messirl._memory.LITTLE", 0)
+    monkeypatch.setattr("messirl._memory.available", lambda: 1000.0)
+    with pytest.raises(MemoryError, match=r"7 policies and a mixture of them would take .* allow fewer policies"):
+        made("MWAL").fit(mdp, expert)

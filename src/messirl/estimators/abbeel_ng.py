@@ -149,7 +149,8 @@ def closest(counts: Floats, weights: Floats, target: Floats) -> Floats:
     """
     away = (counts - target).T
     size = max(float(np.abs(away).max()), np.finfo(float).tiny)
-    found, _ = nnls(np.vstack([away / size, np.ones(len(counts))]), np.append(np.zeros(len(target)), 1.0))
+    rows, right = np.vstack([away / size, np.ones(len(counts))]), np.append(np.zeros(len(target)), 1.0)
+    found, _ = nnls(rows, right, maxiter=100 + 30 * len(counts))
     return np.asarray(found / found.sum())
 
 

@@ -93,14 +93,14 @@ def best_visits(mdp: MDP, start: Floats, rows: Floats, target: Floats) -> Floats
     """The solution x of the programme: (S, A), or (H − 1, S, A) with a horizon, where visits are not discounted."""
     usable = _usable(mdp)
     columns = np.flatnonzero(usable)
-    flow, collected = _flow(mdp), rows @ _collected(mdp)
+    flow, collected = _flow(mdp), sp.csr_array(sp.csr_array(rows) @ _collected(mdp))
     going = np.tile(~mdp.terminal, len(usable))
     begin = np.zeros(flow.shape[0])
     begin[: mdp.n_states] = start
     own = np.zeros(mdp.n_features) if mdp.state_action else mdp.counts(start)
     solved = linprog(
         np.append(np.zeros(columns.size), -1.0),
-        A_ub=sp.hstack([sp.csr_array(-collected[:, columns]), np.ones((len(rows), 1))]),
+        A_ub=sp.hstack([-collected[:, columns], np.ones((len(rows), 1))]),
         b_ub=rows @ (own - target),
         A_eq=sp.hstack([flow[going][:, columns], sp.csr_array((int(going.sum()), 1))]),
         b_eq=begin[going],
@@ -120,17 +120,17 @@ def _flow(mdp: MDP) -> sp.csr_array:
     if mdp.horizon is None:
         return sp.csr_array(leaving - mdp.discount * mdp.transitions.T)
     steps = mdp.horizon - 1
-    later = sp.csr_array(np.eye(steps, k=-1))
+    later = sp.eye_array(steps, k=-1)
     return sp.csr_array(sp.kron(sp.eye_array(steps), leaving) - sp.kron(later, mdp.transitions.T))
 
 
-def _collected(mdp: MDP) -> Floats:
+def _collected(mdp: MDP) -> sp.csr_array:
     """What a unit of x adds to the feature counts, (d, T·S·A)."""
-    once = mdp.feature_rows.T if mdp.state_action else (mdp.transitions @ mdp.feature_rows).T
-    once = np.asarray(once.todense() if sp.issparse(once) else once)
+    features = sp.csr_array(mdp.feature_rows)
+    once = sp.csr_array((features if mdp.state_action else mdp.transitions @ features).T)
     first = 0 if mdp.state_action else 1  # the state that a move leads to counts one step later
     steps = range(1) if mdp.horizon is None else range(mdp.horizon - 1)
-    return np.hstack([mdp.discount ** (first + t) * once for t in steps])
+    return sp.csr_array(sp.hstack([mdp.discount ** (first + t) * once for t in steps]))
 
 
 def _usable(mdp: MDP) -> Flags:

@@ -20,18 +20,14 @@ def read_sets(who: str, mdp: MDP, expert: Trajectories, unlabelled: Any = None, 
 
     needed : what the method needs unlabelled trajectories for, and what to do about it, if it cannot do without them
     """
-    check_trajectories(mdp, expert, "expert")
-    if len(expert) == 0:
-        raise ValueError("expert is empty: at least one trajectory is needed")
     refuse_streamed(unlabelled, who, "looks at every trajectory")
     if needed and unlabelled is None:
         raise ValueError(f"{who} {needed}")
-    for name, some in (("expert", expert), ("unlabelled", unlabelled)):
-        if some is None:
-            continue
+    for name, some in {"expert": expert, **({} if unlabelled is None else {"unlabelled": unlabelled})}.items():
         check_trajectories(mdp, some, name)
-        if len(some) == 0:
-            raise ValueError(f"{name} is empty: pass None to fit without")
+        if len(some) == 0 or some.lengths.max() == 1:
+            what = "is empty" if len(some) == 0 else "makes no step"
+            raise ValueError(f"{name} {what}: at least one trajectory with a step is needed")
         if some.goals is not None:
             raise ValueError(
                 f"{who} knows no goals, and the trajectories of {name} have them: fit those of one goal at a time, "

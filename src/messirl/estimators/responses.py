@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from messirl._memory import foresee
 from messirl._types import Floats
 from messirl.planning import model_for, soft_policy, visits
 from messirl.problem.mdp import MDP
@@ -37,6 +38,8 @@ class Responses:
     def add(self, theta: Floats) -> Floats:
         """Add the best policy under the reward of θ (d,), and return its counts (d,)."""
         policy, counts = self.best(theta)
+        k = len(self._policies) + 1
+        foresee(f"{k} policies and a mixture of them", 8.0 * (k + 2) * policy.size, "allow fewer policies, or rounds")
         self._policies.append(policy)
         self._counts.append(counts)
         return counts
