@@ -73,6 +73,21 @@ def test_without_actions_a_step_is_as_likely_as_all_that_make_it():
     assert_allclose(found, total, rtol=1e-8)
 
 
+def quadrature(density, reach):
+    """Points (n, 2) of a grid over what matters of a square, the mass at each, and the sides of its cells (2,)."""
+    low, high = np.full(2, -reach), np.full(2, reach)
+    for cells in (20, 20, 45):
+        cell = (high - low) / cells
+        axes = [low[j] + (np.arange(cells) + 0.5) * cell[j] for j in range(2)]
+        grid = np.array([[a, b] for a in axes[0] for b in axes[1]])
+        logs = np.array([density(x) for x in grid])
+        matters = grid[logs >= logs.max() - 20.0]
+        low = np.maximum(matters.min(axis=0) - 1.5 * cell, -reach)
+        high = np.minimum(matters.max(axis=0) + 1.5 * cell, reach)
+    mass = np.exp(logs - logs.max())
+    return grid, mass / mass.sum(), cell
+
+
 @pytest.mark.parametrize(("prior", "kind"), [("normal", "finite"), ("uniform", "finite"), ("normal", "endless")])
 def test_two_weights_have_the_moments_of_quadrature(prior, kind):
     more = {"horizon": 5} if kind == "finite" else {}
@@ -81,15 +96,11 @@ def test_two_weights_have_the_moments_of_quadrature(prior, kind):
     scale = 2.0
     model = BayesianIRL(prior=prior, prior_scale=scale, n_samples=800, random_state=shifted(1)).fit(mdp, expert)
     unit, posterior = feature_spread(mdp), Posterior(mdp, expert, 1.0, prior, scale)
-    cells, reach = 50, scale if prior == "uniform" else 4.0 * scale
-    axis = (np.arange(cells) + 0.5) / cells * 2.0 * reach - reach
-    grid = np.array([[a, b] for a in axis for b in axis])
-    logs = np.array([posterior(x) for x in grid])
-    mass = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
+    reach = scale if prior == "uniform" else 4.0 * scale
+    grid, mass, cell = quadrature(posterior, reach)
     mean = mass @ grid
     spread = np.sqrt(mass @ (grid - mean) ** 2)
     error = spread / np.sqrt(model.ess_)  # of a mean of so many independent draws
-    cell = 2.0 * reach / cells
     assert model.converged_
     assert (np.abs(model.theta_ * unit - mean) <= 5.0 * error + 0.1 * cell).all()
     draws = model.samples_.reshape(-1, 2) * unit

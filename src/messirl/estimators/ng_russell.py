@@ -5,10 +5,10 @@ of the policies found, each round solves
 
     max Σ_j p(θᵀ(f* − f_j))  such that  |θ_i| ≤ θ_max,      p(x) = x for x ≥ 0, else 2x
 
-and adds the best policy for that θ. It ends when no policy is better than the experts under θ, when the best one is
-one that was found before, or when θ = 0 is the best that the box has to offer; the last two are the rule where experts
-err, since then no reward at all makes what they do optimal. Of all θ seen, that one is kept under which the experts
-fall least behind the best policy.
+and adds the best policy for that θ; one that was found before then counts once more. It ends when no policy is better
+than the experts under θ, or when θ = 0 is the best that the box has to offer. That is the rule where experts err, since
+then no reward makes what they do optimal. Of all θ seen, that one is kept under which the experts fall least behind the
+best policy.
 """
 
 from __future__ import annotations
@@ -33,11 +33,7 @@ from messirl.planning import log_likelihood, optimal_policy, visits
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
-OPTIMAL, AGAIN, NOTHING = (
-    "no policy is better than the experts",
-    "the best policy was found before",
-    "no reward puts the experts ahead",
-)
+OPTIMAL, NOTHING = "no policy is better than the experts", "no reward puts the experts ahead"
 ALL = "max_policies policies were found"
 WORSE = 2.0  # how much more it counts to be behind a policy than to be ahead of it
 
@@ -123,8 +119,6 @@ class NgRussell(RewardEstimator):
                 kept, regret = theta, behind
             if behind <= none * bound * mdp.n_features:
                 reason = OPTIMAL
-            elif np.abs(before - best).max(axis=1).min() <= none:
-                reason = AGAIN
         self.start_, self.regret_, self.n_iter_ = found.start, regret or 0.0, rounds
         self.termination_, self.converged_ = reason, reason != ALL
         self._learnt(mdp, kept)
