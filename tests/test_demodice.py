@@ -192,7 +192,7 @@ def test_a_way_into_a_dead_end_is_not_taken():
 
 
 def test_few_experts_are_followed_further_than_by_cloning_and_predicted_worse():
-    """Visits are matched, not choices: docs/methods-modern.md has these figures."""
+    """Visits are matched, not choices: docs/imitation.md has these figures."""
     with pinned():  # by how much is a matter of the draw
         rng = generator(0)
         mdp = MDP(slippery(16, 0.7), rng.normal(size=(256, 8)), discount=0.9, start=np.full(256, 1 / 256))

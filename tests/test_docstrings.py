@@ -19,9 +19,16 @@ from messirl.dynamics import FittedMESSI
 from messirl.estimators import (
     DWBC,
     ISWBC,
+    LPAL,
+    MWAL,
+    SSIRL,
+    AbbeelNg,
+    BayesianIRL,
     BehaviourCloning,
     DemoDICE,
     MixtureMESSI,
+    NgRussell,
+    RelativeEntropyIRL,
     SeveralExperts,
     UniformPolicy,
 )
@@ -34,6 +41,7 @@ METHODS = {  # what a user chooses among: parameters, a reference, and an exampl
     "messirl.estimators": (
         *("MESSI", "EMMaxEnt", "MaxEntIRL"),
         *("BehaviourCloning", "DWBC", "DemoDICE", "ISWBC", "MixtureMESSI", "SeveralExperts"),
+        *("AbbeelNg", "SSIRL", "MWAL", "LPAL", "NgRussell", "RelativeEntropyIRL", "BayesianIRL"),
     ),
     "messirl.selection": ("MESSICV",),
     "messirl.similarity": (
@@ -177,6 +185,7 @@ def fitted_attributes(model: object) -> set[str]:
     [
         *(MaxEntIRL, MESSI, EMMaxEnt, MESSICV, UniformPolicy),
         *(BehaviourCloning, DWBC, ISWBC, DemoDICE, SeveralExperts, MixtureMESSI),
+        *(AbbeelNg, SSIRL, MWAL, LPAL, NgRussell, RelativeEntropyIRL, BayesianIRL),
     ],
 )
 def test_every_fitted_attribute_is_explained_and_no_other(cls):

@@ -9,7 +9,18 @@ from problems import problem
 
 from messirl.estimators.reference import usual_policy
 from messirl.objective import Objective
-from studies import goals, mice
+from studies import goals, mice, ssirl
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_policy_by_policy_both_searches_come_closer_to_the_experts(monkeypatch):
+    monkeypatch.setattr(ssirl, "AFTER", (1, 2, 4))
+    rows = ssirl.searches("highway", 0)
+    assert [(row["method"], row["policies"]) for row in rows] == [(m, k) for m in ssirl.METHODS for k in (1, 2, 4)]
+    for name in ssirl.METHODS:
+        margins = ssirl.column(rows, "margin", method=name)
+        assert (np.diff(margins) <= 1e-9 * margins[0]).all()
+    assert rows[0]["performance"] == pytest.approx(rows[3]["performance"])  # the first policy is the same
 
 
 def test_groups_with_one_base_policy_are_the_whole():

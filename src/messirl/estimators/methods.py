@@ -11,6 +11,10 @@
                   experts did where      DemoDICE         visits near the experts', held to everyone's
     Several       MESSI with a θ for     Mixture          MESSI with groups that it finds
                   each expert
+    AbbeelNg      mixtures that match    MWAL, LPAL       no worse than the experts under any possible reward
+    MaxMargin     the experts' counts    NgRussell        linear programmes; experts are taken to be optimal
+    SSIRL         MaxMargin, steered by  RelativeEntropy  without the dynamics, against a base policy
+                  unlabelled ones        Bayesian         draws from the posterior of θ
 
 Penalties that have a shape are given the trace that MESSI's has on the same trajectories, so that equal λ0 are equally
 strong. What makes an entry differ from its class is data: a shape, or parameters that it sets. A method is added by a
@@ -43,6 +47,7 @@ EXPERT, BOTH, POOLED, NOTHING = "expert", "expert + unlabelled", "all as experts
 LIGHT = 0.01  # weight of an unlabelled trajectory in light pooling
 LIGHT_RIDGE = 0.01  # λ0 of the ridge that stands beside it where nothing can be chosen
 LIGHTLY = {"unlabelled_weight": LIGHT}
+MAX_MARGIN = {"version": "max-margin"}
 FROM_UNLABELLED = {"reference": "unlabelled", "entropy": "causal", "solver": "lbfgs"}  # a base policy needs these
 
 
@@ -59,6 +64,7 @@ class Method:
     sets : parameters that make it what it is, whatever those of the model beside it are
     baseline : whether a sceptic asks for it: the paper's reproduction has it, and every comparison
     inference : whether standard errors of its weights are valid if there is no penalty
+    on_request : whether it is fitted only where it is asked for, not beside every model
     """
 
     name: str
@@ -70,6 +76,7 @@ class Method:
     sets: dict[str, Any] = field(default_factory=dict, hash=False)
     baseline: bool = False
     inference: bool = False
+    on_request: bool = False
 
     @property
     def unlabelled(self) -> bool:
@@ -224,9 +231,18 @@ METHODS = {
         Method("DemoDICE", "DemoDICE", BOTH, "DemoDICE"),
         Method("Several", "several experts", BOTH, "SeveralExperts"),
         Method("Mixture", "mixture", BOTH, "MixtureMESSI"),
+        Method("AbbeelNg", "Abbeel-Ng, projection", EXPERT, "AbbeelNg"),
+        Method("MaxMargin", "Abbeel-Ng, max-margin", EXPERT, "AbbeelNg", sets=MAX_MARGIN, on_request=True),
+        Method("SSIRL", "SSIRL", BOTH, "SSIRL"),
+        Method("MWAL", "MWAL", EXPERT, "MWAL"),
+        Method("LPAL", "LPAL", EXPERT, "LPAL"),
+        Method("NgRussell", "Ng-Russell", EXPERT, "NgRussell"),
+        Method("RelativeEntropy", "relative entropy IRL", BOTH, "RelativeEntropyIRL"),
+        Method("Bayesian", "Bayesian IRL", EXPERT, "BayesianIRL"),
     )
 }
 BASELINES = [method for method in METHODS.values() if method.baseline]
-COMPARED = [method for method in METHODS.values() if method.baseline or method.sets]  # beside every fit
+# Those beside every fit.
+COMPARED = [method for method in METHODS.values() if method.baseline or (method.sets and not method.on_request)]
 ALONE = "MaxEnt"  # what every other method is compared with: the experts alone
 OPTIONS = {method.option: method for method in METHODS.values() if method.option is not None}

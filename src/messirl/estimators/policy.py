@@ -115,3 +115,10 @@ class PolicyEstimator(Saved):
         seed = getattr(self, "random_state", None) if random_state is None else random_state
         begin = self.start_ if start is None else start
         return sample(self.mdp_, policy, n, length, seed, goal=goal, start=begin)
+
+    def _check_shapes(self, shape: tuple[int, ...], *names: str) -> None:
+        """Refuse fitted arrays, read from a file, that do not have this shape or are not finite."""
+        for name in names:
+            array = getattr(self, name, None)
+            if array is not None and (array.shape != shape or not np.isfinite(array).all()):
+                raise ValueError(f"its {name} does not fit its MDP")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
 from messirl._types import Floats
 from messirl.estimators.policy import PolicyEstimator
 from messirl.problem.mdp import MDP
@@ -36,10 +34,3 @@ class RewardEstimator(PolicyEstimator):
     def _revive(self, parts: dict[str, Any]) -> None:
         self._check_shapes((self.mdp_.n_features,), "theta_")
         self._learnt(self.mdp_, self.theta_)
-
-    def _check_shapes(self, shape: tuple[int, ...], *names: str) -> None:
-        """Refuse fitted arrays, read from a file, that do not have this shape or are not finite."""
-        for name in names:
-            array = getattr(self, name, None)
-            if array is not None and (array.shape != shape or not np.isfinite(array).all()):
-                raise ValueError(f"its {name} does not fit its MDP")

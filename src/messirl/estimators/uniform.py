@@ -64,7 +64,11 @@ def uniform_score(mdp: MDP, trajectories: Trajectories) -> float:
 
 def uniform_policy(mdp: MDP, goals: Ints | None) -> Any:
     """The uniform policy in the form of `policy_`: an array, or a mapping where there are goals."""
-    alike: Floats = mdp.allowed / np.maximum(mdp.allowed.sum(axis=1, keepdims=True), 1)
     if goals is not None:
-        return dict.fromkeys(np.unique(goals).tolist(), alike)
-    return np.broadcast_to(alike, mdp.policy_shape)
+        return dict.fromkeys(np.unique(goals).tolist(), uniform_rows(mdp))
+    return np.broadcast_to(uniform_rows(mdp), mdp.policy_shape)
+
+
+def uniform_rows(mdp: MDP) -> Floats:
+    """The uniform policy of one step, (S, A); zero where no action is allowed."""
+    return np.asarray(mdp.allowed / np.maximum(mdp.allowed.sum(axis=1, keepdims=True), 1))

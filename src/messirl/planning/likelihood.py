@@ -36,7 +36,7 @@ def log_likelihood(mdp: MDP, policy: npt.ArrayLike | Mapping[int, Floats], traje
         which = slice(None) if goal is None else np.flatnonzero(goals == goal)
         table = np.asarray(policy if goal is None else policy[goal], dtype=np.float64)  # type: ignore[index]
         with np.errstate(divide="ignore"):
-            out[which] = _sum_of_steps(mdp, np.log(table), trajectories[which])
+            out[which] = sum_of_steps(mdp, np.log(table), trajectories[which])
     return out
 
 
@@ -52,7 +52,7 @@ def reward_log_likelihood(
     check_trajectories(mdp, trajectories)
     out = np.zeros(len(trajectories))
     for which, log_policy in log_policies(mdp, reward, trajectories, start, values):
-        out[which] = _sum_of_steps(mdp, log_policy, trajectories[which])
+        out[which] = sum_of_steps(mdp, log_policy, trajectories[which])
     return out
 
 
@@ -75,9 +75,7 @@ def log_policies(
 
 def _log_policy(mdp: MDP, reward: Floats, values: Floats, goal: int | None) -> Floats:
     """Q − V: (H − 1, S, A), or (S, A); −inf where an action is never taken."""
-    here, ahead = (values[None], values[None]) if mdp.horizon is None else (values[:-1], values[1:])
-    q = mdp.discount * (mdp.transitions @ ahead.T).T.reshape(-1, mdp.n_states, mdp.n_actions)
-    q = q + (reward[:, None] if reward.ndim == 1 else reward)
+    here, q = values[None] if mdp.horizon is None else values[:-1], action_values(mdp, reward, values)
     if mdp.log_reference is not None:
         q = q + mdp.log_reference
     taken = mdp.allowed & ~ends_of(mdp, goal)[:, None] & np.isfinite(q)
@@ -85,7 +83,15 @@ def _log_policy(mdp: MDP, reward: Floats, values: Floats, goal: int | None) -> F
         return np.where(taken, q - here[..., None], -np.inf).reshape(mdp.policy_shape)
 
 
-def _sum_of_steps(mdp: MDP, log_policy: Floats, trajectories: Trajectories) -> Floats:
+def action_values(mdp: MDP, reward: Floats, values: Floats) -> Floats:
+    """Q = r + γ Σ_s' p(s'|s,a) V(s') of values (H, S), or (S,) without a horizon: (H − 1, S, A), or (1, S, A)."""
+    ahead = values[None] if mdp.horizon is None else values[1:]
+    q = mdp.discount * (mdp.transitions @ ahead.T).T.reshape(-1, mdp.n_states, mdp.n_actions)
+    return np.asarray(q + (reward[:, None] if reward.ndim == 1 else reward))
+
+
+def sum_of_steps(mdp: MDP, log_policy: Floats, trajectories: Trajectories) -> Floats:
+    """The log-probability of each trajectory, (n,), for log π (S, A), or (H − 1, S, A)."""
     trip = np.repeat(np.arange(len(trajectories)), trajectories.lengths - 1)
     return np.bincount(trip, step_logs(mdp, log_policy, trajectories), len(trajectories)).astype(np.float64)
 

@@ -1,0 +1,142 @@
+"""LPAL, Syed, Bowling and Schapire 2008: the game of game.py as one linear programme over discounted visits.
+
+    max  B     such that   B ≤ g_iᵀ(Fᵀx − f*)  for every i
+                           Σ_a x(s, a) = start(s) + γ Σ_{s',a'} p(s|s', a') x(s', a')  for every s that does not end
+                           x ≥ 0
+
+π(a|s) = x(s, a) / Σ_b x(s, b). With a horizon x has one more index, the step, and x_t flows into x_{t+1}. Features of
+states count the state entered last as well: F collects them where a move leads, and those of the start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import linprog
+
+from messirl._types import Flags, Floats
+from messirl.estimators.apprentice import Apprentice
+from messirl.estimators.game import stakes, value_of
+from messirl.estimators.reading import check_bounded, mean_counts, read_sets
+from messirl.planning import model_for, soft_policy
+from messirl.problem.mdp import MDP
+from messirl.problem.trajectories import Trajectories
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LPAL(Apprentice):
+    """Apprenticeship learning by one linear programme: the policy most ahead of the experts under the worst reward.
+
+    It solves the game that `MWAL` plays exactly, and its result is one policy, not a mixture. It needs the dynamics,
+    and the states of the experts' trajectories; actions only with state-action features. Of unlabelled trajectories it
+    makes no use. The programme has a variable for every state and action, and for every step where there is a horizon.
+
+    Parameters
+    ----------
+    signs : array (d,) of 1, -1 and 0, optional
+        Whether more of a feature is good, bad, or either. None: either, for all; the game is then to match the
+        experts' counts, the worst of them, each feature in units of its largest magnitude.
+
+    Attributes
+    ----------
+    value_ : float
+        min_i g_iᵀ(f − f*): how far the policy is ahead of the experts under the worst possible reward; no policy has
+        a higher one.
+    converged_ : bool
+        Always true: a programme that was not solved is an error.
+
+    References
+    ----------
+    Syed, Bowling, Schapire: Apprenticeship Learning Using Linear Programming, ICML 2008.
+
+    Examples
+    --------
+    Six places in a row; nothing is known of the feature, and the policy does as the experts do on average.
+
+    >>> import numpy as np
+    >>> from messirl import MDP, feature_counts, sample, soft_policy
+    >>> from messirl.estimators import LPAL
+    >>> right = np.minimum(np.arange(6) + 1, 5)
+    >>> left = np.maximum(np.arange(6) - 1, 0)
+    >>> moves = np.stack([np.eye(6)[left], np.eye(6)[right]], axis=1)
+    >>> mdp = MDP(moves, features=np.linspace(0, 1, 6)[:, None], discount=0.9, horizon=8)
+    >>> expert = sample(mdp, soft_policy(mdp, mdp.reward([2.0])), 20, start=np.ones(6), random_state=0)
+    >>> model = LPAL().fit(mdp, expert)
+    >>> bool(np.allclose(model.feature_counts_, feature_counts(mdp, expert).mean(axis=0)))
+    True
+    """
+
+    _facts: ClassVar[tuple[str, ...]] = ("value_",)
+
+    signs: Any = None
+
+    def fit(self, mdp: MDP, expert: Trajectories, unlabelled: Any = None) -> Self:
+        """Fit to the counts of the expert's trajectories; `unlabelled` is not looked at."""
+        self._check_arguments()
+        start = read_sets("LPAL", mdp, expert)
+        check_bounded("LPAL", mdp)
+        rows, target = stakes(mdp, self.signs), mean_counts(mdp, expert)
+        x = best_visits(mdp, start / start.sum(), rows, target)
+        mass = x.sum(axis=-1, keepdims=True)
+        met = mass > 0.0
+        usual = soft_policy(mdp, np.zeros(mdp.n_states))
+        self._learnt(mdp, start, np.where(met, x / np.where(met, mass, 1.0), usual))
+        self.value_ = value_of(rows, self.feature_counts_, target)
+        self.converged_ = True
+        return self
+
+
+def best_visits(mdp: MDP, start: Floats, rows: Floats, target: Floats) -> Floats:
+    """The solution x of the programme: (S, A), or (H − 1, S, A) with a horizon, where visits are not discounted."""
+    usable = _usable(mdp)
+    columns = np.flatnonzero(usable)
+    flow, collected = _flow(mdp), sp.csr_array(sp.csr_array(rows) @ _collected(mdp))
+    going = np.tile(~mdp.terminal, len(usable))
+    begin = np.zeros(flow.shape[0])
+    begin[: mdp.n_states] = start
+    own = np.zeros(mdp.n_features) if mdp.state_action else mdp.counts(start)
+    solved = linprog(
+        np.append(np.zeros(columns.size), -1.0),
+        A_ub=sp.hstack([-collected[:, columns], np.ones((len(rows), 1))]),
+        b_ub=rows @ (own - target),
+        A_eq=sp.hstack([flow[going][:, columns], sp.csr_array((int(going.sum()), 1))]),
+        b_eq=begin[going],
+        bounds=[(0.0, None)] * columns.size + [(None, None)],
+        method="highs",
+    )
+    if solved.status != 0:
+        raise ValueError(f"the linear programme of LPAL was not solved: {solved.message}")
+    x = np.zeros(usable.size)
+    x[columns] = np.maximum(solved.x[:-1], 0.0)
+    return x.reshape(mdp.policy_shape)
+
+
+def _flow(mdp: MDP) -> sp.csr_array:
+    """What leaves a state less what was brought there, (T·S, T·S·A): of visits x, or of the x_t of all T steps."""
+    leaving = sp.kron(sp.eye_array(mdp.n_states), np.ones((1, mdp.n_actions)))
+    if mdp.horizon is None:
+        return sp.csr_array(leaving - mdp.discount * mdp.transitions.T)
+    steps = mdp.horizon - 1
+    later = sp.eye_array(steps, k=-1)
+    return sp.csr_array(sp.kron(sp.eye_array(steps), leaving) - sp.kron(later, mdp.transitions.T))
+
+
+def _collected(mdp: MDP) -> sp.csr_array:
+    """What a unit of x adds to the feature counts, (d, T·S·A)."""
+    features = sp.csr_array(mdp.feature_rows)
+    once = sp.csr_array((features if mdp.state_action else mdp.transitions @ features).T)
+    first = 0 if mdp.state_action else 1  # the state that a move leads to counts one step later
+    steps = range(1) if mdp.horizon is None else range(mdp.horizon - 1)
+    return sp.csr_array(sp.hstack([mdp.discount ** (first + t) * once for t in steps]))
+
+
+def _usable(mdp: MDP) -> Flags:
+    """Which actions may be taken at each step, (T, S, A); T is 1 without a horizon."""
+    model = model_for(mdp)
+    if mdp.horizon is None:
+        return np.asarray(model.live & mdp.allowed)[None]
+    states = np.arange(mdp.n_states)
+    return np.stack([model.usable(states, np.full(mdp.n_states, t)) & mdp.allowed for t in range(mdp.horizon - 1)])

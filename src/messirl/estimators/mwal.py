@@ -1,0 +1,106 @@
+"""MWAL, Syed and Schapire 2007: the game of game.py, played with multiplicative weights.
+
+In each of T rounds the best policy for the reward Σ_i w_i g_i is found, and then the weights of the rewards under which
+it is far ahead of the experts shrink:
+
+    w_i ∝ w_i β^{G_i},      G_i = (g_iᵀ(f_π − f*)/m + 2)/4 ∈ [0, 1],      β = 1/(1 + √(2 ln k / T))
+
+with m the largest possible count and k the number of rows. The mixture of the T policies with equal weights is worth at
+least v* − 4 m (√(2 ln k / T) + ln k / T) in the game (their Theorem 2, by Freund and Schapire's bound).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.special import softmax
+
+from messirl._checks import whole
+from messirl._types import Floats
+from messirl.estimators.apprentice import Mixture
+from messirl.estimators.game import largest_count, stakes, value_of
+from messirl.estimators.reading import check_bounded, mean_counts, read_sets
+from messirl.estimators.responses import Responses
+from messirl.problem.mdp import MDP
+from messirl.problem.trajectories import Trajectories
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class MWAL(Mixture):
+    """Multiplicative weights for apprenticeship learning: a mixture that no possible reward places behind the experts.
+
+    Where the signs of the weights are known, the mixture may do better than the experts: more of what is good, less of
+    what is bad. It needs the dynamics, and the states of the experts' trajectories; actions only with state-action
+    features. Of unlabelled trajectories it makes no use.
+
+    Parameters
+    ----------
+    signs : array (d,) of 1, -1 and 0, optional
+        Whether more of a feature is good, bad, or either. None: either, for all; the game is then to match the
+        experts' counts, the worst of them, each feature in units of its largest magnitude.
+    rounds : int
+        T, the number of rounds and of policies in the mixture.
+
+    Attributes
+    ----------
+    value_ : float
+        min_i g_iᵀ(f − f*): how far the mixture is ahead of the experts under the worst possible reward.
+    bound_ : float
+        No policy has a higher value than this.
+    converged_ : bool
+        Always true: it plays the rounds it was given. How good they were is the distance of `value_` from `bound_`.
+
+    References
+    ----------
+    Syed, Schapire: A Game-Theoretic Approach to Apprenticeship Learning, NIPS 2007.
+
+    Examples
+    --------
+    Six places in a row; the feature is known to be good. The experts only prefer the right end, MWAL goes there.
+
+    >>> import numpy as np
+    >>> from messirl import MDP, sample, soft_policy
+    >>> from messirl.estimators import MWAL
+    >>> right = np.minimum(np.arange(6) + 1, 5)
+    >>> left = np.maximum(np.arange(6) - 1, 0)
+    >>> moves = np.stack([np.eye(6)[left], np.eye(6)[right]], axis=1)
+    >>> mdp = MDP(moves, features=np.linspace(0, 1, 6)[:, None], discount=0.9, horizon=8)
+    >>> expert = sample(mdp, soft_policy(mdp, mdp.reward([2.0])), 20, start=np.ones(6), random_state=0)
+    >>> model = MWAL(signs=[1]).fit(mdp, expert)
+    >>> model.predict_proba([0, 3], step=0).round(2)
+    array([[0., 1.],
+           [0., 1.]])
+    >>> bool(model.value_ > 0)
+    True
+    """
+
+    _facts: ClassVar[tuple[str, ...]] = ("value_", "bound_")
+
+    signs: Any = None
+    rounds: int = 200
+
+    def fit(self, mdp: MDP, expert: Trajectories, unlabelled: Any = None) -> Self:
+        """Fit to the counts of the expert's trajectories; `unlabelled` is not looked at."""
+        self._check_arguments()
+        rounds = whole("rounds", self.rounds)
+        start = read_sets("MWAL", mdp, expert)
+        check_bounded("MWAL", mdp)
+        rows, target, found = stakes(mdp, self.signs), mean_counts(mdp, expert), Responses(mdp, start)
+        rate, largest = float(np.log1p(np.sqrt(2.0 * np.log(len(rows)) / rounds))), largest_count(mdp)
+        logs, mean = np.zeros(len(rows)), np.zeros(len(rows))
+        for _ in range(rounds):
+            weights = softmax(logs)
+            mean += weights / rounds
+            logs = weakened(logs, rows @ (found.add(weights @ rows) - target), largest, rate)
+        self._mix(found, np.append(0.0, np.full(rounds, 1.0 / rounds)))
+        self.value_ = value_of(rows, self.weights_ @ self.policy_counts_, target)
+        self.bound_ = float(mean @ rows @ (found.best(mean @ rows)[1] - target))
+        self.converged_ = True
+        return self
+
+
+def weakened(logs: Floats, ahead: Floats, largest: float, rate: float) -> Floats:
+    """Logarithms of the weights (m,) after a policy that is `ahead` (m,) of the experts: less where it is far ahead."""
+    return np.asarray(logs - rate * (ahead / largest + 2.0) / 4.0)

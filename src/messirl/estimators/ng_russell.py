@@ -1,0 +1,162 @@
+"""Ng and Russell 2000: a reward under which the experts are ahead of all policies found, by a linear programme.
+
+Their section 5, which starts from sampled trajectories and features, as here. With f* the experts' counts and f_j those
+of the policies found, each round solves
+
+    max Σ_j p(θᵀ(f* − f_j))  such that  |θ_i| ≤ θ_max,      p(x) = x for x ≥ 0, else 2x
+
+and adds the best policy for that θ; one that was found before then counts once more. It ends when no policy is better
+than the experts under θ, or when θ = 0 is the best that the box has to offer. That is the rule where experts err, since
+then no reward makes what they do optimal. Of all θ seen, that one is kept under which the experts fall least behind the
+best policy.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import linprog
+from sklearn.exceptions import ConvergenceWarning
+
+from messirl._checks import number, whole
+from messirl._types import Floats
+from messirl.estimators.abbeel_ng import rounding
+from messirl.estimators.apprentice import LAPSE, check_lapse, with_lapses
+from messirl.estimators.reading import check_bounded, mean_counts, read_sets
+from messirl.estimators.responses import Responses
+from messirl.estimators.reward import RewardEstimator
+from messirl.planning import log_likelihood, optimal_policy, visits
+from messirl.problem.mdp import MDP
+from messirl.problem.trajectories import Trajectories
+
+OPTIMAL, NOTHING = "no policy is better than the experts", "no reward puts the experts ahead"
+ALL = "max_policies policies were found"
+WORSE = 2.0  # how much more it counts to be behind a policy than to be ahead of it
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class NgRussell(RewardEstimator):
+    """Inverse reinforcement learning by linear programmes, from sampled trajectories.
+
+    The reward is one under which the experts are ahead of other policies; it takes them to be optimal. It needs the
+    dynamics, and the states of the experts' trajectories; actions only with state-action features. Of unlabelled
+    trajectories it makes no use.
+
+    Parameters
+    ----------
+    theta_max : float
+        Bound on every weight; it sets the scale of θ, on which the policy does not depend.
+    max_policies : int
+        Policies at most.
+    lapse : float
+        Scores are those of a policy that takes any allowed action with this probability, and else follows `policy_`.
+
+    Attributes
+    ----------
+    policy_ : array (S, A), or (H − 1, S, A) with a horizon
+        The best policy for the reward, one action per state.
+    feature_counts_ : array (d,)
+        Expected feature counts of the policy.
+    regret_ : float
+        max_π θᵀf_π − θᵀf*: how far the experts are behind the best policy under θ; below 0 if their trajectories were
+        lucky.
+    n_iter_ : int
+        Rounds done.
+    converged_ : bool
+        Whether it ended by itself.
+    termination_ : str
+        Why it ended.
+
+    References
+    ----------
+    Ng, Russell: Algorithms for Inverse Reinforcement Learning, ICML 2000, section 5.
+
+    Examples
+    --------
+    Six places in a row; the experts go to the right end and stay.
+
+    >>> import numpy as np
+    >>> from messirl import MDP, sample
+    >>> from messirl.estimators import NgRussell
+    >>> right = np.minimum(np.arange(6) + 1, 5)
+    >>> left = np.maximum(np.arange(6) - 1, 0)
+    >>> moves = np.stack([np.eye(6)[left], np.eye(6)[right]], axis=1)
+    >>> mdp = MDP(moves, features=np.linspace(0, 1, 6)[:, None], discount=0.9, start=np.eye(6)[0])
+    >>> always_right = np.tile([0.0, 1.0], (6, 1))
+    >>> model = NgRussell().fit(mdp, sample(mdp, always_right, 1, length=300, random_state=0))
+    >>> model.theta_, model.termination_
+    (array([1.]), 'no policy is better than the experts')
+    """
+
+    _arrays: ClassVar[tuple[str, ...]] = ("start_", "feature_counts_")
+    _facts: ClassVar[tuple[str, ...]] = ("regret_", "n_iter_", "converged_", "termination_")
+
+    theta_max: float = 1.0
+    max_policies: int = 200
+    lapse: float = LAPSE
+
+    def fit(self, mdp: MDP, expert: Trajectories, unlabelled: Any = None) -> Self:
+        """Fit to the counts of the expert's trajectories; `unlabelled` is not looked at."""
+        bound, most = number("theta_max", self.theta_max, above=0.0), whole("max_policies", self.max_policies)
+        check_lapse(self.lapse)
+        start = read_sets("NgRussell", mdp, expert)
+        check_bounded("NgRussell", mdp)
+        target, found = mean_counts(mdp, expert), Responses(mdp, start)
+        kept, regret, reason, rounds = np.zeros(mdp.n_features), None, ALL, 0
+        while reason == ALL and rounds < most:
+            before, rounds = found.counts, rounds + 1
+            theta = most_ahead(target - before, bound)
+            if not np.abs(theta).max() > 1e-9 * bound:
+                reason = NOTHING
+                break
+            best, none = found.add(theta), rounding(before, target)
+            behind = float(theta @ (best - target))
+            if regret is None or behind < regret:
+                kept, regret = theta, behind
+            if behind <= none * bound * mdp.n_features:
+                reason = OPTIMAL
+        self.start_, self.regret_, self.n_iter_ = found.start, regret or 0.0, rounds
+        self.termination_, self.converged_ = reason, reason != ALL
+        self._learnt(mdp, kept)
+        self._set_policy()
+        self.feature_counts_ = visits(mdp, self.policy_, start=self.start_).counts(mdp)
+        if not self.converged_:
+            warnings.warn(f"NgRussell did not converge: {reason}: allow more of them", ConvergenceWarning, stacklevel=2)
+        return self
+
+    def _set_policy(self) -> None:
+        self.policy_ = np.ascontiguousarray(optimal_policy(self.mdp_, self.reward_))
+
+    def _log_likelihood(self, trajectories: Trajectories) -> Floats:
+        return log_likelihood(self.mdp_, with_lapses(self.mdp_, self.policy_, self.lapse), trajectories)
+
+    def _revive(self, parts: dict[str, Any]) -> None:
+        super()._revive(parts)
+        self._check_shapes((self.mdp_.n_states,), "start_")
+        self._check_shapes((self.mdp_.n_features,), "feature_counts_")
+        self._set_policy()
+
+
+def most_ahead(ahead: Floats, bound: float) -> Floats:
+    """The θ (d,), |θ_i| ≤ bound, that maximises Σ_j p(θᵀ ahead_j), for the gaps f* − f_j (k, d).
+
+    p is the lower of two lines, so that Σ_j z_j with z_j ≤ θᵀ ahead_j and z_j ≤ 2 θᵀ ahead_j is what is maximised.
+    """
+    k, d = ahead.shape
+    size = max(float(np.abs(ahead).max()), np.finfo(float).tiny)
+    one = sp.eye_array(k)
+    limits = sp.vstack([sp.hstack([sp.csr_array(-slope * ahead / size), one]) for slope in (1.0, WORSE)])
+    solved = linprog(
+        np.append(np.zeros(d), -np.ones(k)),
+        A_ub=limits,
+        b_ub=np.zeros(2 * k),
+        bounds=[(-1.0, 1.0)] * d + [(None, None)] * k,
+        method="highs",
+    )
+    if solved.status != 0:
+        raise ValueError(f"the linear programme of NgRussell was not solved: {solved.message}")
+    return np.asarray(bound * solved.x[:d])

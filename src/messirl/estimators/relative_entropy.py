@@ -1,0 +1,214 @@
+"""Relative entropy IRL, Boularias, Kober and Peters 2011: a reward from trajectories alone, without the dynamics.
+
+Of all distributions of trajectories with the experts' feature counts, to within ε_j, take the one closest to a base
+distribution Q, P(ζ) ∝ Q(ζ) exp(θᵀf_ζ). Its θ maximises the concave
+
+    L(θ) = θᵀf* − log Σ_ζ w_ζ exp(θᵀf_ζ) − Σ_j ε_j |θ_j|
+
+over a sample of trajectories: w_ζ is 1/n where the sample is drawn from Q itself, and by importance Π_t
+U(a_t|s_t)/π(a_t|s_t), scaled to sum to one, where Q is the base policy U in the same dynamics but the sample is of
+another policy π: the dynamics, unknown but the same, cancel. Where no weighting of a small sample has the experts'
+counts, θ would grow without end; f* is then the closest that there is, each count measured in units of its feature's
+spread. ε_j has these units too.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_softmax, logsumexp, softmax
+from sklearn.exceptions import ConvergenceWarning
+
+from messirl._checks import number, whole
+from messirl._defaults import REFERENCE_STRENGTH
+from messirl._types import Floats
+from messirl.estimators.abbeel_ng import closest
+from messirl.estimators.reading import mean_counts, read_sets
+from messirl.estimators.reference import usual_policy
+from messirl.estimators.reward import RewardEstimator
+from messirl.estimators.uniform import uniform_rows
+from messirl.planning import log_likelihood, sample
+from messirl.planning.likelihood import reward_log_likelihood
+from messirl.planning.models import where_met
+from messirl.problem.counts import checked_feature_counts
+from messirl.problem.mdp import MDP
+from messirl.problem.trajectories import Trajectories
+from messirl.problem.units import feature_spread
+
+NEEDED = "measures the experts against unlabelled trajectories: give them to fit, or take base='uniform'"
+MAX_STEPS = 10_000
+SETTLED = 1e-6  # slope, in units of the features' spread, below which the search has converged
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RelativeEntropyIRL(RewardEstimator):
+    """Relative entropy IRL: the reward by which the experts differ from a base policy, from trajectories alone.
+
+    θ is found without the dynamics, from the feature counts of the experts and of other trajectories; actions are
+    needed only with state-action features and, where `base` is not "unlabelled", for the unlabelled trajectories.
+    `policy_` plans with the dynamics of the MDP: the soft policy of the reward relative to the base policy. As in the
+    original the experts' luck with random moves counts as choice, and so does where they begin.
+
+    Parameters
+    ----------
+    base : {"unlabelled", "uniform"} or array (S, A)
+        The base distribution Q: that of the unlabelled trajectories, or of a policy. The unlabelled trajectories are
+        then weighted by importance, with the policy they follow estimated from them; without any, trajectories are
+        drawn.
+    epsilon : float
+        How far the experts' counts may be missed, in units of the spread of each feature; above 0.
+    n_samples : int
+        How many trajectories are drawn where there are no unlabelled ones; they are as long as the longest expert's
+        where nothing else ends them.
+    reference_strength : float
+        Of the prior of a policy that is estimated from the unlabelled trajectories, under which all allowed actions are
+        equally likely: how many choices per state it counts as.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None
+        For the trajectories that are drawn.
+
+    Attributes
+    ----------
+    feature_counts_ : array (d,)
+        Expected feature counts over the sample, weighted by P.
+    missed_ : float
+        How far every weighting of the sample is from the experts' counts, in these units; 0 where one has them.
+    effective_sample_size_ : float
+        1/Σ P², how many trajectories of the sample the result rests on.
+    objective_ : float
+        L at `theta_`.
+    converged_ : bool
+        Whether the maximum of L was found.
+
+    References
+    ----------
+    Boularias, Kober, Peters: Relative Entropy Inverse Reinforcement Learning, AISTATS 2011.
+
+    Examples
+    --------
+    Six places in a row; the experts prefer the right end, the others walk about.
+
+    >>> import numpy as np
+    >>> from messirl import MDP, sample, soft_policy
+    >>> from messirl.estimators import RelativeEntropyIRL
+    >>> right = np.minimum(np.arange(6) + 1, 5)
+    >>> left = np.maximum(np.arange(6) - 1, 0)
+    >>> moves = np.stack([np.eye(6)[left], np.eye(6)[right]], axis=1)
+    >>> mdp = MDP(moves, features=np.linspace(0, 1, 6)[:, None], discount=0.9, horizon=8)
+    >>> expert = sample(mdp, soft_policy(mdp, mdp.reward([1.0])), 20, start=np.ones(6), random_state=0)
+    >>> others = sample(mdp, soft_policy(mdp, mdp.reward([0.0])), 200, start=np.ones(6), random_state=1)
+    >>> model = RelativeEntropyIRL().fit(mdp, expert, others)
+    >>> bool(model.theta_[0] > 0), model.converged_
+    (True, True)
+    """
+
+    _arrays: ClassVar[tuple[str, ...]] = ("start_", "feature_counts_")
+    _facts: ClassVar[tuple[str, ...]] = ("effective_sample_size_", "missed_", "objective_", "converged_")
+
+    base: Any = "unlabelled"
+    epsilon: float = 0.1
+    n_samples: int = 1000
+    reference_strength: float = REFERENCE_STRENGTH
+    random_state: Any = None
+
+    def fit(self, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None = None) -> Self:
+        """Fit to the counts of the expert's trajectories, relative to those of the base."""
+        self._check_arguments()
+        own = isinstance(self.base, str) and self.base == "unlabelled"
+        self.start_ = read_sets("RelativeEntropyIRL", mdp, expert, unlabelled, needed=NEEDED if own else "")
+        if not isinstance(self.base, str):
+            mdp.based_on(self.base)  # refuses what is no policy
+        target = mean_counts(mdp, expert)
+        some, policy, log_weights = self._sample(mdp, expert, unlabelled)
+        counts = checked_feature_counts(mdp, some, " of the base")
+        unit, centre = feature_spread(mdp), counts.mean(axis=0)
+        points, wanted = (counts - centre) / unit, (target - centre) / unit
+        near = closest(points, np.ones(1), wanted) @ points
+        self.missed_ = float(np.linalg.norm(wanted - near))
+        scaled, self.converged_ = closest_to_base(near, points, log_weights, self.epsilon)
+        self.objective_ = dual(scaled, near, points, log_weights)[0] - self.epsilon * float(np.abs(scaled).sum())
+        likely = softmax(points @ scaled + log_weights)
+        self.feature_counts_, self.effective_sample_size_ = likely @ counts, 1.0 / float(likely @ likely)
+        self._learnt(mdp.based_on(policy), scaled / unit)
+        self._set_policy()
+        if not self.converged_:
+            warnings.warn(
+                "RelativeEntropyIRL did not converge: give it more trajectories of the base, or a larger epsilon",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _check_arguments(self) -> None:
+        if isinstance(self.base, str) and self.base not in ("unlabelled", "uniform"):
+            raise ValueError(f"base={self.base!r}: choose 'unlabelled' or 'uniform', or give a policy (S, A)")
+        number("epsilon", self.epsilon, above=0.0)
+        number("reference_strength", self.reference_strength, above=0.0)
+        whole("n_samples", self.n_samples)
+
+    def _sample(
+        self, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None
+    ) -> tuple[Trajectories, Floats, Floats]:
+        """Trajectories, the base policy (S, A), and the logarithms of the trajectories' weights, which sum to one."""
+        base: Any = self.base
+        if isinstance(base, str):
+            base = uniform_rows(mdp) if base == "uniform" else None
+        if unlabelled is None:
+            longest = int(expert.lengths.max()) if mdp.endless else None
+            table, n = np.broadcast_to(base, mdp.policy_shape), int(self.n_samples)
+            some = sample(mdp, table, n, longest, self.random_state, start=self.start_)
+            return some, base, np.full(n, -np.log(n))
+        own = usual_policy(mdp, unlabelled, self.reference_strength)
+        if base is None:
+            return unlabelled, own, np.full(len(unlabelled), -np.log(len(unlabelled)))
+        return unlabelled, base, importance(mdp, unlabelled, base, own)
+
+    def _set_policy(self) -> None:
+        self.policy_ = np.ascontiguousarray(where_met(self.mdp_, self.reward_, self.start_).table)
+
+    def _log_likelihood(self, trajectories: Trajectories) -> Floats:
+        return reward_log_likelihood(self.mdp_, self.reward_, trajectories, self.start_)
+
+    def _revive(self, parts: dict[str, Any]) -> None:
+        super()._revive(parts)
+        self._check_shapes((self.mdp_.n_states,), "start_")
+        self._check_shapes((self.mdp_.n_features,), "feature_counts_")
+        self._set_policy()
+
+
+def dual(theta: Floats, target: Floats, counts: Floats, log_weights: Floats) -> tuple[float, Floats]:
+    """θᵀf* − log Σ_ζ w_ζ exp(θᵀf_ζ) and its gradient f* − Σ_ζ P_ζ f_ζ, for counts (n, d) with weights (n,)."""
+    logs = counts @ theta + log_weights
+    return float(theta @ target - logsumexp(logs)), np.asarray(target - softmax(logs) @ counts)
+
+
+def importance(mdp: MDP, trajectories: Trajectories, base: Floats, own: Floats) -> Floats:
+    """log w_ζ, (n,), of trajectories of the policy `own` for `base`, both (S, A); the weights sum to one."""
+    logs = [log_likelihood(mdp, np.broadcast_to(policy, mdp.policy_shape), trajectories) for policy in (base, own)]
+    return np.asarray(log_softmax(logs[0] - logs[1]))
+
+
+def closest_to_base(target: Floats, counts: Floats, log_weights: Floats, epsilon: float) -> tuple[Floats, bool]:
+    """The θ (d,) that maximises the dual less ε Σ_j |θ_j|, and whether the search converged.
+
+    It is over p, q ≥ 0 with θ = p − q, so that |θ_j| = p_j + q_j is smooth.
+    """
+    d = len(target)
+
+    def loss(parts: Floats) -> tuple[float, Floats]:
+        value, slope = dual(parts[:d] - parts[d:], target, counts, log_weights)
+        return epsilon * float(parts.sum()) - value, epsilon - np.append(slope, -slope)
+
+    found = minimize(
+        loss,
+        np.zeros(2 * d),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, None)] * (2 * d),
+        options={"maxiter": MAX_STEPS, "maxfun": 2 * MAX_STEPS, "ftol": 1e-15, "gtol": 0.1 * SETTLED},
+    )
+    left = found.x - np.maximum(found.x - loss(found.x)[1], 0.0)  # zero where no part ≥ 0 is better
+    return found.x[:d] - found.x[d:], bool(np.abs(left).max() <= SETTLED)
