@@ -370,7 +370,7 @@ def test_the_next_command_fits_exactly_what_was_chosen(folder, run, tmp_path, mo
 # ------------------------------------------------------------ diagnose
 
 
-DIAGNOSE = [*SPLIT, "--n-unlabelled", "10", "--lambda0", "3", "--influential", "4"]
+DIAGNOSE = [*SPLIT, "--n-unlabelled", "10", "--lambda0", "3", "--influential", "4", "--cv", "2"]
 
 
 def test_diagnose_says_what_the_library_says(folder, run, tmp_path):
@@ -378,7 +378,7 @@ def test_diagnose_says_what_the_library_says(folder, run, tmp_path):
     _, data = data_of(folder, *DIAGNOSE[:6])
     mdp = data.problem.mdp
     model = MESSI(SIMILARITY, lambda0=3.0, max_iter=500, random_state=0).fit(mdp, data.expert, data.unlabelled)
-    own = diagnose(model, mdp, data.expert, data.unlabelled, influential=4, random_state=0)
+    own = diagnose(model, mdp, data.expert, data.unlabelled, influential=4, cv=2, random_state=0)
     found = read_json((tmp_path / "diagnosis.json").read_text(encoding="utf-8"))
     assert found["verdict"] == own.verdict
     assert found["evidence"] == own.evidence
