@@ -286,10 +286,10 @@ def test_refitting_neighbours_gives_what_their_weights_give() -> None:
 
 
 def test_regressors_of_one_output_serve_too() -> None:
-    boosting = GradientBoostingRegressor(n_estimators=3, random_state=0)
-    estimator = FittedMESSI(plane_features, regressor=boosting, discount=0.5, max_iter=2, max_backups=60)
+    boosting = GradientBoostingRegressor(n_estimators=2, random_state=0)
+    estimator = FittedMESSI(plane_features, regressor=boosting, discount=0.5, max_iter=2, max_backups=20)
     with pytest.warns(ConvergenceWarning, match="did not converge"):
-        quiet(estimator, plane(5))
+        quiet(estimator, plane(3, 8))
     assert np.isfinite(estimator.theta_).all()
     assert estimator.policy([[0.3, 0.3]]).sum() == pytest.approx(1.0)
 
