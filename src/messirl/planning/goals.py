@@ -167,7 +167,7 @@ class GoalSystem:
         with np.errstate(over="ignore"):
             self.gain = np.exp(self.moves.worth(reward, mdp.log_reference))
             self.end = np.exp(reward) if reward.ndim == 1 else np.ones(mdp.n_states)
-        self._finite = bool(np.isfinite(self.gain.sum()))
+            self._finite = bool(np.isfinite(self.gain.sum()))
         self._iterate = iterate and self._finite
 
     @cached_property
