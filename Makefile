@@ -5,6 +5,8 @@ PYTEST_ARGS ?= -n auto
 UPGRADE ?=
 SEED ?= 0
 export MESSIRL_TEST_SEED := $(SEED)
+# Bytecode is kept, also where the surroundings ask for none: every process of every lane would compile the tests anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 PEERS := imitation irl-maxent econirl
 # Tests run in one process per core: further threads of linear algebra would only wait for each other.

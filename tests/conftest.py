@@ -14,9 +14,12 @@ import threadpoolctl
 from seeds import SHIFT
 
 from messirl import cli
+from messirl.report.kit import images
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell: Ctrl-C is heard all the same
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+images.PNG_DPI = 50  # coarse pictures take half the time, and no test looks at their dots
 
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "pyarrow", "matplotlib", "pandas")
 

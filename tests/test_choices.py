@@ -277,7 +277,7 @@ def assert_best(number: int, model, actions: bool, q: np.ndarray) -> None:
     """What SciPy finds from the same place; if it climbs to another top, it is not led away from this one either.
 
     All tops of a concave objective are as high: where the data say nothing and the penalty has a direction without
-    a price, they are a line.
+    a price, they are a line. Where hardly anything bends the objective, rounding of its value leaves θ undecided.
     """
     problem, _, expert, _, weights = case(*CASES[number])
 
@@ -291,7 +291,10 @@ def assert_best(number: int, model, actions: bool, q: np.ndarray) -> None:
         assert not one.concave or model.objective_ == pytest.approx(value, rel=1e-8, abs=1e-8)
         theta, value = plain.maximise(at, model.theta_, BOX)
     assert model.objective_ == pytest.approx(value, rel=1e-8, abs=1e-8)
-    assert_allclose(model.theta_, theta, atol=1e-5)
+    curvature = -np.array([(at(theta + e).gradient - at(theta - e).gradient) / 2e-4 for e in 1e-4 * np.eye(2)])
+    free = np.abs(theta) < BOX - 1e-3
+    least = np.linalg.eigvalsh((curvature + curvature.T)[free][:, free] / 2).min(initial=1.0)
+    assert_allclose(model.theta_, theta, atol=max(1e-5, np.sqrt(1e-12 * (1 + abs(value)) / max(least, 1e-12))))
 
 
 @to_rounding
@@ -306,6 +309,7 @@ def test_with_a_ridge_it_finds_what_scipy_finds(number, actions):
 
 @to_rounding
 @pytest.mark.filterwarnings("ignore:trajectory .* ends after:UserWarning")  # the penalty looks at counts
+@pytest.mark.filterwarnings("ignore:.*the objective hardly rises any more:sklearn.exceptions.ConvergenceWarning")
 @each_fit
 def test_messi_finds_what_scipy_finds_with_the_penalty_pair_by_pair(number):
     problem, _, expert, others, weights = case(*CASES[number])

@@ -77,9 +77,10 @@ def test_leave_one_out_by_a_newton_step_is_near_where_the_penalty_is_strong(kind
         exact[i] = part.log_probabilities(candidate, part.fit(candidate), expert[[i]])[0]
     gap = np.abs(leave_one_out(bench, candidate, theta) - exact) / steps
     without = np.abs(bench.log_probabilities(candidate, theta, expert) - exact) / steps
-    rough = kind == "goals"  # there a strong penalty draws θ to where values end, and J is no parabola
-    assert gap.max() < (0.25 if rough else 0.1) * without.max()
-    assert rough or gap.max() < 1e-3
+    # The step is the better, the less one expert moves; with goals a strong penalty draws θ to where values end.
+    share = {"endless": 0.02, "episodic": 0.1, "goals": 0.5}[kind]
+    assert gap.max() < share * without.max()
+    assert np.median(gap) < 0.2 * np.median(without)
 
 
 def test_the_evidence_of_one_weight_is_an_integral():

@@ -155,18 +155,18 @@ def test_what_to_do_next_can_be_done(folder, run, tmp_path):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few steps in the mud: its weight runs on
 def test_nested_and_bootstrap_are_the_library_s(folder, run, tmp_path):
     words = [*SPLIT, "--n-expert", "4", "--n-unlabelled", "8"]
-    more = ["--lambdas", "10", "--nested", "--bootstrap", "5"]
+    more = ["--lambdas", "10", "--cv", "2", "--nested", "--bootstrap", "3"]
     said = run("select", folder, *words, *more, "--out", tmp_path)
     found = read_json((tmp_path / "select.json").read_text(encoding="utf-8"))
     _, data = data_of(folder, *words)
     mdp = data.problem.mdp
-    own = MESSICV(lambdas=(10.0,), random_state=0)
+    own = MESSICV(lambdas=(10.0,), cv=2, random_state=0)
     nested = nested_score(own, mdp, data.expert, data.unlabelled)
     assert found["nested"]["mean"] == pytest.approx(nested.mean, rel=1e-9)
     assert found["nested"]["chosen"] == [str(c) for c in nested.chosen]
     assert f"nested: {nested.mean:.4f} ± {nested.standard_error:.4f} nats a step, choice included" in said
     own.fit(mdp, data.expert, data.unlabelled)
-    drawn = bootstrap(own.best_estimator_, mdp, *own.fitted_to_, n=5, random_state=0)
+    drawn = bootstrap(own.best_estimator_, mdp, *own.fitted_to_, n=3, random_state=0)
     ends = drawn.interval(drawn.theta).T
     np.testing.assert_allclose(list(found["intervals"].values()), ends, rtol=1e-9)
     for name, (low, high) in zip(["f_right", "f_up", "f_mud"], ends, strict=True):
@@ -370,7 +370,7 @@ def test_the_next_command_fits_exactly_what_was_chosen(folder, run, tmp_path, mo
 # ------------------------------------------------------------ diagnose
 
 
-DIAGNOSE = [*SPLIT, "--n-unlabelled", "10", "--lambda0", "3", "--influential", "4"]
+DIAGNOSE = [*SPLIT, "--n-unlabelled", "10", "--lambda0", "3", "--influential", "4", "--cv", "2"]
 
 
 def test_diagnose_says_what_the_library_says(folder, run, tmp_path):
@@ -378,7 +378,7 @@ def test_diagnose_says_what_the_library_says(folder, run, tmp_path):
     _, data = data_of(folder, *DIAGNOSE[:6])
     mdp = data.problem.mdp
     model = MESSI(SIMILARITY, lambda0=3.0, max_iter=500, random_state=0).fit(mdp, data.expert, data.unlabelled)
-    own = diagnose(model, mdp, data.expert, data.unlabelled, influential=4, random_state=0)
+    own = diagnose(model, mdp, data.expert, data.unlabelled, influential=4, cv=2, random_state=0)
     found = read_json((tmp_path / "diagnosis.json").read_text(encoding="utf-8"))
     assert found["verdict"] == own.verdict
     assert found["evidence"] == own.evidence

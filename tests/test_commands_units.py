@@ -14,7 +14,7 @@ from messirl import cli
 from messirl.io import read_problem, write_problem
 
 DATA = ["--expert", "role = expert"]
-BOTH = [*DATA, "--unlabelled", "role = unlabelled"]
+BOTH = [*DATA, "--unlabelled", "role = unlabelled", "--cv", "2"]
 
 
 @pytest.fixture(scope="module")

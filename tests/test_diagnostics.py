@@ -237,12 +237,8 @@ def test_trajectories_may_look_like_the_experts_or_not_and_yet_not_matter():
 def test_a_sparse_similarity_is_diagnosed_too():
     mdp, expert, unlabelled = grid_world()
     matrix = SIMILARITY(None, feature_counts(mdp, expert + unlabelled))
-    dense, sparse = (
-        diagnose(
-            MESSI(Precomputed(m), lambda0=5.0).fit(mdp, expert, unlabelled), mdp, expert, unlabelled, influential=2
-        )
-        for m in (matrix, sp.csr_array(matrix))
-    )
+    models = [MESSI(Precomputed(m), lambda0=5.0).fit(mdp, expert, unlabelled) for m in (matrix, sp.csr_array(matrix))]
+    dense, sparse = (diagnose(model, mdp, expert, unlabelled, influential=2, cv=2) for model in models)
     assert_allclose(sparse.similarity, dense.similarity)
     assert_allclose(sparse.share, dense.share, rtol=1e-6)
     assert_allclose(sparse.influence, dense.influence, atol=1e-6)

@@ -14,6 +14,8 @@ import re
 import shlex
 import subprocess
 import sys
+import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -54,8 +56,26 @@ def programs(tmp_path_factory):
     return place
 
 
-def said(command, programs, folder):
-    """What a shell shows: the output, and the errors before it."""
+@pytest.fixture
+def said(programs, monkeypatch, capsys, tmp_path):
+    """What a shell shows of a command in the page's folder; one of messirl alone is run in this process."""
+    monkeypatch.chdir(tmp_path)
+
+    def lines(command):
+        if not re.match(r"messirl [^|<>;&$]+$", command):
+            return in_a_shell(command, programs, tmp_path)
+        with warnings.catch_warnings():
+            warnings.resetwarnings()
+            with suppress(SystemExit):  # wrong options
+                cli.main(shlex.split(command)[1:])
+        written = capsys.readouterr()
+        return (written.err + written.out).splitlines()
+
+    return lines
+
+
+def in_a_shell(command, programs, folder):
+    """The output, and the errors before it."""
     told = {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "PYTHONUTF8": "1"}
     done = subprocess.run(
         ["sh", "-c", command],
@@ -111,25 +131,31 @@ def of_page(page, *, real):
     return [(command, lines) for command, lines in sessions(page) if (data is not None and data in command) == real]
 
 
-def check_sessions(some, programs, folder):
+def check_sessions(some, said):
     for command, quoted in some:
-        lines = said(command, programs, folder)
+        lines = said(command)
         wrong = differ(quoted, lines)
         assert wrong is None, f"$ {command}\nquoted: {wrong}\nsaid:\n" + "\n".join(lines)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if of_page(page, real=False)], ids=lambda page: page.name)
-def test_a_session_in_the_documents_is_what_the_program_prints(page, programs, tmp_path):
-    check_sessions(of_page(page, real=False), programs, tmp_path)
+def test_a_session_in_the_documents_is_what_the_program_prints(page, said):
+    check_sessions(of_page(page, real=False), said)
+
+
+def test_a_program_prints_what_is_printed_here(said, programs, tmp_path):
+    said("messirl example museum")
+    for command in ("messirl fitt museum", "messirl check museum", "messirl fit museum --lamda0 0.1"):
+        assert in_a_shell(command, programs, tmp_path) == said(command) != []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("page", "data"), ON_DATA.items())
-def test_a_session_on_real_data_is_what_the_program_prints(page, data, programs, tmp_path):
+def test_a_session_on_real_data_is_what_the_program_prints(page, data, said, tmp_path):
     if not (DATA / data).exists():
         pytest.skip(f"there is no {data} in {DATA}: set MESSIRL_DATA to the folder of the data")
     (tmp_path / data).symlink_to(DATA / data)
-    check_sessions(of_page(HOME / "docs" / page, real=True), programs, tmp_path)
+    check_sessions(of_page(HOME / "docs" / page, real=True), said)
 
 
 def test_messages_quoted_in_the_text_are_those_of_the_program():

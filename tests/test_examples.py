@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pytest
 
 from messirl.io import read_problem
@@ -18,9 +20,24 @@ DATA = Path(os.environ.get("MESSIRL_DATA") or Path(__file__).resolve().parents[2
 SLOW = pytest.mark.slow
 
 
-def run(name, *words):
-    words = [sys.executable, str(EXAMPLES / name), *map(str, words)]
-    return subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """An example as a program, in this process: its exit code, and what it printed."""
+
+    def program(name, *words):
+        monkeypatch.setattr(sys, "argv", [name, *map(str, words)])
+        code = None
+        try:
+            runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+        except SystemExit as end:
+            code = end.code
+        plt.close("all")
+        out, err = capsys.readouterr()
+        if isinstance(code, str):  # as Python itself does it
+            code, err = 1, f"{err}{code}\n"
+        return subprocess.CompletedProcess(name, code or 0, out, err)
+
+    return program
 
 
 def found(done, picture):
@@ -45,12 +62,12 @@ def test_every_example_is_run_here():
 
 
 @SLOW
-def test_the_quickstart_shows_a_gain(tmp_path):
+def test_the_quickstart_shows_a_gain(run, tmp_path):
     said = found(run("quickstart.py", tmp_path / "figure.png"), tmp_path / "figure.png")
     assert numbers(said, "MESSI - MaxEnt-IRL")[0] > 0
 
 
-def test_frozenlake_is_learnt_far_better_than_chance(tmp_path):
+def test_frozenlake_is_learnt_far_better_than_chance(run, tmp_path):
     pytest.importorskip("gymnasium")
     said = found(run("frozenlake.py", tmp_path / "new"), tmp_path / "new" / "frozenlake.png")
     for name in ("MaxEnt-IRL", "MESSI"):
@@ -58,7 +75,7 @@ def test_frozenlake_is_learnt_far_better_than_chance(tmp_path):
         assert score > chance + 0.7
 
 
-def test_the_truth_of_the_road_network_is_within_three_standard_errors(tmp_path):
+def test_the_truth_of_the_road_network_is_within_three_standard_errors(run, tmp_path):
     said = found(run("road_network.py", tmp_path), tmp_path / "road_network.png")
     for name, truth in THETA["commuter"].items():
         estimate, error = numbers(said, f"{name} ")[:2]
@@ -69,7 +86,7 @@ def test_the_truth_of_the_road_network_is_within_three_standard_errors(tmp_path)
     assert abs(worth - THETA["commuter"]["g_minutes"] / THETA["commuter"]["g_toll"]) < 0.8 * (high - low)
 
 
-def test_the_museum_is_written_read_and_tells_guides_from_school_classes(tmp_path):
+def test_the_museum_is_written_read_and_tells_guides_from_school_classes(run, tmp_path):
     said = found(run("museum.py", tmp_path), tmp_path / "museum.png")
     assert len(read_problem(tmp_path / "museum").trajectories) == 1170
     truth, guides, tourists, classes = numbers(said, "f_painting ")
@@ -77,7 +94,7 @@ def test_the_museum_is_written_read_and_tells_guides_from_school_classes(tmp_pat
     found(run("museum.py", tmp_path), tmp_path / "museum.png")  # its own folder is replaced
 
 
-def test_without_the_mice_the_example_says_what_to_do():
+def test_without_the_mice_the_example_says_what_to_do(run):
     for words in ([], ["nowhere"]):
         done = run("mice.py", *words)
         assert done.returncode == 1
@@ -86,7 +103,7 @@ def test_without_the_mice_the_example_says_what_to_do():
 
 
 @SLOW
-def test_messi_predicts_other_mice_best(tmp_path):
+def test_messi_predicts_other_mice_best(run, tmp_path):
     mice = DATA / "labyrinth_segments"
     if not mice.exists():
         pytest.skip(f"there are no mice in {DATA}: set MESSIRL_DATA to the folder of the data")

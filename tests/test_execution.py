@@ -81,9 +81,8 @@ def test_one_job_is_this_process_and_workers_have_one_thread_each(two):
     assert {name: os.environ.get(name) for name in THREADS} == before
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_a_failure_is_raised_where_its_answer_was_due(jobs):
-    with processes(jobs) as executor:
+def test_a_failure_is_raised_where_its_answer_was_due(two):
+    for executor in (None, two):
         found = run(partial(fails_at, 2), range(5), executor)
         assert [next(found), next(found)] == [0, 1]
         with pytest.raises(ValueError, match="no 2"):

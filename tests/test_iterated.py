@@ -135,7 +135,8 @@ def test_an_answer_without_a_certificate_is_refused(monkeypatch):
     matrix = sp.csr_array(np.array([[0.0, 0.9], [0.9, 0.0]]))
     right = np.array([[1.0], [1.0]])
     assert_allclose(Iterated(matrix, matrix, right, right).z, 10.0)
-    monkeypatch.setattr(iterated, "TRUSTED", -1.0)
+    for bound in ("TRUSTED", "ROUNDED"):
+        monkeypatch.setattr(iterated, bound, -1.0)
     with pytest.raises(Slow):
         Iterated(matrix, matrix, right, right)
 

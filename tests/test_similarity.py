@@ -371,7 +371,8 @@ def test_a_similarity_on_sequences_is_fitted_with_as_others_are(mdp):
 def many(monkeypatch) -> None:
     """As if 200 trajectories were too many for all pairs."""
     monkeypatch.setattr("messirl.similarity.blocks.EXACT", 200)
-    monkeypatch.setattr("messirl.similarity.landmarks.RANKS", (64, 128, 256))
+    for place in ("landmarks", "shares"):
+        monkeypatch.setattr(f"messirl.similarity.{place}.RANKS", (64, 128, 256))
     monkeypatch.setattr("messirl.similarity.kernels.ALL_PAIRS", 200)
     monkeypatch.setattr("messirl.similarity.blocks.PIECE", 10_000)
 
@@ -490,8 +491,8 @@ def test_sums_over_the_pairs_of_each_of_many_are_near_the_exact_ones(measure):
 
 @pytest.mark.usefixtures("many")
 def test_sums_over_pairs_that_landmarks_cannot_tell_warn():
-    counts = spread_out(4000)
-    with pytest.warns(ApproximationWarning, match="the shares of 4000 trajectories in the penalty have a relative err"):
+    counts = spread_out()
+    with pytest.warns(ApproximationWarning, match="the shares of 1000 trajectories in the penalty have a relative err"):
         pair_sums(RBF(0.1, standardise=True).on(None, counts), counts[:, 0])
 
 

@@ -168,6 +168,7 @@ def test_the_true_value_of_a_minute_is_in_its_interval(folders):
     assert found.fieller_low < 0.8 < found.fieller_high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("who", "verdict"), [("tourist", "help"), ("class", "hurt")])
 def test_tourists_help_and_school_classes_hurt(who, verdict, folders):
     problem = read_problem(folders["museum"])

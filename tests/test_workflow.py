@@ -74,6 +74,14 @@ def of_all_runs(summary):
     return {name: value for name, value in summary.items() if name not in (*OF_COMMANDS, *OF_ONE_RUN)}
 
 
+DIAGNOSED = DiagnoseSettings(influential=2, cv=2)
+
+
+@pytest.fixture(scope="module")
+def diagnosed(problem):
+    return diagnose(problem, SPLIT, DIAGNOSED)
+
+
 # ------------------------------------------------------------ records
 
 
@@ -95,7 +103,6 @@ def of_all_runs(summary):
             SelectSettings(lambdas=(0.1,), cv=3, objective="choices", reference="unlabelled", reference_strength=2.0),
             ["--lambdas", "0.1", "--cv", "3", *BASED],
         ),
-        ("diagnose", diagnose, DiagnoseSettings(influential=2, cv=3), ["--influential", "2", "--cv", "3"]),
     ],
 )
 def test_a_command_writes_the_summary_of_the_record(folder, problem, run, tmp_path, command, work, settings, more):
@@ -103,7 +110,13 @@ def test_a_command_writes_the_summary_of_the_record(folder, problem, run, tmp_pa
     assert of_all_runs(found) == as_written(work(problem, SPLIT, settings))
 
 
-def test_a_record_holds_all_that_a_page_shows(problem, tmp_path):
+def test_diagnose_writes_the_summary_of_the_record(folder, diagnosed, run, tmp_path):
+    asked = ["--influential", DIAGNOSED.influential, "--cv", DIAGNOSED.cv]
+    found = read_json(run("diagnose", folder, *WORDS, *asked, "--json", "--out", tmp_path))
+    assert of_all_runs(found) == as_written(diagnosed)
+
+
+def test_a_record_holds_all_that_a_page_shows(problem, diagnosed, tmp_path):
     from messirl.report.fit.diagnosis import write_diagnosis_report
     from messirl.report.fit.page import write_fit_report
 
@@ -111,8 +124,7 @@ def test_a_record_holds_all_that_a_page_shows(problem, tmp_path):
     text = write_fit_report(record, tmp_path).read_text(encoding="utf-8")
     assert "a maze" in text
     assert all(score.name in text for score in record.scores)
-    judged = diagnose(problem, SPLIT, DiagnoseSettings(influential=2, cv=3))
-    assert judged.ids[0] in write_diagnosis_report(judged, tmp_path).read_text(encoding="utf-8")
+    assert diagnosed.ids[0] in write_diagnosis_report(diagnosed, tmp_path).read_text(encoding="utf-8")
 
 
 def test_an_evaluation_is_that_of_the_fit(problem):
@@ -145,7 +157,7 @@ def test_the_parts_of_a_choice_and_of_a_diagnosis_are_told_in_order(problem):
     parts = [what for what in heard if what != "noted"]  # that of some draws a weight runs on
     assert parts == ["begin", "select begins", "select ends", "keep MESSICV", "bootstrap begins", "bootstrap ends"]
     watcher, heard = listening()
-    diagnose(problem, SPLIT, DiagnoseSettings(influential=2, cv=3), watcher)
+    diagnose(problem, SPLIT, DIAGNOSED, watcher)
     said = "said: what do held-out experts gain from them?"
     assert heard == ["begin", "fit begins", "fit ends", said, "leaving out begins", "leaving out ends"]
 

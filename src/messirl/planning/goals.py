@@ -21,13 +21,14 @@ import scipy.sparse as sp
 from messirl._types import Flags, Floats, Ints
 from messirl.planning.iterated import Iterated, Slow
 from messirl.planning.loops import path_flows
-from messirl.planning.paths import PathModel, connections_fill_in, m_matrix_lu, moves_of
+from messirl.planning.paths import PathModel, Places, connections_fill_in, m_matrix_lu, moves_of
 from messirl.planning.solution import Expectation, NoFiniteValue, Visits
 from messirl.planning.stationary import StationaryModel
-from messirl.planning.structure import reachable
+from messirl.planning.structure import Arcs, reachable
 from messirl.problem.mdp import MDP
 
 SMALLEST = 1e-250  # z below this at a start: solve the goal on its own
+KEPT = 1_000_000  # moves of goals that are solved on their own, whose places in the system are found once
 CHUNK = 16  # goals solved at once: more do not fit the processor's cache, and a solve then takes three times as long
 
 
@@ -65,12 +66,13 @@ class GoalsModel:
         self._met: dict[int, Flags] = {}
 
     def towards(self, goal: int) -> StationaryModel:
-        """The model of one goal; kept where it begins with what it found the last time."""
-        if self.shared:
-            return self.kind(self.mdp, goal, self._within(goal))
-        if goal not in self._alone:
-            self._alone[goal] = self.kind(self.mdp, goal, self._within(goal))
-        return self._alone[goal]
+        """The model of one goal; kept where it begins with what it found the last time, else if there is room."""
+        found = self._alone.get(goal)
+        if found is None:
+            found = self.kind(self.mdp, goal, self._within(goal))
+            if not self.shared or len(self._alone) * self.mdp.transitions.nnz < KEPT:
+                self._alone[goal] = found
+        return found
 
     def _within(self, goal: int) -> Flags:
         """The states that trips to this goal can meet; with γ = 1, what lies beyond it need have no finite value."""
@@ -96,6 +98,13 @@ class GoalsModel:
         """Whether the shared system would fill in if factorised."""
         return self.shared and connections_fill_in(self.mdp, self.within)
 
+    @cached_property
+    def meetings(self) -> tuple[Arcs, Places]:
+        """The moves that trips can meet, and their places in the shared system."""
+        moves = moves_of(self.mdp)
+        moves = moves.where(self.within[moves.source])
+        return moves, Places(moves.source, moves.target, self.mdp.n_states)
+
     def solve(self, reward: Floats) -> GoalsSolution:
         """Factorise once, where one factorisation serves all goals."""
         return GoalsSolution(self, reward)
@@ -106,7 +115,7 @@ class GoalsSolution:
 
     def __init__(self, model: GoalsModel, reward: Floats) -> None:
         self.model, self.reward = model, reward
-        self._system = GoalSystem(model.mdp, reward, model.within, iterate=model.iterates) if model.shared else None
+        self._system = GoalSystem(model.mdp, reward, *model.meetings, iterate=model.iterates) if model.shared else None
 
     def expectation(self, starts: Any, *, steps: bool = True) -> Expectation:
         """Σ starts · V over goals and states, and the visits from `starts` summed over goals.
@@ -153,30 +162,37 @@ class GoalsSolution:
 class GoalSystem:
     """I − M over the moves that trips can meet, factorised once for all goals or, if asked to, iterated."""
 
-    def __init__(self, mdp: MDP, reward: Floats, within: Flags, *, iterate: bool = False) -> None:
-        moves = moves_of(mdp)
-        self.moves = moves.where(within[moves.source])
+    def __init__(self, mdp: MDP, reward: Floats, moves: Arcs, places: Places, *, iterate: bool = False) -> None:
+        self.moves, self.places = moves, places
         with np.errstate(over="ignore"):
             self.gain = np.exp(self.moves.worth(reward, mdp.log_reference))
             self.end = np.exp(reward) if reward.ndim == 1 else np.ones(mdp.n_states)
-        places = (self.moves.source, self.moves.target)
-        self.matrix = sp.csr_array(sp.coo_array((self.gain, places), shape=(mdp.n_states, mdp.n_states)))
-        self._iterate = iterate and bool(np.isfinite(self.matrix.data).all())
+            self._finite = bool(np.isfinite(self.gain.sum()))
+        self._iterate = iterate and self._finite
 
     @cached_property
     def lu(self) -> Any:
         """The factors of I − M; None where doubles do not do."""
-        if not np.isfinite(self.matrix.data).all():
+        if not self._finite:
             return None
         try:
-            lu = m_matrix_lu(sp.csc_array(sp.eye_array(self.matrix.shape[0]) - self.matrix))
+            lu = m_matrix_lu(self.places.system(self.gain))
         except NoFiniteValue:  # singular with every goal's moves in place; without them it need not be
             return None
         return lu if _is_m_matrix(lu) else None
 
     @cached_property
-    def _turned(self) -> sp.csr_array:
-        return sp.csr_array(self.matrix.T)
+    def _both_ways(self) -> tuple[sp.csr_array, sp.csr_array]:
+        """M and its transpose, by rows."""
+        matrix = self.places.matrix(self.gain)
+        return matrix, sp.csr_array(matrix.T)
+
+    def _at(self, goals: Ints, states: Ints) -> tuple[Ints, Ints]:
+        """Which of the moves' `states`, left or entered, are goals, and which of `goals` each of them is."""
+        number = np.full(self.end.size, -1)
+        number[goals] = np.arange(goals.size)
+        which = np.flatnonzero(number[states] >= 0)
+        return which, number[states[which]]
 
     def values(self, goals: Ints, needed: Flags) -> tuple[Floats, Flags]:
         """z towards each goal, (G, S), and for which goals it is right at the states `needed` (G, S)."""
@@ -190,7 +206,7 @@ class GoalSystem:
             right = np.zeros((needed.shape[1], goals.size))
             right[goals, at] = self.end[goals]
             try:
-                found = Iterated(self.matrix, self._turned, right, right, goals)
+                found = Iterated(*self._both_ways, right, right, goals)
                 z = found.z.T
                 return z, ~found.hopeless & (np.where(needed, z, 1.0).min(axis=1) > SMALLEST), found
             except Slow:  # so it would be for the next goals
@@ -216,7 +232,8 @@ class GoalSystem:
                 if self.lu is None:
                     return np.full(z.shape, np.nan)
         right = np.where(begins, rest / np.where(begins, z, 1.0), 0.0)
-        right -= (rest.sum(axis=1) / self.end[goals])[:, None] * self.matrix[goals].toarray()
+        out, g = self._at(goals, self.moves.source)
+        np.subtract.at(right, (g, self.moves.target[out]), (rest.sum(axis=1) / self.end[goals])[g] * self.gain[out])
         return np.asarray(self.lu.solve(np.asfortranarray(np.where(solved[:, None], right, 0.0).T), trans="T").T)
 
     def add(self, goals: Ints, sources: Floats, states: Floats, flows: Floats) -> tuple[Flags, float]:
@@ -233,8 +250,8 @@ class GoalSystem:
             y = self._flows(goals, z, rest, solved, found)
             y[at, goals] = 0.0
             visited = y * z
-            into = sp.coo_array(sp.csc_array(self.matrix)[:, goals])
-            came = end * np.bincount(into.col, weights=into.data * y[into.col, into.row], minlength=goals.size)
+            into, g = self._at(goals, self.moves.target)
+            came = end * np.bincount(g, self.gain[into] * y[g, self.moves.source[into]], minlength=goals.size)
             solved &= np.isfinite(visited).all(axis=1) & (visited.min(axis=1) >= least - 1e-9)
             solved &= np.abs(came - arrivals) <= 1e-10 * np.maximum(mass, 1e-300)
             y, z, visited = y[solved], np.ascontiguousarray(z[solved]), visited[solved]

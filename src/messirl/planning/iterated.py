@@ -36,6 +36,7 @@ MAX_KRYLOV = 150
 PASSES = 6
 FLUSHED = 1e-290  # values below are no longer told from zero; goals.py solves such goals in another way
 TARGET, TRUSTED = 1e-13, 1e-11  # what the bound on an error should be, and what it may be
+ROUNDING, ROUNDED = 2e-14, 1e-9  # a residual that is rounding, and the bound that many steps may make of it
 
 
 class Slow(Exception):
@@ -153,7 +154,9 @@ class Iterated:
         residual = np.abs(self._ahead(self.z) + right - self.z) / unit
         residual[:, self.hopeless] = 0.0
         sure = self._steps.min() >= 0.0 and bool((system(self._steps) >= 0.5 * there).all())
-        if not (sure and float((2.0 * self._steps).max() * residual.max()) <= TRUSTED):
+        left = float(residual.max())
+        error = 2.0 * float(self._steps.max()) * left
+        if not (sure and (error <= TRUSTED or (left <= ROUNDING and error <= ROUNDED))):
             raise Slow
 
     def _system(self, x: Floats, z: Floats, unit: Floats) -> Floats:

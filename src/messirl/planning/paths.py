@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
-from messirl._types import Flags, Floats
+from messirl._types import Flags, Floats, Ints
 from messirl.planning.iterated import Iterated, Slow, fills_in
 from messirl.planning.layout import layout_of
 from messirl.planning.solution import NoFiniteValue, Solution, Visits
@@ -39,12 +39,54 @@ class PathModel(StationaryModel):
 
     def solve(self, reward: Floats) -> Solution:
         """Soft values and the policy, by one factorisation or by iteration."""
-        return PathSolution(self.mdp, reward, self.structure, iterate=self.iterates)
+        return PathSolution(self.mdp, reward, self.ways, iterate=self.iterates)
+
+    @cached_property
+    def ways(self) -> Ways:
+        """The moves that may be made, and their places in the system."""
+        if self.goal is None and self.within is None:
+            return self.mdp.memo("ways", lambda: Ways(self.mdp, self.structure))
+        return Ways(self.mdp, self.structure)
 
     @cached_property
     def iterates(self) -> bool:
         """Whether the moves between states that do not end would fill in if factorised."""
         return connections_fill_in(self.mdp, self.structure.alive & ~self.structure.ends)
+
+
+class Ways:
+    """What no reward changes about the system: the moves that may be made, and where each has its place."""
+
+    def __init__(self, mdp: MDP, structure: Structure) -> None:
+        self.ends, every = structure.ends, moves_of(mdp)
+        self.arcs = every.where(structure.live[every.source, every.action])
+        self.inner = np.flatnonzero(structure.alive & ~structure.ends)
+        number = np.full(mdp.n_states, -1)
+        number[self.inner] = np.arange(self.inner.size)
+        self.onwards = ~structure.ends[self.arcs.target]  # to a state that does not end
+        self.source, target = number[self.arcs.source], number[self.arcs.target]
+        self.between = Places(self.source[self.onwards], target[self.onwards], self.inner.size)
+
+
+class Places:
+    """I − M by columns, where M (n, n) sums the gains of moves: the places found once, the numbers at each reward."""
+
+    def __init__(self, source: Ints, target: Ints, n: int) -> None:
+        self.shape, self._moves = (n, n), (source, target)
+        taken, slot = np.unique(np.concatenate([np.arange(n) * (n + 1), target * n + source]), return_inverse=True)
+        self._diagonal, self._slot = slot[:n], slot[n:]
+        self._indices = (taken % n).astype(np.int32)
+        self._indptr = np.searchsorted(taken, np.arange(n + 1) * n).astype(np.int32)
+
+    def system(self, gain: Floats) -> sp.csc_array:
+        """I − M of these gains, one per move."""
+        data = -_summed(self._slot, gain, self._indices.size)
+        data[self._diagonal] += 1.0
+        return sp.csc_array((data, self._indices, self._indptr), shape=self.shape)
+
+    def matrix(self, gain: Floats) -> sp.csr_array:
+        """M of these gains, by rows."""
+        return sp.csr_array(sp.coo_array((gain, self._moves), shape=self.shape))
 
 
 def connections_fill_in(mdp: MDP, within: Flags) -> bool:
@@ -67,24 +109,12 @@ def connections_fill_in(mdp: MDP, within: Flags) -> bool:
 class PathSolution(Solution):
     """Values, policy and visits, all from one system: factorised, or solved by iteration where that is cheaper."""
 
-    def __init__(self, mdp: MDP, reward: Floats, structure: Structure, *, iterate: bool = False) -> None:
-        self.ends, every = structure.ends, moves_of(mdp)
-        self.arcs = every.where(structure.live[every.source, every.action])
+    def __init__(self, mdp: MDP, reward: Floats, ways: Ways, *, iterate: bool = False) -> None:
+        self.ways, self.arcs, self.inner = ways, ways.arcs, ways.inner
         gains = self.arcs.worth(reward, mdp.log_reference)
-        end = np.where(structure.ends, reward if reward.ndim == 1 else 0.0, -np.inf)
-        potential = _best_paths(self.arcs, gains, end)
-
-        self.inner = np.flatnonzero(structure.alive & ~structure.ends)
-        number = np.full(mdp.n_states, -1)
-        number[self.inner] = np.arange(self.inner.size)
+        potential = _best_paths(self.arcs, gains, np.where(ways.ends, reward if reward.ndim == 1 else 0.0, -np.inf))
         self.gain = np.exp(gains + potential[self.arcs.target] - potential[self.arcs.source])
-        to_end = structure.ends[self.arcs.target]
-        source, target = number[self.arcs.source], number[self.arcs.target]
-        shape = (self.inner.size, self.inner.size)
-        places = (source[~to_end], target[~to_end])
-        self._between = sp.csr_array(sp.coo_array((self.gain[~to_end], places), shape=shape))
-        arriving: Floats = np.zeros(self.inner.size)
-        np.add.at(arriving, source[to_end], self.gain[to_end])
+        arriving = _summed(ways.source, np.where(ways.onwards, 0.0, self.gain), self.inner.size)
         self.lift = np.ones(mdp.n_states)
         self._iterated = self._iterate(arriving[:, None]) if iterate and self.inner.size else None
         if self._iterated is not None:
@@ -97,9 +127,9 @@ class PathSolution(Solution):
 
     def _iterate(self, arriving: Floats) -> Iterated | None:
         """The system solved by iteration, if that can be vouched for."""
-        turned = sp.csr_array(self._between.T)
+        between = self.ways.between.matrix(self.gain[self.ways.onwards])
         try:
-            found = Iterated(self._between, turned, arriving, np.ones_like(arriving))
+            found = Iterated(between, sp.csr_array(between.T), arriving, np.ones_like(arriving))
         except Slow:
             return None
         if found.hopeless.any():
@@ -108,7 +138,7 @@ class PathSolution(Solution):
 
     @cached_property
     def _lu(self) -> Any:
-        return m_matrix_lu(sp.csc_array(sp.eye_array(self.inner.size) - self._between))
+        return m_matrix_lu(self.ways.between.system(self.gain[self.ways.onwards]))
 
     @cached_property
     def policy(self) -> Floats:
@@ -126,7 +156,7 @@ class PathSolution(Solution):
         flow = y[self.arcs.source] * self.gain * self.lift[self.arcs.target]
         states = y * self.lift
         entered = np.bincount(self.arcs.target, weights=flow, minlength=self.mdp.n_states)
-        states[self.ends] = (source + entered)[self.ends]
+        states[self.ways.ends] = (source + entered)[self.ways.ends]
         pairs = np.zeros((self.mdp.n_states, self.mdp.n_actions))
         pairs[self.arcs.source, self.arcs.action] = flow
         return Visits(states, pairs)
@@ -138,6 +168,11 @@ class PathSolution(Solution):
                 return self._iterated.visits(source[:, None])[:, 0]
         lift = self.lift[self.inner]
         return np.asarray(self._lu.solve(source / lift, trans="T") * lift)
+
+
+def _summed(place: Ints, numbers: Floats, n: int) -> Floats:
+    """The sum of the numbers at each of n places; there may be none of them, of which bincount makes integers."""
+    return np.bincount(place, weights=numbers, minlength=n).astype(np.float64, copy=False)
 
 
 def _best_paths(moves: Arcs, gains: Floats, end: Floats) -> Floats:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from messirl._files import beside
 from messirl.report.kit.style import RC
@@ -39,6 +39,8 @@ def render(name: str, make: Callable[[], Figure | None], folder: Path | None = N
     folder : where both formats are written to
     """
     import matplotlib.style
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     with matplotlib.style.context(["default", RC]), warnings.catch_warnings():
         # A letter that the font lacks becomes a box; the text of the page has the name in full.
@@ -51,9 +53,13 @@ def render(name: str, make: Callable[[], Figure | None], folder: Path | None = N
             engine.execute(figure)
             figure.set_layout_engine("none")  # laid out once, for both formats
         svg, png = io.BytesIO(), io.BytesIO()
-        # No date and no program in the files: the same results give the same bytes.
-        figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-        figure.savefig(png, format="png", dpi=PNG_DPI, metadata={"Software": None})
+        # Not by savefig, which draws every figure that was laid out twice. No date and no program in the files: the
+        # same results give the same bytes.
+        canvas: Any = FigureCanvasSVG(figure)
+        canvas.print_svg(svg, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+        figure.set_dpi(PNG_DPI)
+        canvas = FigureCanvasAgg(figure)
+        canvas.print_png(png, metadata={"Software": None})
     image = Image(name, svg.getvalue(), png.getvalue())
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
