@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from messirl.estimators.maximum_entropy import MaximumEntropy
-from messirl.estimators.uniform import uniform_score
+from messirl.estimators.uniform import uniform_logs, uniform_score
 from messirl.evaluation import next_state_accuracy
+from messirl.evaluation.paired import paired_gain
 from messirl.problem.filters import matching
 from messirl.problem.mdp import MDP
 from messirl.problem.problem import Problem
@@ -55,6 +56,7 @@ def evaluate(
         uniform=uniform_score(model.mdp_, some),
         next_state_accuracy=next_state_accuracy(model, some),
         differences=differences,
+        gain=paired_gain(model._log_likelihood(some), uniform_logs(model.mdp_, some), some.lengths - 1),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from messirl._defaults import THETA_MAX
 from messirl.estimators import MESSI
 from messirl.estimators.maximum_entropy import MaximumEntropy
-from messirl.estimators.methods import ALONE, COMPARED, METHODS, described, entry_of
+from messirl.estimators.methods import ALONE, COMPARED, EXPERT, METHODS, described, entry_of
 from messirl.evaluation import next_state_accuracy
 from messirl.evaluation.comparison import Comparison, below_chance, compare, held_out_scores
 from messirl.problem.mdp import MDP
@@ -120,6 +120,7 @@ def fit(
         verdict=verdict,
         folder=folder,
         counts=parts.counts,
+        filters=split.filters,
         settings=settings_of(model),
         warnings=notes,
         **known,
@@ -144,7 +145,8 @@ def _scores(
     known = [one for one in logs if one is not None]
     if parts.test is None or len(known) < 2:
         return scores, None
-    verdict, gains = judged([score.name for score in scores], known, parts.test.lengths - 1, alone)
+    without = [i for i, score in enumerate(scores) if fitted_to != EXPERT and score.fit_on == EXPERT]
+    verdict, gains = judged([score.name for score in scores], known, parts.test.lengths - 1, alone, without)
     gained = [None if i == alone else gain for i, gain in enumerate(gains)]
     return [replace(score, gain=gain) for score, gain in zip(scores, gained, strict=True)], verdict
 
