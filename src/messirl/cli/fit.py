@@ -17,7 +17,7 @@ from messirl.cli.common import (
     problem_in,
     trajectories_in,
 )
-from messirl.cli.options import add_cluster, add_data, add_model, add_streamed, executor
+from messirl.cli.options import add_cluster, add_data, add_model, add_results, add_streamed, executor
 from messirl.cli.tables import table_writer
 
 TYPE_CHECKING = False
@@ -76,12 +76,10 @@ def add(made: Parser) -> None:
     )
     group.add_argument("--stars", action="store_true", help="of --table, .tex or .html: mark estimates by their p")
     group.add_argument("--force", action="store_true", help="replace the file of --table if it is there already")
-    made.add_argument("--out", type=path, default="out/fit", help="folder of the results (out/fit)")
     made.add_argument(
         "--no-baselines", dest="baselines", action="store_false", help="do not fit the simpler methods beside it"
     )
-    made.add_argument("--no-report", dest="report", action="store_false", help="the model and fit.json alone")
-    made.add_argument("--json", action="store_true", help="print fit.json instead of a summary")
+    add_results(made, "out/fit", "the model and fit.json")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -46,6 +46,8 @@ def evaluate(
     some = problem.trajectories
     if test is not None:
         some = some[matching(problem.facts, test, "--test")]
+    watcher.begin()
+    own, chance, steps = model._log_likelihood(some), uniform_logs(model.mdp_, some), some.lengths - 1
     return EvaluationRecord(
         called,
         folder,
@@ -56,7 +58,8 @@ def evaluate(
         uniform=uniform_score(model.mdp_, some),
         next_state_accuracy=next_state_accuracy(model, some),
         differences=differences,
-        gain=paired_gain(model._log_likelihood(some), uniform_logs(model.mdp_, some), some.lengths - 1),
+        gain=paired_gain(own, chance, steps),
+        each=(own - chance)[steps > 0] / steps[steps > 0],
     )
 
 

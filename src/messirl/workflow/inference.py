@@ -49,7 +49,9 @@ def has_errors(model: Any) -> bool:
 def has_robust_errors(model: Any) -> bool:
     """Whether it is at the optimum of a penalised likelihood of the experts, around which the sandwich holds."""
     pooled = getattr(model, "unlabelled_weight", 0.0) > 0.0
-    return method_of(model).kind in ("MESSI", "MaxEntIRL") and not pooled and model.converged_ and model.solver == "lbfgs"
+    return (
+        method_of(model).kind in ("MESSI", "MaxEntIRL") and not pooled and model.converged_ and model.solver == "lbfgs"
+    )
 
 
 def inferred(

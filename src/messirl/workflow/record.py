@@ -442,6 +442,8 @@ class EvaluationRecord:
         In what the problem differs from the one that the model was fitted to.
     gain : Gain
         What the model gains over that policy, paired by trajectory.
+    each : array (n,)
+        The same of every single trajectory that makes a step.
     command : str
         The command line that produces the record again.
     """
@@ -456,6 +458,7 @@ class EvaluationRecord:
     next_state_accuracy: float
     differences: list[str]
     gain: Gain
+    each: Floats = field(default_factory=lambda: np.zeros(0), compare=False, repr=False)
     command: str = ""
 
     @property
@@ -465,7 +468,7 @@ class EvaluationRecord:
 
     def summary(self) -> dict[str, Any]:
         """What evaluate.json holds, and `messirl evaluate --json` prints."""
-        first = asdict(self)
+        first = {name: value for name, value in asdict(self).items() if name != "each"}
         last = {name: first.pop(name) for name in ("uniform", "gain", "next_state_accuracy", "differences", "command")}
         words = {"in_words": self.in_words, "version": __version__}
         return {**first, "log_likelihood": self.score * self.steps, **last, **words}

@@ -36,8 +36,8 @@ RESAMPLED = "95 % intervals from resampled trajectories; the choice of the metho
 def difference(gain: Gain, than: str, unit: str = NATS) -> str:
     """A difference in words with its 95 % interval: `0.05 nats a step better than chance (95 %: 0.03 to 0.07)`."""
     if gain.clear and not math.isfinite(gain.mean):
-        better = gain.mean > 0
-        return f"{'better' if better else 'worse'} than {than}, which {'rules' if better else 'does not rule'} out what was done"
+        words = ("better", "rules") if gain.mean > 0 else ("worse", "does not rule")
+        return f"{words[0]} than {than}, which {words[1]} out what was done"
     if not math.isfinite(gain.mean):
         return f"not to be compared with {than}: both rule out what was done"
     if not (math.isfinite(gain.low) and math.isfinite(gain.high)):
@@ -75,6 +75,8 @@ def fit_sentences(record: FitRecord) -> list[str]:
     basis = PENALISED if model.quadratic_ is not None else ""
     ends = model.theta_ - half, model.theta_ + half
     said = [want_sentence(record, model, *ends, basis)]
+    if not model.converged_:
+        said.append(f"But the fit did not converge: {model.termination_}.")
     if "unlabelled" not in record.counts:
         return said
     others = _group(record, "unlabelled")
@@ -143,7 +145,7 @@ def want_sentence(record: Record, model: Any, low: Floats, high: Floats, basis: 
     low, high : (d,) ends of the 95 % intervals of the weights, NaN where there are none
     basis : what is to be known of these intervals, if anything
     """
-    names = [_name(str(name)) for name in model.mdp_.feature_names or map("feature {}".format, range(model.theta_.size))]
+    names = [_quoted(name) for name in feature_names(model.mdp_)]
     found = wants_of(names, model.theta_, low, high, contributions(model))
     who = f"the experts{_told(record, 'expert')}"
     if model.reference_ is not None:
@@ -165,6 +167,14 @@ def want_sentence(record: Record, model: Any, low: Floats, high: Floats, basis: 
     return f"{said} ({basis or '95 % intervals of the weights'})."
 
 
+def feature_names(mdp: Any) -> list[str]:
+    """What features are called in sentences: without the mark of their column in a problem folder."""
+    if mdp.feature_names is None:
+        return [f"feature {j}" for j in range(mdp.n_features)]
+    plain = [str(name)[2:] if str(name)[:2] in ("f_", "g_") else str(name) for name in mdp.feature_names]
+    return [_short(name) for name in (plain if len(set(plain)) == len(plain) else map(str, mdp.feature_names))]
+
+
 def _wants(found: Wants) -> str:
     parts = [f"want {_few(found.wanted)}"] if found.wanted else []
     between = ", and " if len(found.wanted) > 1 else " and "
@@ -175,7 +185,7 @@ def _of_candidates(record: Record, use: Any) -> str:
     """What the two candidates that a selection compares say of the unlabelled trajectories."""
     verdict, _ = use_of({"": use.gain})
     what = difference(use.gain, f"without them, by {_quoted(str(use.alone))}")
-    way = f"with {_quoted(str(use.using))}, held-out experts are predicted"
+    way = f"by {_quoted(str(use.using))}, held-out experts are predicted"
     return f"Using the {_group(record, 'unlabelled')} {verdict}: {way} {what}."
 
 
@@ -202,12 +212,8 @@ def _few(names: Sequence[str]) -> str:
     return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more"
 
 
-def _name(name: str) -> str:
-    """A feature without the mark of its column in a problem folder; in quotation marks if it could be misread."""
-    return _quoted(_short(name[2:] if name[:2] in ("f_", "g_") and len(name) > 2 else name))
-
-
 def _quoted(name: str) -> str:
+    """The name, in quotation marks where it could be misread."""
     return f'"{name}"' if "," in name or " and " in name else name
 
 

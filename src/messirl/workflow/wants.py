@@ -1,4 +1,4 @@
-"""What a fit says that experts want and avoid: the features whose sign is settled, in the order of what they contribute.
+"""What a fit says that experts want and avoid: the features whose sign is settled, by what they contribute.
 
 A weight has the unit of its feature, so weights are compared by what they contribute to the choices of a trajectory:
 |θ_j| times how much the feature varies over the states, or steps, that the model expects. Where trajectories end by
@@ -58,12 +58,18 @@ def wants_of(names: Sequence[str], theta: Floats, low: Floats, high: Floats, con
     else:
         large = contribution >= LEAST * contribution.max(initial=0.0)
         up, down = large & (theta > 0.0), large & (theta < 0.0)
-    kinds = (up, down, known & ~up & ~down, ~known if tested else np.zeros_like(known))
-    return Wants(*([names[j] for j in order if which[j]] for which in kinds), tested=tested)
+    kinds = (up, down, known & ~up & ~down, ~known & tested)
+    wanted, avoided, unsettled, unknown = ([names[j] for j in order if which[j]] for which in kinds)
+    return Wants(wanted, avoided, unsettled, unknown, tested)
 
 
 def contributions(model: Any) -> Floats:
     """|θ_j| times how much feature j varies over what a fitted model expects to meet, (d,)."""
+    return np.asarray(np.abs(model.theta_) * spreads(model))
+
+
+def spreads(model: Any) -> Floats:
+    """How much each feature varies over the states, or steps, that a fitted model expects to meet, (d,)."""
     mdp, visits = model.mdp_, np.nan_to_num(model.visitation_)
     weight = visits if visits.sum() > 0 else np.ones(mdp.n_states)
     if mdp.state_action:
@@ -74,4 +80,4 @@ def contributions(model: Any) -> Floats:
     if model.goals_ is None and not mdp.terminal.any():  # what is the same everywhere changes no choice
         mean = np.asarray(weight @ rows).ravel()
         square = np.where(square - mean**2 > ROUNDING * square, square - mean**2, 0.0)
-    return np.asarray(np.abs(model.theta_) * np.sqrt(square))
+    return np.asarray(np.sqrt(square))

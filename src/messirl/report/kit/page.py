@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from messirl.report.kit.css import CSS
+from messirl.report.kit.digits import as_sentence
+from messirl.report.kit.glossary import explained, linked, occurring
 from messirl.report.kit.images import render, write_bytes
 from messirl.report.kit.markup import Html, join, row, table, tag
 from messirl.report.kit.names import named, one_line, short
@@ -14,19 +19,25 @@ from messirl.report.kit.versions import versions
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+
 def write_page(
     place: Path, title: str, kind: str, lead: Iterable[Html], parts: Mapping[str, tuple[str, Sequence[Html]]]
 ) -> Path:
-    """Write a page: its opening, links to its parts, and the parts.
+    """Write a page: its opening, links to its parts, the parts, and the words that need explaining.
 
     title, kind : the name of what it is about, and what kind of page it is; the window is called "title: kind"
     parts : anchor → heading and content; a part without content is left out
     """
     shown = {anchor: part for anchor, part in parts.items() if part[1]}
+    opened = join(lead, "\n")
+    terms = occurring(_text(join([opened, *(piece for _, content in shown.values() for piece in content)], " ")))
+    if terms:
+        shown["glossary"] = ("Words explained", [explained(terms)])
     links = [tag("a", heading, href=f"#{anchor}") for anchor, (heading, _) in shown.items()]
-    body = tag("header", tag("h1", named(title, 80)), *lead, tag("nav", join(links, " ")))
-    for anchor, (heading, content) in shown.items():
-        part = tag("section", tag("h2", heading), "\n", join(content, "\n"), id=anchor)
+    heading = join([named(title, 80), tag("small", kind) if kind else None])
+    body = tag("header", tag("h1", heading), opened, tag("nav", join(links, " ")))
+    for anchor, (called, content) in shown.items():
+        part = tag("section", tag("h2", called), "\n", join(content, "\n"), id=anchor)
         body = join([body, part], "\n")
     head = [
         Html('<meta charset="utf-8">'),
@@ -39,10 +50,14 @@ def write_page(
     return place
 
 
-def opening(lead: str, warnings: Iterable[str]) -> list[Html]:
-    """The first paragraph of a page, and its warnings."""
-    warned = [tag("p", tag("b", "Warning. "), one_line(words), class_="warning") for words in warnings]
-    return [tag("p", lead, class_="lead"), *warned]
+def opening(said: Sequence[str], pictures: Sequence[Html], lead: str, warnings: Iterable[str]) -> list[Html]:
+    """How every page begins: the verdict in words, the picture that shows it, what was done, and its warnings."""
+    words = (
+        [tag("div", *(tag("p", linked(as_sentence(one_line(text)))) for text in said), class_="said")] if said else []
+    )
+    shown = [tag("div", *pictures, class_="panels")] if pictures else []
+    warned = [tag("p", tag("b", "Warning. "), one_line(text), class_="warning") for text in warnings]
+    return [*words, *shown, tag("p", linked(lead), class_=None if said else "lead"), *warned]
 
 
 def written_with(class_: str | None = None) -> Html:
@@ -50,13 +65,27 @@ def written_with(class_: str | None = None) -> Html:
     return table([], [row("page written with", versions())], class_)
 
 
+def rerun(command: str) -> list[Html]:
+    """The command that makes the page again, where it is known."""
+    return [tag("pre", tag("code", command))] if command else []
+
+
 def drawn(
-    name: str, make: Callable[[], Figure | None], folder: Path, caption: str, *, half: bool = False
+    name: str, make: Callable[[], Figure | None], folder: Path, caption: str, *, half: bool = False, small: bool = False
 ) -> list[Html]:
-    """The figure, drawn into the folder, with its caption and links to its files; nothing if there is no figure."""
+    """The figure, drawn into the folder, with its caption and links to its files; nothing if there is no figure.
+
+    half, small : whether it takes half the width of a page, or is legible in that of a telephone
+    """
     image = render(name, make, folder)
     if image is None:
         return []
     shown = tag("div", tag("img", src=image.uri, alt=caption.split(". ")[0]), class_="wide")
     files = tag("span", f" Files: figures/{name}.svg, .png", class_="files")
-    return [tag("figure", shown, tag("figcaption", caption, files), class_="half" if half else None)]
+    class_ = "small" if small else "half" if half else None
+    return [tag("figure", shown, tag("figcaption", linked(caption), files), class_=class_)]
+
+
+def _text(content: Html) -> str:
+    """What a reader sees of it."""
+    return html.unescape(re.sub(r"<[^>]*>", " ", content))

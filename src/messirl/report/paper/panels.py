@@ -99,7 +99,9 @@ def draw(ax: Axes, lines: Sequence[Line], shown: YRange | None, every_iteration:
             low, high = one.low, one.high
             if shown is not None and shown.logarithmic:  # no logarithm beyond zero; that is outside anyway
                 low, high = np.minimum(low, 0.1 * shown.high), np.minimum(high, 0.1 * shown.high)
-            ax.fill_between(one.x, low, high, where=banded.tolist(), color=look.colour, alpha=0.13, linewidth=0)
+            ax.fill_between(one.x, low, high, where=banded.tolist(), color=look.colour, alpha=0.1, linewidth=0)
+            for edge in (low, high):  # bands that cover each other are told apart by their edges
+                ax.plot(one.x, edge, color=look.colour, linestyle=look.dashes, linewidth=0.45, alpha=0.8, zorder=2)
         n = len(one.x)
         # The markers of different lines are at different iterations, so that none covers another.
         marks: Any = (order * max(n // 40, 1), max(n // MARKS, 1)) if every_iteration else 1

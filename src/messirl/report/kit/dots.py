@@ -1,0 +1,45 @@
+"""Differences with their 95 % intervals, one line each, small enough for a telephone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from messirl.evaluation.paired import Gain
+from messirl.report.kit.axes import ADDS, BLUE, INK, name_bars, panels
+from messirl.report.kit.names import short
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SMALL = 3.7  # inches: a picture whose letters are legible on a telephone
+OPEN = "#767676"  # no clear difference
+
+
+def gains_figure(rows: Sequence[tuple[str, Gain]], label: str, bold: str | None = None) -> Figure | None:
+    """Differences with 95 % intervals, one line each, beside a line at zero; blue is clearly better, orange worse.
+
+    bold : the name of the row that matters most
+    """
+    known = [(name, gain) for name, gain in rows if np.isfinite(gain.mean)]
+    if not known:
+        return None
+    figure, ax = panels(SMALL, 0.8 + 0.24 * max(len(known), 2))
+    ax.axvline(0.0, color=INK, linewidth=0.9)
+    for place, (_, gain) in enumerate(known):
+        colour = OPEN if not gain.clear else BLUE if gain.mean > 0 else ADDS
+        if np.isfinite([gain.low, gain.high]).all():
+            ax.plot([gain.low, gain.high], [place, place], color=colour, linewidth=1.6, solid_capstyle="butt", zorder=2)
+        inside = colour if gain.clear else "white"
+        ax.plot([gain.mean], [place], "o", markersize=6, color=colour, markerfacecolor=inside, zorder=3)
+    name_bars(ax, [short(name, 30) for name, _ in known])
+    for tick, (name, _) in zip(ax.get_yticklabels(), known, strict=True):
+        tick.set_fontweight("bold" if name == bold else "normal")
+    low, high = ax.get_xlim()
+    ax.set_xlim(min(low, -0.05 * (high - low)), max(high, 0.05 * (high - low)))
+    ax.set_ylim(len(known) - 0.4, -0.7)
+    ax.locator_params(axis="x", nbins=5)
+    ax.set_xlabel(label)
+    return figure
