@@ -31,7 +31,7 @@ FEW = '--expert "who = guide and day <= 2"'
 COMMANDS = {  # what makes each page
     "fit": 'fit museum --expert "who = guide"',
     "fit-unlabelled": f'fit museum {FEW} --unlabelled "who = tourist" --test "who = guide and day > 2"',
-    "fit-base": f'fit museum {FEW} --unlabelled "who = tourist" --reference unlabelled --test "who = guide and day > 2"',
+    "fit-base": f'fit museum {FEW} --unlabelled "who = class" --reference unlabelled --test "who = guide and day > 2"',
     "fit-roads": 'fit roads --expert "who = commuter" --ratio g_minutes/g_toll --without g_left',
     "select": f'select museum {FEW} --unlabelled "who = tourist"',
     "diagnose": f'diagnose museum {FEW} --unlabelled "who = class"',

@@ -135,7 +135,7 @@ def use_sentence(others: str, held: str, gains: Mapping[str, Gain]) -> str:
     held : what is predicted, up to the verb: `the 42 held-out trajectories are predicted`
     """
     verdict, rivals = use_of(gains)
-    said = [difference(gains[name], f"without them, by {_quoted(name)} on the experts alone") for name in rivals]
+    said = [difference(gains[name], f"without them, by {quoted(name)} on the experts alone") for name in rivals]
     return f"Using the {others} {verdict}: {held} {', but '.join(said)}."
 
 
@@ -145,7 +145,7 @@ def want_sentence(record: Record, model: Any, low: Floats, high: Floats, basis: 
     low, high : (d,) ends of the 95 % intervals of the weights, NaN where there are none
     basis : what is to be known of these intervals, if anything
     """
-    names = [_quoted(name) for name in feature_names(model.mdp_)]
+    names = [quoted(name) for name in feature_names(model.mdp_)]
     found = wants_of(names, model.theta_, low, high, contributions(model))
     who = f"the experts{_told(record, 'expert')}"
     if model.reference_ is not None:
@@ -184,8 +184,8 @@ def _wants(found: Wants) -> str:
 def _of_candidates(record: Record, use: Any) -> str:
     """What the two candidates that a selection compares say of the unlabelled trajectories."""
     verdict, _ = use_of({"": use.gain})
-    what = difference(use.gain, f"without them, by {_quoted(str(use.alone))}")
-    way = f"by {_quoted(str(use.using))}, held-out experts are predicted"
+    what = difference(use.gain, f"without them, by {quoted(str(use.alone))}")
+    way = f"by {quoted(str(use.using))}, held-out experts are predicted"
     return f"Using the {_group(record, 'unlabelled')} {verdict}: {way} {what}."
 
 
@@ -212,7 +212,7 @@ def _few(names: Sequence[str]) -> str:
     return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more"
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     """The name, in quotation marks where it could be misread."""
     return f'"{name}"' if "," in name or " and " in name else name
 
@@ -225,7 +225,9 @@ def _short(text: str) -> str:
 def _digits(*values: float, signed: bool = False) -> list[str]:
     """Numbers with two digits of their spread; one that is not zero does not look like zero."""
     half = (max(values) - min(values)) / 2 if len(values) > 1 else abs(values[0]) / 10
-    places = decimals(half)
+    largest = max(abs(value) for value in values)
+    places = min(decimals(half), 2 - math.floor(math.log10(largest))) if largest > 0 else 1
+    places = max(places, 0)
     while places < MOST_DECIMALS and any(v != 0 and float(f"{v:.{places}f}") == 0 for v in values):
         places += 1
     texts = [f"{v:+.{places}f}" if signed else f"{v:.{places}f}" for v in values]

@@ -11,7 +11,7 @@ from messirl._numbers import whole_per_cent
 from messirl._types import Ints
 from messirl.report.fit import diagnosis_figures as figures, tables
 from messirl.report.kit.digits import as_sentence, fixed, rounded, score, share
-from messirl.report.kit.dots import gains_figure
+from messirl.report.kit.dots import BETTER, gains_figure
 from messirl.report.kit.glossary import linked
 from messirl.report.kit.markup import Html, join, row, table, tag
 from messirl.report.kit.names import named
@@ -50,9 +50,7 @@ def _pictures(record: DiagnosisRecord, folder: Path) -> list[Html]:
             "interval."
         )
         rows = [("with them", found.use.gain)]
-        shown += drawn(
-            "use", partial(gains_figure, rows, "better with them ▸ (nats a step)"), folder, caption, small=True
-        )
+        shown += drawn("use", partial(gains_figure, rows, BETTER), folder, caption, small=True)
     caption = (
         "Likeness. How much better each unlabelled trajectory is explained by what the experts alone teach than by "
         "chance; blue ones are above zero. The dashed line is where held-out experts are."

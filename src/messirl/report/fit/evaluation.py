@@ -7,6 +7,7 @@ from pathlib import Path
 
 from messirl.report.fit.verdict_figures import spread_figure
 from messirl.report.kit.digits import many, score, share
+from messirl.report.kit.dots import BETTER
 from messirl.report.kit.markup import row, table
 from messirl.report.kit.names import named
 from messirl.report.kit.page import drawn, opening, rerun, write_page, written_with
@@ -19,7 +20,7 @@ def write_evaluation_report(record: EvaluationRecord, title: str, out: Path) -> 
         "Better than chance? Every trajectory by how much better the model predicts it than the uniform policy does; "
         "the mark above is the mean over all steps, with its 95 % interval."
     )
-    figure = partial(spread_figure, record.each, record.gain, "better than chance ▸ (nats a step)")
+    figure = partial(spread_figure, record.each, record.gain, BETTER)
     pictures = drawn("chance", figure, out / "figures", caption, small=True)
     numbers = {
         "trajectories": f"{record.trajectories:,}",

@@ -13,7 +13,7 @@ from messirl.report.fit import figures, tables
 from messirl.report.fit.base import base_section
 from messirl.report.fit.verdict_figures import wants_figure
 from messirl.report.kit.digits import as_sentence, many, score
-from messirl.report.kit.dots import gains_figure
+from messirl.report.kit.dots import BETTER, gains_figure
 from messirl.report.kit.glossary import linked
 from messirl.report.kit.markup import Html, tag
 from messirl.report.kit.names import one_line, short
@@ -56,7 +56,7 @@ def _pictures(record: FitRecord, folder: Path) -> list[Html]:
     caption = f"What the experts want. Each feature by its contribution.{INTERVALS if known else NO_INTERVALS}"
     shown = drawn("wants", wants, folder, caption, small=True)
     if record.verdict is not None and record.verdict.without:
-        gains = partial(gains_figure, list(record.verdict.without.items()), "better with them ▸ (nats a step)")
+        gains = partial(gains_figure, list(record.verdict.without.items()), BETTER)
         caption = (
             "Did the unlabelled trajectories help? What the fit gains on held-out trajectories over each method that "
             "does without them, with 95 % intervals; hollow and grey is no clear difference."

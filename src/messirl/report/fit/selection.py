@@ -13,7 +13,7 @@ from messirl.report.fit import tables
 from messirl.report.fit.selection_figures import gains_figure as knobs_figure
 from messirl.report.fit.verdict_figures import wants_figure
 from messirl.report.kit.digits import as_sentence, many, plain, rounded, score
-from messirl.report.kit.dots import gains_figure
+from messirl.report.kit.dots import BETTER, gains_figure
 from messirl.report.kit.glossary import linked
 from messirl.report.kit.markup import Html, row, table, tag
 from messirl.report.kit.names import named
@@ -76,7 +76,7 @@ def _pictures(record: SelectionRecord, folder: Path) -> list[Html]:
             "best that the experts alone give: gains on held-out experts with 95 % intervals. Blue is clearly better, "
             "orange clearly worse, hollow neither."
         )
-        figure = partial(gains_figure, rows, "better than the experts alone ▸ (nats a step)", bold)
+        figure = partial(gains_figure, rows, BETTER, bold)
         shown += drawn("use", figure, folder, caption, small=True)
     model = record.model.best_estimator_
     none = np.full(model.theta_.size, np.nan)

@@ -40,9 +40,8 @@ def wants_figure(names: Sequence[str], model: Any, low: Floats, high: Floats) ->
     settled = (ends.min(axis=0) > 0) | (ends.max(axis=0) < 0) if known.any() else np.full(len(order), True)
     colours = [ADDS if value >= 0 else TAKES for value in size]
     bars = ax.barh(place, size, color=colours, edgecolor=colours, height=0.6, linewidth=0.9)
-    for bar, sure in zip(bars, settled, strict=True):
-        if not sure:
-            bar.set_facecolor("white")
+    for bar, colour, sure in zip(bars, colours, settled, strict=True):
+        bar.set_facecolor((colour, 0.55) if sure else "white")  # intervals are seen on it
     if known.any():
         reach = np.abs(np.stack([size - ends[0], ends[1] - size]))[:, known]
         ax.errorbar(size[known], place[known], xerr=reach, fmt="none", ecolor=INK, elinewidth=0.9, capsize=1.8)

@@ -70,6 +70,9 @@ figure.small img { min-width: 0; }
 figcaption { font-size: .88rem; line-height: 1.45; color: var(--quiet); max-width: 60rem; margin-top: .6rem; }
 figcaption .files { color: var(--soft); }
 dt { font-weight: 600; font-size: .92rem; margin-top: .7rem; }
+dl.roles { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; max-width: 60rem; margin: 1rem 0; }
+dl.roles dt, dl.roles dd { margin: 0; }
+dl.roles dt { line-height: 1.75; }
 dt:target, dt:target + dd { background: var(--verdict); }
 dd { margin: 0 0 0 1.1rem; }
 pre { background: var(--pale); border: 1px solid var(--line); padding: .8rem 1rem; overflow-x: auto;

@@ -33,9 +33,9 @@ TERMS = {
     LABEL["MESSI"]: "Maximum entropy semi-supervised inverse reinforcement learning: the reward that makes the experts "
     "likely, with a penalty on telling similar trajectories apart, experts’ or unlabelled ones.",
     "MESSIMAX": "MESSI fed with more trajectories of the expert as the unlabelled ones: the best that they could be.",
-    "μ1": "Unlabelled trajectories of which a share ν are good, drawn as the expert’s, and the others are of somebody "
-    "with a reward of his own, θ1.",
-    "μ2": "As μ1, with somebody else’s reward, θ2, in the place of θ1.",
+    "μ1": "Unlabelled trajectories of which a share ν are good, drawn as the expert’s, and the others are of people "
+    "with a reward of their own, θ1.",
+    "μ2": "As μ1, with others, whose reward is θ2, in the place of those of θ1.",
     "μ3": "Unlabelled trajectories without a good one, of θ1 and θ2 alone: the unfavourable case.",
     "ν": "The share of good trajectories, the expert’s own, among the unlabelled ones.",
     LABEL["MaxEnt"]: "Maximum entropy inverse reinforcement learning from the experts alone, without a penalty.",
@@ -70,10 +70,13 @@ def anchor(term: str) -> str:
     return "term-" + re.sub(r"[^a-z0-9θλμν]+", "-", term.lower()).strip("-")
 
 
-def linked(text: str) -> Html:
-    """The text with the first occurrence of every term a link to its explanation."""
+def linked(text: str, seen: set[str] | None = None) -> Html:
+    """The text with the first occurrence of every term a link to its explanation.
+
+    seen : terms that have a link already; those linked here are added
+    """
     parts: list[str] = []
-    at, seen = 0, set[str]()
+    at, seen = 0, set() if seen is None else seen
     for found in _PATTERN.finditer(text):
         term = _BY_WORD[found[0].lower()]
         if term in seen:
@@ -101,6 +104,7 @@ def _words(term: str) -> list[str]:
     """How a term is written: also as its first words, in the plural, or by its symbol alone."""
     more = {"nats a step": ["nats"], "95 % interval": ["95 %"], "held-out": ["held out"], "weight θ": ["θ", "weights"]}
     more |= {"expert": ["experts"], "similarity": ["similarities"], "contribution": ["contributions"]}
+    more |= {LABEL["LightPooling"]: [LABEL["LightPoolingStd"]], LABEL["Reference"]: [LABEL["ReferenceStd"]]}
     more |= {"robust std. error": ["robust errors", "robust se"], "share of the penalty": []}
     return [term, *more.get(term, [])]
 

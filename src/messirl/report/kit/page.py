@@ -50,14 +50,25 @@ def write_page(
     return place
 
 
-def opening(said: Sequence[str], pictures: Sequence[Html], lead: str, warnings: Iterable[str]) -> list[Html]:
-    """How every page begins: the verdict in words, the picture that shows it, what was done, and its warnings."""
-    words = (
-        [tag("div", *(tag("p", linked(as_sentence(one_line(text)))) for text in said), class_="said")] if said else []
-    )
+def opening(
+    said: Sequence[str], pictures: Sequence[Html], lead: str, warnings: Iterable[str], roles: Html | None = None
+) -> list[Html]:
+    """How every page begins: the verdict in words, the picture that shows it, what was done, and its warnings.
+
+    roles : what is to be known before the picture
+    """
+    seen = set[str]()
+    told = [tag("p", linked(as_sentence(one_line(text)), seen)) for text in said]
+    words = [tag("div", *told, class_="said")] if said else []
     shown = [tag("div", *pictures, class_="panels")] if pictures else []
-    warned = [tag("p", tag("b", "Warning. "), one_line(text), class_="warning") for text in warnings]
-    return [*words, *shown, tag("p", linked(lead), class_=None if said else "lead"), *warned]
+    warned = [tag("p", tag("b", "Warning. "), as_sentence(one_line(text)), class_="warning") for text in warnings]
+    return [
+        *words,
+        *([] if roles is None else [roles]),
+        *shown,
+        tag("p", linked(lead, seen), class_=None if said else "lead"),
+        *warned,
+    ]
 
 
 def written_with(class_: str | None = None) -> Html:

@@ -17,7 +17,7 @@ from messirl.report.kit.markup import Html, tag
 from messirl.report.kit.page import drawn
 from messirl.report.kit.style import LOOKS, MAIN, domain_name, look
 from messirl.report.paper.captions import MEASURES
-from messirl.workflow.sentences import difference
+from messirl.workflow.sentences import difference, quoted
 
 BASE, OWN = "MaxEnt", "MESSI-mu1"
 METHODS = tuple(method for method in LOOKS if method != BASE)
@@ -27,7 +27,7 @@ SOLVERS = (("", "with the paper’s fixed steps"), (EXACT, "at the exact optimum
 
 def roles() -> Html:
     """What the names of the paper stand for."""
-    return tag("dl", *(part for term in ROLES for part in (tag("dt", term), tag("dd", TERMS[term]))))
+    return tag("dl", *(part for term in ROLES for part in (tag("dt", term), tag("dd", TERMS[term]))), class_="roles")
 
 
 def gains(curves: Curves, domain: str, over: str = BASE, suffix: str = "") -> dict[str, Gain]:
@@ -51,17 +51,18 @@ def sentences(curves: Curves, domains: Sequence[str]) -> list[str]:
         found = {d: gains(curves, d, suffix=suffix)[OWN] for d in domains if OWN in gains(curves, d, suffix=suffix)}
         if not found:
             continue
-        better = [domain_name(d) for d, gain in found.items() if gain.clear and gain.mean > 0]
-        others = [domain_name(d) for d, gain in found.items() if not (gain.clear and gain.mean > 0)]
+        better = [quoted(domain_name(d)) for d, gain in found.items() if gain.clear and gain.mean > 0]
+        others = [quoted(domain_name(d)) for d, gain in found.items() if not (gain.clear and gain.mean > 0)]
         where = f"in {listed(better)}" if better else "in no domain"
         rest = f", not in {listed(others)}" if better and others else ""
         label = look(OWN).label
         said.append(f"{as_sentence(how)}, {label} is clearly better than {look(BASE).label} {where}{rest}.")
-    rivals = {d: _as_good(gains(curves, d, OWN)) for d in domains}
-    known = {d: names for d, names in rivals.items() if names}
-    if known:
-        told = [f"{domain_name(d)} {listed([look(m).label for m in names])}" for d, names in known.items()]
-        said.append(f"Other baselines are not clearly worse than {look(OWN).label}: {'; '.join(told)}.")
+    rivals = {d: gains(curves, d, OWN) for d in domains}
+    for clear, words in ((True, "Clearly better than"), (False, "Not clearly different from")):
+        here = {d: [m for m in _as_good(found) if found[m].clear == clear] for d, found in rivals.items()}
+        told = [f"in {domain_name(d)} {listed([quoted(look(m).label) for m in ms])}" for d, ms in here.items() if ms]
+        if told:
+            said.append(f"{words} {look(OWN).label}, with fixed steps, are other baselines: {'; '.join(told)}.")
     return said
 
 
@@ -84,7 +85,7 @@ def panels(curves: Curves, names: dict[str, str], folder: Path) -> list[Html]:
     for domain, name in names.items():
         found = gains(curves, domain)
         rows = [(look(m).label, found[m]) for m in METHODS if m in found]
-        figure = partial(gains_figure, rows, f"better than {look(BASE).label} ▸", look(OWN).label)
+        figure = partial(gains_figure, rows, f"◂ worse · better ▸ than {look(BASE).label}", look(OWN).label)
         shown += drawn(f"{name}-answer", figure, folder, as_sentence(domain_sentence(curves, domain)), small=True)
     return shown
 

@@ -45,7 +45,7 @@ def write_report(results: pa.Table, claims: Sequence[dict[str, Any]], out: Path)
         "rerun": ("How to run it again", _rerun(made)),
     }
     shown = answers.panels(curves, file_names(made.domains), out / "figures")
-    first = opening(answers.sentences(curves, made.domains), [answers.roles(), *shown], _lead(made), _few(made))
+    first = opening(answers.sentences(curves, made.domains), shown, _lead(made), _few(made), answers.roles())
     return write_page(out / "report.html", TITLE, "", first, parts)
 
 
