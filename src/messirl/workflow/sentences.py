@@ -99,7 +99,7 @@ def selection_sentences(record: SelectionRecord) -> list[str]:
     ends = (none, none) if record.intervals is None else np.array(list(record.intervals.values())).T
     said = [want_sentence(record, model, ends[0], ends[1], RESAMPLED)]
     if use is not None:
-        said.append(_of_candidates(record, use))
+        said.append(_of_candidates(_group(record, "unlabelled"), use))
     elif "unlabelled" in record.counts:
         said.append(f"Whether using the {_group(record, 'unlabelled')} helps is not known: nothing can be held out.")
     return [*said, f"Chosen: {record.choice.candidate}; {record.choice.reason}."]
@@ -110,7 +110,7 @@ def diagnosis_sentences(record: DiagnosisRecord) -> list[str]:
     found, others = record.diagnosis, _group(record, "unlabelled", len(record.ids))
     first = f"Whether using the {others} helps is not known: there is no interval of the difference."
     if found.use is not None:
-        first = _of_candidates(record, found.use)
+        first = _of_candidates(others, found.use)
     alike, many = int(found.likeness.alike.sum()), found.likeness.unlabelled.size
     return [first, f"The experts explain {alike:,} of these {many:,} trajectories better than chance does."]
 
@@ -181,12 +181,12 @@ def _wants(found: Wants) -> str:
     return between.join(parts + ([f"avoid {_few(found.avoided)}"] if found.avoided else []))
 
 
-def _of_candidates(record: Record, use: Any) -> str:
-    """What the two candidates that a selection compares say of the unlabelled trajectories."""
+def _of_candidates(others: str, use: Any) -> str:
+    """What the two candidates that a selection compares say of the unlabelled trajectories, called `others`."""
     verdict, _ = use_of({"": use.gain})
     what = difference(use.gain, f"without them, by {quoted(str(use.alone))}")
     way = f"by {quoted(str(use.using))}, held-out experts are predicted"
-    return f"Using the {_group(record, 'unlabelled')} {verdict}: {way} {what}."
+    return f"Using the {others} {verdict}: {way} {what}."
 
 
 def _group(record: Record, kind: str, n: int | None = None) -> str:
