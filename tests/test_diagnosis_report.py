@@ -88,7 +88,9 @@ def test_the_page_stands_alone_and_every_link_leads_somewhere(usual):
 
 def test_every_picture_is_a_file_too(folder):
     names = {path.name for path in (folder / "figures").iterdir()}
-    assert names == {f"{n}.{e}" for n in ("use", "likeness", "shares", "influence", "directions") for e in ("svg", "png")}
+    assert names == {
+        f"{n}.{e}" for n in ("use", "likeness", "shares", "influence", "directions") for e in ("svg", "png")
+    }
 
 
 @pytest.mark.parametrize("verdict", ["help", "do not matter", "hurt"])

@@ -212,7 +212,10 @@ def test_names_with_tags_are_text(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "stems"),
     [
-        ({"domains": ("highway-far",), "figures": ("iterations",), "methods": MAIN, "exact": False}, {"", "-gain", "-answer"}),
+        (
+            {"domains": ("highway-far",), "figures": ("iterations",), "methods": MAIN, "exact": False},
+            {"", "-gain", "-answer"},
+        ),
         ({"figures": ("lambda",), "methods": ("MESSI-mu1",)}, {"", "-exact"}),
         ({"figures": ("em",)}, {"-em"}),
         ({"figures": ("unlabelled",), "methods": ("MaxEnt", "Pooling"), "runs": 1}, {"", "-gain", "-exact"}),

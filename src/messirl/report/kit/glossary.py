@@ -42,7 +42,7 @@ TERMS = {
     LABEL["RidgeStd"]: "MaxEnt-IRL with a penalty on the squares of weights, each in units of its feature’s spread.",
     LABEL["Ridge"]: "A penalty on the squares of all weights, of MaxEnt-IRL on the experts alone where nothing else "
     "is said: what a sceptic tries first.",
-    LABEL["Complete"]: "MESSI with all similarities equal: does it matter who is similar to whom?",
+    LABEL["Complete"]: "MESSI with all similarities equal, which shows whether it matters who is similar to whom.",
     LABEL[
         "Reference"
     ]: "What is usual among the unlabelled trajectories, from which the experts’ policy is told apart.",

@@ -61,7 +61,7 @@ def opening(
     told = [tag("p", linked(as_sentence(one_line(text)), seen)) for text in said]
     words = [tag("div", *told, class_="said")] if said else []
     shown = [tag("div", *pictures, class_="panels")] if pictures else []
-    warned = [tag("p", tag("b", "Warning. "), as_sentence(one_line(text)), class_="warning") for text in warnings]
+    warned = [tag("p", tag("b", "Warning. "), one_line(text), class_="warning") for text in warnings]
     return [
         *words,
         *([] if roles is None else [roles]),
