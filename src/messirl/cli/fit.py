@@ -167,12 +167,7 @@ def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
     if table is not None:
         lines += [str(table), "", *_ratios(summary["ratios"]), *_tests(summary["tests"])]
     else:
-        largest = sorted(summary["theta"].items(), key=lambda item: -abs(item[1]))
-        weights = significant(value for _, value in largest[:SHOWN])
-        wide = max([10, *map(len, weights)])
-        shown = zip(weights, largest, strict=False)
-        lines += [f"{'weight':>{wide}}  feature", *(f"{value:>{wide}}  {one_line(name)}" for value, (name, _) in shown)]
-        lines += [f"{'':>{wide}}  … and {len(largest) - SHOWN} more" if len(largest) > SHOWN else ""]
+        lines += _weights(summary["theta"], summary.get("estimates"))
     gains = [_gain(row.get("gain")) for row in summary["scores"]]
     wide = max(map(len, gains))
     over = f" {'over experts alone':>{wide}}" if wide else ""
@@ -187,6 +182,24 @@ def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
         lines += ["", summary["verdict"]["sentence"]]
     lines += ["", *(f"{name + ':':<8}{place}" for name, place in files.items())]
     return "\n".join(lines)
+
+
+def _weights(theta: dict[str, float], estimates: list[dict[str, Any]] | None) -> list[str]:
+    """The largest weights, with their robust errors where there are any."""
+    largest = sorted(theta.items(), key=lambda item: -abs(item[1]))
+    columns = {"weight": significant(value for _, value in largest[:SHOWN])}
+    if estimates is not None:
+        errors = {row["name"]: row["robust_std_error"] for row in estimates}
+        columns["robust se"] = significant(errors[name] for name, _ in largest[:SHOWN])
+    wide = {head: max([10, len(head), *map(len, texts)]) for head, texts in columns.items()}
+    heads = "  ".join(f"{head:>{wide[head]}}" for head in columns)
+    lines = [
+        "  ".join(f"{text:>{w}}" for text, w in zip(row, wide.values(), strict=True))
+        for row in zip(*columns.values(), strict=True)
+    ]
+    more = [f"{'':>{len(heads)}}  … and {len(largest) - SHOWN} more" if len(largest) > SHOWN else ""]
+    named = zip(lines, largest, strict=False)
+    return [f"{heads}  feature", *(f"{line}  {one_line(name)}" for line, (name, _) in named), *more]
 
 
 def _ratios(rows: list[dict[str, Any]]) -> list[str]:
