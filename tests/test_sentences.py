@@ -248,6 +248,9 @@ def test_others_that_were_not_used_or_not_tested_are_said_to_be():
     given = known("help", 0)
     record = fit(given, Split("role = expert", "role = other"), FitSettings(lambda0=0.1, baselines=False))
     assert record.in_words[-1].startswith("Whether using the 300 unlabelled trajectories (role = other) helped is not")
+    assert "no trajectories were held out" in record.in_words[-1]
+    record = fit(given, SPLIT, FitSettings(lambda0=0.1, baselines=False))
+    assert "no method without them was fitted beside it" in record.in_words[-1]
     record = fit(given, SPLIT, FitSettings(method="maxent"))
     assert record.in_words[-1] == "The 300 unlabelled trajectories (role = other) were not used by the fit itself."
     assert record.verdict is not None
