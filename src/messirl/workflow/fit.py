@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sklearn.base import clone
+
 from messirl._defaults import THETA_MAX
 from messirl.estimators import MESSI
 from messirl.estimators.maximum_entropy import MaximumEntropy
-from messirl.estimators.methods import ALONE, COMPARED, METHODS, described, entry_of
+from messirl.estimators.methods import ALONE, COMPARED, EXPERT, METHODS, described, entry_of
+from messirl.estimators.standing import quietly
 from messirl.evaluation import next_state_accuracy
 from messirl.evaluation.comparison import Comparison, below_chance, compare, held_out_scores
 from messirl.problem.mdp import MDP
@@ -120,6 +123,7 @@ def fit(
         verdict=verdict,
         folder=folder,
         counts=parts.counts,
+        filters=split.filters,
         settings=settings_of(model),
         warnings=notes,
         **known,
@@ -141,12 +145,30 @@ def _scores(
         alone = len(scores) if row.name == ALONE else alone
         scores.append(Score(method.label, method.fitted_to, row.expert, row.held_out, note))
         logs.append(row.logs)
+    twin = _twin(model, mdp, parts, watcher) if settings.baselines and fitted_to != EXPERT else None
+    if twin is not None:
+        held_out, own = held_out_scores(twin, parts.test)
+        note = "" if twin.converged_ else "did not converge"
+        scores.append(Score(described(twin)[0], EXPERT, twin.score(parts.expert), held_out, note))
+        logs.append(own)
     known = [one for one in logs if one is not None]
     if parts.test is None or len(known) < 2:
         return scores, None
-    verdict, gains = judged([score.name for score in scores], known, parts.test.lengths - 1, alone)
+    without = [i for i, score in enumerate(scores) if fitted_to != EXPERT and score.fit_on == EXPERT]
+    verdict, gains = judged([score.name for score in scores], known, parts.test.lengths - 1, alone, without)
     gained = [None if i == alone else gain for i, gain in enumerate(gains)]
     return [replace(score, gain=gain) for score, gain in zip(scores, gained, strict=True)], verdict
+
+
+def _twin(model: Any, mdp: MDP, parts: Parts, watcher: Watcher) -> Any:
+    """The model with its own ridge, fitted to the experts alone; None where a baseline is just that."""
+    if parts.unlabelled is None or not getattr(model, "ridge", 0.0):
+        return None
+    alone = {"unlabelled_weight": 0.0} | ({"reference": None} if isinstance(model.reference, str) else {})
+    twin = clone(model).set_params(**alone)
+    watcher.say("fitting the same without the unlabelled trajectories")
+    with quietly():  # its score says whether it converged
+        return twin.fit(mdp, parts.expert)
 
 
 def _beside(settings: FitSettings, mdp: MDP, parts: Parts, model: Any, watcher: Watcher) -> list[Comparison]:

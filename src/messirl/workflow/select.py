@@ -14,7 +14,7 @@ from messirl.problem.problem import Problem
 from messirl.problem.streamed import StreamedTrajectories
 from messirl.selection import LAMBDAS, MESSICV, bootstrap, nested_score, stability
 from messirl.workflow.model import check_reference, with_features
-from messirl.workflow.record import SelectionRecord, weights
+from messirl.workflow.record import SelectionRecord, settings_of, weights
 from messirl.workflow.split import PROBLEM, Parts, Split, divide, with_streamed
 from messirl.workflow.watch import SILENT, Watcher, remarks
 
@@ -148,8 +148,11 @@ def select(
         intervals,
         rows,
         seconds,
+        title=folder,
         folder=folder,
         counts=parts.counts,
+        filters=split.filters,
+        settings=settings_of(model.best_estimator_),
         warnings=notes,
     )
 

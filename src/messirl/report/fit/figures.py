@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from messirl import plot
 from messirl._types import Floats, Ints
+from messirl.report.kit.axes import ADDS, BLUE, INK, TAKES, name_bars, panels
 from messirl.report.kit.digits import rounded
 from messirl.report.kit.names import short
 from messirl.report.kit.style import WIDTH
@@ -27,9 +28,6 @@ MOST_FEATURES = 40
 MANY = 1000  # states or moves above which a map is drawn as pixels
 MOST_MOVES = 50_000  # above which moves would be a grey cloud, and are left out
 ARROWS = 30  # per side of the map, if there are too many states for one each
-PIXELS = 115  # per inch, inside an SVG
-BLUE, INK = "#0072B2", "#222222"
-ADDS, TAKES = "#B35806", "#542788"  # the ends of the maps’ colours
 HELD_OUT: dict[str, Any] = {"marker": "o", "markersize": 5.5}
 EXPERT: dict[str, Any] = {"marker": "D", "markersize": 4.0, "markerfacecolor": "white"}
 LOCAL = 0.9  # share of the moves of a grid that go to neighbouring cells
@@ -235,22 +233,6 @@ def places(record: FitRecord) -> Floats | None:
     if record.xy is None or here.size == 0:
         return None
     return np.asarray(record.xy, dtype=np.float64)[here]
-
-
-def panels(width: float, height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
-    """A figure of this size in inches, with one panel or with an array of them."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained", dpi=PIXELS)
-    return figure, figure.subplots(rows, columns, **options)
-
-
-def name_bars(ax: Axes, names: list[str]) -> None:
-    """A name beside each bar, from the top."""
-    ax.set_yticks(np.arange(len(names)), names)
-    ax.set_ylim(len(names) - 0.4, -0.6)
-    ax.tick_params(axis="y", length=0)
-    ax.grid(False, axis="y")
 
 
 def _moves(mdp: Part, at: Floats, ax: Axes) -> None:
