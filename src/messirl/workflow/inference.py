@@ -54,7 +54,7 @@ def inferred(
         return {"table": None}, []
     with warnings.catch_warnings():  # what they say about the data was said when the model was fitted
         warnings.simplefilter("ignore")
-        table = estimation_table(model, parts.expert)
+        table = estimation_table(model, parts.expert, parts.groups(settings.groups))
     ratios = [weight_ratio(table, *two_of(text, table.names)) for text in settings.ratio]
     notes = watcher.noted([_endless(ratio) for ratio in ratios if math.isinf(ratio.fieller_low)])
     tests = []
@@ -65,6 +65,8 @@ def inferred(
         notes += watcher.fit(smaller, restricted(mdp, rest), *parts.learnt)
         left_out = [name for name in mdp.feature_ids if name not in rest]
         tests.append({"without": left_out, **asdict(likelihood_ratio_test(smaller, model, parts.expert))})
+    if tests and settings.groups is not None:
+        notes += watcher.noted([f"a likelihood-ratio test takes every trajectory on its own, not by {settings.groups}"])
     return {"table": table, "estimates": table.rows(), "ratios": ratios, "tests": tests}, notes
 
 

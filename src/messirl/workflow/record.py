@@ -21,6 +21,7 @@ from messirl.workflow.ranking import ALIKE, ranked
 
 if TYPE_CHECKING:
     from messirl.diagnostics import Diagnosis
+    from messirl.evaluation.groups import Breakdown
     from messirl.evaluation.inference import EstimationTable
     from messirl.evaluation.paired import Gain
     from messirl.evaluation.ratios import WeightRatio
@@ -80,6 +81,8 @@ class Record:
         The arguments of the estimator, as text.
     warnings : list of str
         Remarks that concern the result.
+    by : list of Breakdown
+        What was found, group by group of the column that was asked for.
     """
 
     title: str = ""
@@ -88,6 +91,7 @@ class Record:
     counts: dict[str, int] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    by: list[Breakdown] = field(default_factory=list)
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
@@ -165,6 +169,7 @@ class FitRecord(Record):
             "dynamics": self.dynamics,
             "verdict": None if self.verdict is None else self.verdict.summary(),
             "base_policy": None if self.change is None else self.change.summary(),
+            "by": [breakdown.summary() for breakdown in self.by],
         }
 
     @property
@@ -308,6 +313,7 @@ class SelectionRecord(Record):
             "held_out": self.held_out,
             "converged": bool(self.model.converged_),
             "theta": weights(self.model),
+            "by": [breakdown.summary() for breakdown in self.by],
         }
         if self.stability is not None:
             out["stability"] = self.stability
@@ -365,6 +371,7 @@ class DiagnosisRecord(Record):
                 {"shrinkage": d.shrinkage, "features": dict(d.largest(self.features, len(self.features)))}
                 for d in found.directions
             ],
+            "by": [breakdown.summary() for breakdown in self.by],
             "settings": self.settings,
             "warnings": self.warnings,
             "version": __version__,

@@ -60,16 +60,23 @@ class Verdict:
         return {**asdict(self), "sentence": self.sentence}
 
 
-def judged(names: Sequence[str], logs: Sequence[Floats], steps: Ints, alone: int) -> tuple[Verdict, list[Gain]]:
+def judged(
+    names: Sequence[str],
+    logs: Sequence[Floats],
+    steps: Ints,
+    alone: int,
+    cluster: Sequence[str] | None = None,
+) -> tuple[Verdict, list[Gain]]:
     """The verdict, and what each method gains over the one that learns from the experts alone.
 
     names, logs : of the methods, and the log-probabilities (n,) that each gives the held-out trajectories
     steps : of the trajectories, (n,)
     alone : which method learns from the experts alone
+    cluster : whose the trajectories are, (n,), where those of one individual may hang together
     """
     best = int(ranked(np.maximum([own.sum() for own in logs], -np.finfo(np.float64).max))[0])
-    gains = [paired_gain(own, logs[alone], steps) for own in logs]
-    behind = [paired_gain(logs[best], own, steps) for own in logs]
+    gains = [paired_gain(own, logs[alone], steps, cluster=cluster) for own in logs]
+    behind = [paired_gain(logs[best], own, steps, cluster=cluster) for own in logs]
     alike = [name for i, (name, by) in enumerate(zip(names, behind, strict=True)) if i != best and not by.clear]
     gain = None if best == alone else gains[best]
     return Verdict(names[best], names[alone], gain, alike, len(names), int((steps > 0).sum())), gains

@@ -10,6 +10,7 @@ import numpy as np
 from messirl import plot
 from messirl.report.fit import figures, tables
 from messirl.report.fit.base import base_section
+from messirl.report.fit.groups import groups_section
 from messirl.report.kit.digits import as_sentence, many, score
 from messirl.report.kit.markup import Html, tag
 from messirl.report.kit.names import one_line, short
@@ -23,6 +24,7 @@ def write_fit_report(record: FitRecord, out: Path) -> Path:
     folder = out / "figures"
     parts = {
         "scores": ("Scores", _scores(record, folder)),
+        "groups": ("Group by group", groups_section(record.by, folder)),
         "weights": ("Reward by feature", _weights(record, folder)),
         "maps": ("Reward and visits on the map", _maps(record, folder)),
         "policy": ("Policy", _policy(record, folder)),
