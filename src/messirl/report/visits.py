@@ -9,7 +9,7 @@ import numpy as np
 
 from messirl import plot
 from messirl.problem.problem import Problem
-from messirl.report.fit.figures import MOST_MOVES, tiled, widely_spread
+from messirl.report.fit.ground import MOST_MOVES, tiled, widely_spread
 from messirl.report.kit.images import render, write_bytes
 
 if TYPE_CHECKING:

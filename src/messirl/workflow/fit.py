@@ -21,6 +21,7 @@ from messirl.problem.trajectories import Trajectories
 from messirl.selection import likeness
 from messirl.workflow.by import By, cluster_remarks, groups_by, likeness_by, scores_by
 from messirl.workflow.change import change_of
+from messirl.workflow.drawing import map_of
 from messirl.workflow.estimate import Estimate, divide_and_estimate
 from messirl.workflow.inference import check_inference, has_errors, inferred
 from messirl.workflow.model import ModelSettings, make_model, make_similarity, with_features
@@ -131,7 +132,7 @@ def fit(
     record = FitRecord(
         title=folder,
         model=model,
-        xy=problem.xy,
+        **map_of(problem, mdp, parts),
         scores=scores,
         statistics=statistics,
         dynamics=parts.dynamics,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from messirl.evaluation.inference import EstimationTable
     from messirl.evaluation.paired import Gain
     from messirl.evaluation.ratios import WeightRatio
+    from messirl.problem.trajectories import Trajectories
     from messirl.selection import MESSICV, Choice, NestedScore, Validation
     from messirl.workflow.change import Change
     from messirl.workflow.verdict import Verdict
@@ -129,6 +130,12 @@ class FitRecord(Record):
         What the experts change in the base policy, where there is one.
     goal : int or None
         With goals, the one that the policy is shown for; None is the one with the most expected visits.
+    laid_out : bool
+        Whether `xy` was made from the moves, because there are no coordinates: then directions mean nothing.
+    y_down : bool
+        Whether y grows downwards, as in images.
+    tracks : dict from str to Trajectories
+        Some of the expert and of the unlabelled trajectories, to be drawn.
     """
 
     title: str = field()  # the first argument, and without the default that a Record has
@@ -144,6 +151,9 @@ class FitRecord(Record):
     verdict: Verdict | None = None
     change: Change | None = None
     goal: int | None = None
+    laid_out: bool = False
+    y_down: bool = False
+    tracks: dict[str, Trajectories] = field(default_factory=dict)
 
     def summary(self) -> dict[str, Any]:
         """What fit.json holds."""

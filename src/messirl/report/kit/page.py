@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from messirl.report.kit.hover import MAP_CSS
 from messirl.report.kit.images import render, write_bytes
 from messirl.report.kit.markup import Html, join, row, table, tag
 from messirl.report.kit.names import named, one_line, short
@@ -123,7 +124,7 @@ def write_page(
         Html('<meta charset="utf-8">'),
         Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
         tag("title", short(title, 80) + (f": {kind}" if kind else "")),
-        Html(f"<style>{CSS}</style>"),
+        Html(f"<style>{CSS}{MAP_CSS}</style>"),
     ]
     page = ["<!DOCTYPE html>", '<html lang="en">', "<head>", *head, "</head>", "<body>", body, "</body>", "</html>", ""]
     write_bytes(place, "\n".join(page).encode(errors="replace"))
