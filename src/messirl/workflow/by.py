@@ -6,7 +6,7 @@ each with as many trajectories as the others; which, the names of the groups say
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -133,6 +133,8 @@ def likeness_by(by: By, parts: Parts, found: Likeness) -> Breakdown:
     moving = (parts.unlabelled.lengths > 1).astype(np.int64)  # each trajectory counts once, as in the mean of all
     cluster = parts.groups(by.cluster, "unlabelled")
     groups = by_group(np.where(moving > 0, values, 0.0), moving, by.of(parts, "unlabelled"), by.order, cluster)
+    steps, labels = parts.unlabelled.lengths - 1, np.array(by.of(parts, "unlabelled"))
+    groups = [replace(group, steps=int(steps[labels == group.name].sum())) for group in groups]
     told = (
         "How much better the experts alone explain unlabelled trajectories than chance does, in nats a step, on "
         f"average over trajectories; held-out experts have {found.expert:+.3f}. What experts teach is taken as known."

@@ -71,6 +71,7 @@ def base_figure(record: FitRecord) -> Figure | None:
     ground = Ground(record)
     at, here, shown = ground.at, ground.here, ground.shown
     figure, (left, right) = ground.figure(2)
+    ground.diameter = max(0.7 * ground.diameter, 1.0)  # arrows need room
     for ax in (left, right):
         ground.moves(ax)
     seen = change.others[here].astype(np.float64)
@@ -95,8 +96,9 @@ def base_figure(record: FitRecord) -> Figure | None:
 
 def _arrows(ground: Ground, action: Ints, size: Floats, among: Ints, ax: Axes) -> None:
     """An arrow along the move of an action out of each state, the longer the larger `size`, from 0 to 1, is there."""
-    among, mdp = among[action[among] >= 0], ground.shown.mdp_
-    move = mdp.transitions[among * mdp.n_actions + action[among]] @ ground.at - ground.at[among]
+    among = among[action[among] >= 0]
+    move, here = ground.shown.mdp_.directions(ground.at, among, action[among])
+    among, move = among[here > 0], move[here > 0]
     if among.size:
         draw_arrows(ground, ax, among, move, size[among], thinned=len(ground.at) > ARROWS**2)
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 MOST_MOVES = 50_000  # above which moves would be a grey cloud, and are left out
 MARKED = 12  # starts, or ends, above which they are not marked
 LOCAL = 0.9  # share of the moves of a grid that go to neighbouring cells, and of neighbours that a move joins
+BROAD = 1.8  # width by height, above which two maps stand one above the other
 SPREAD = 20.0  # ratio of the most to the median visits above which their scale is logarithmic
 START, END = "#009E73", "#D55E00"
 
@@ -58,6 +59,22 @@ class Ground:
         return spacing(self.at)
 
     @cached_property
+    def room(self) -> float:
+        """Beside the outermost states: for dots at the edge of the map, or half a tile."""
+        span = float(np.ptp(self.at, axis=0).max())
+        return (0.5 * plot.apart(self.at) if self.tiles else max(0.6 * self.spacing, 0.03 * span)) or 1.0
+
+    @property
+    def around(self) -> Floats:
+        """Corners of what a map shows."""
+        return np.concatenate([self.at - self.room, self.at + self.room])
+
+    @property
+    def broad(self) -> bool:
+        """Whether it needs the whole width of a page."""
+        return aspect(self.around) > BROAD
+
+    @cached_property
     def starts(self) -> Ints:
         """Where trajectories begin, among the states here; none where that is in too many."""
         found = np.flatnonzero(np.asarray(self.record.model.start_)[self.here] > 0)
@@ -73,14 +90,16 @@ class Ground:
 
     def figure(self, n: int) -> tuple[Figure, list[Any]]:
         """A figure of one or two maps, side by side or, if they are wide, one above the other."""
-        shape = aspect(self.at)
-        beside = n > 1 and shape <= 1.8
+        around, shape = self.around, aspect(self.around)
+        beside = n > 1 and shape <= BROAD
         width = (WIDTH / 2 if beside else WIDTH) - 0.9
         height = float(np.clip(width / shape, 0.9, 5.2 if n == 1 else 5.0))
         if n == 1:
             width = float(np.clip(height * shape, 2.5, width))
-        self.diameter = dot_diameter(self.at, width, height)
-        size = (WIDTH, height + 0.75) if beside else (WIDTH if n > 1 else width + 0.9, n * (height + 0.3) + 0.4)
+        self.diameter = dot_diameter(self.at, around, width, height)
+        below = 0.3 if self.starts.size or self.ends.size else 0.1
+        size = (WIDTH, height + 0.4 + below) if beside else (WIDTH, n * (height + 0.35) + below)
+        size = (width + 0.9, height + 0.15 + below) if n == 1 else size
         figure, axes = panels(*size, *((1, n) if beside else (n, 1)), squeeze=False)
         return figure, list(axes.ravel())
 
@@ -94,9 +113,9 @@ class Ground:
         if not self.tiles and self.shown.mdp_.transitions.nnz <= MOST_MOVES:
             plot.moves(self.shown.mdp_, self.at, ax)
 
-    def finish(self, ax: Axes, title: str, *, ends: Ints | None = None) -> None:
+    def finish(self, ax: Axes, title: str, *, starts: bool = True, ends: Ints | None = None) -> None:
         """Starts and ends, a title, which way y goes; no frame and, for many states, pixels."""
-        self.mark(ax, self.starts, "o", START, 5.0)
+        self.mark(ax, self.starts if starts else self.starts[:0], "o", START, 5.0)
         self.mark(ax, self.ends if ends is None else ends, "s", END, 4.0)
         ax.set_title(title)
         ax.grid(False)
@@ -104,8 +123,7 @@ class Ground:
         ax.set_xticks([])
         ax.set_yticks([])
         if not self.tiles:  # room for dots at the edge
-            room = max(0.6 * self.spacing, 0.03 * float(np.ptp(self.at, axis=0).max())) or 1.0
-            (left, low), (right, high) = self.at.min(axis=0) - room, self.at.max(axis=0) + room
+            (left, low), (right, high) = self.at.min(axis=0) - self.room, self.at.max(axis=0) + self.room
             ax.set_xlim(left, right)
             ax.set_ylim(low, high)
         if not self.record.laid_out:
@@ -224,15 +242,17 @@ class Shown:
 
 
 class Part:
-    """The MDP on the states that have coordinates; a move to any other state stays in place on the map."""
+    """The MDP on the states that have coordinates; rows of moves to any other state have less than probability 1."""
 
     def __init__(self, mdp: Any, here: Ints) -> None:
         rows = (here[:, None] * mdp.n_actions + np.arange(mdp.n_actions)).ravel()
-        among = mdp.transitions[rows][:, here]
-        lost = np.asarray(mdp.transitions[rows].sum(axis=1) - among.sum(axis=1)).ravel()
-        away = np.flatnonzero(lost > ALIKE)
-        staying = sp.coo_array((lost[away], (away, away // mdp.n_actions)), shape=among.shape)
-        self.transitions = sp.csr_array(among + staying)
+        self.transitions = sp.csr_array(mdp.transitions[rows][:, here])
         self.n_states, self.n_actions = len(here), mdp.n_actions
         self.allowed, self.terminal = mdp.allowed[here], mdp.terminal[here]
         self.state_action = mdp.state_action
+
+    def directions(self, at: Floats, state: Ints, action: Ints) -> tuple[Floats, Floats]:
+        """Where actions lead on average, from the state where they are taken, (m, 2), and how much stays on the map."""
+        rows = self.transitions[state * self.n_actions + action]
+        here = np.asarray(rows.sum(axis=1)).ravel()
+        return np.asarray(rows @ at) / np.maximum(here, ALIKE)[:, None] - at[state], here

@@ -83,7 +83,8 @@ def tracks_figure(record: FitRecord, spots: list[Spot] | None = None) -> Figure 
         ax.set_aspect("equal")
         all_of = record.counts.get(kind, len(tracks))
         many = f"{len(tracks):,} of {all_of:,}" if all_of > len(tracks) else f"{len(tracks):,}"
-        ground.finish(ax, f"{many} {kind} {'trajectory' if all_of == 1 else 'trajectories'}")
+        title = f"{many} {kind} {'trajectory' if all_of == 1 else 'trajectories'}"
+        ground.finish(ax, title, starts=kind == "expert")  # where others begin is not what the fit takes
     lines = [Line2D([], [], color=colours[kind], linewidth=1.2, label=kind) for kind in some]
     ground.legend(figure, lines)
     texts = [
@@ -167,13 +168,15 @@ def draw_arrows(ground: Ground, ax: Axes, state: Ints, move: Floats, size: Float
     far = np.linalg.norm(move, axis=1)
     going = far > 1e-9 * max(float(np.ptp(ground.at, axis=0).max()), 1e-300)
     unit = plot.apart(ground.at[np.unique(state)]) if thinned else ground.spacing
-    reach = np.full(far.size, 0.95 * unit) if thinned else np.minimum(0.48 * far, 0.95 * unit)
+    reach = (
+        np.full(far.size, 0.95 * unit) if thinned else np.minimum((0.38 if ground.tiles else 0.47) * far, 0.95 * unit)
+    )
     inner = np.minimum(0.08 * unit if ground.tiles else 0.2 * ground.spacing, 0.4 * reach)
     long = inner + (reach - inner) * (0.35 + 0.65 * size)
     way = move / np.maximum(far, 1e-300)[:, None]
-    width = unit * (0.03 + 0.05 * size if ground.tiles else 0.04 + 0.09 * size)
+    width = np.minimum(unit * (0.03 + 0.065 * size), 0.3 * (long - inner))
     shapes = arrow_shapes(*(part[going] for part in (ground.at[state], way, inner, long, width)))
-    ax.add_collection(PolyCollection(list(shapes), facecolors=INK, edgecolors="white", linewidths=0.4, zorder=5))
+    ax.add_collection(PolyCollection(list(shapes), facecolors=INK, edgecolors="white", linewidths=0.25, zorder=5))
     stay = ~going
     if stay.any():
         area = (ground.diameter + 3.0) ** 2 if not ground.tiles else 30.0
@@ -185,14 +188,14 @@ def draw_arrows(ground: Ground, ax: Axes, state: Ints, move: Floats, size: Float
 def likely_moves(mdp: Any, at: Floats, table: Floats, among: Ints, *, one: bool) -> tuple[Ints, Floats, Floats]:
     """Moves that have at least a tenth of the probability: their states (m,), directions (m, 2) and probabilities (m,).
 
-    A move is where an action leads on average; actions that lead to the same place are one move.
+    A move is where an action leads on average; actions that lead to the same place are one move. Those that lead to no
+    place on the map are left out.
 
     one : only the likeliest of each state
     """
-    rows = (among[:, None] * mdp.n_actions + np.arange(mdp.n_actions)).ravel()
-    state = np.repeat(among, mdp.n_actions)
-    move = mdp.transitions[rows] @ at - at[state]
-    chance = table[among].ravel()
+    state, action = np.repeat(among, mdp.n_actions), np.tile(np.arange(mdp.n_actions), len(among))
+    move, here = mdp.directions(at, state, action)
+    chance = table[among].ravel() * here
     some = chance > 0
     state, move, chance = state[some], move[some], chance[some]
     grain = 1e-6 * max(float(np.ptp(at, axis=0).max()), 1e-300)

@@ -10,7 +10,7 @@ import numpy as np
 from messirl import plot
 from messirl.report.fit import figures, maps, tables
 from messirl.report.fit.base import base_section
-from messirl.report.fit.ground import MARKED, MOST_MOVES, widely_spread
+from messirl.report.fit.ground import MARKED, MOST_MOVES, Ground, widely_spread
 from messirl.report.fit.groups import groups_section
 from messirl.report.kit.digits import as_sentence, many, score
 from messirl.report.kit.hover import MOST as SPOTS, Spot, over
@@ -135,11 +135,10 @@ def _maps(record: FitRecord, folder: Path) -> list[Html]:
     spots: list[Spot] = []
     out = over(drawn("maps", partial(maps.maps_figure, record, spots), folder, " ".join(caption)), spots)
     spots = []
-    caption = [
-        "Trajectories. A line for each, a little beside those of others where they go the same way; it begins at a dot."
-    ]
+    said = "Trajectories. A line for each, a little beside those of others that go the same way; it begins at a dot."
     make = partial(maps.tracks_figure, record, spots)
-    return out + over(drawn("tracks", make, folder, " ".join(caption), half=len(record.tracks) == 1), spots)
+    half = len(record.tracks) == 1 and not record.on_a_line and not Ground(record).broad
+    return out + over(drawn("tracks", make, folder, said, half=half), spots)
 
 
 def map_words(record: FitRecord) -> list[str]:
@@ -185,8 +184,9 @@ def _policy(record: FitRecord, folder: Path) -> list[Html]:
             "thicker, the likelier. A ring is a stay. Colours are the reward."
         )
     spots: list[Spot] = []
+    half = not record.placed.size or not (record.on_a_line or Ground(record).broad)
     return [
-        *over(drawn("policy", partial(maps.policy_figure, record, spots), folder, caption, half=True), spots),
+        *over(drawn("policy", partial(maps.policy_figure, record, spots), folder, caption, half=half), spots),
         tag("p", f"The states visited most, and what the policy does there{which}:"),
         tables.policy_table(record),
     ]

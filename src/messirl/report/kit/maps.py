@@ -32,10 +32,10 @@ def spacing(at: Floats) -> float:
     return float(np.clip(plot.apart(at), 0.004 * span, 0.35 * span))
 
 
-def dot_diameter(at: Floats, width: float, height: float) -> float:
-    """In points: half of the space between states on a map of so many inches."""
-    spans = np.maximum(np.ptp(at, axis=0), 1e-300)
-    scale = float(np.min(np.array([width, height]) / spans)) if np.ptp(at, axis=0).max() > 0 else 1.0
+def dot_diameter(at: Floats, around: Floats, width: float, height: float) -> float:
+    """In points: half of the space between states, where a map of so many inches shows what is `around` them."""
+    spans = np.maximum(np.ptp(around, axis=0), 1e-300)
+    scale = float(np.min(np.array([width, height]) / spans))
     return float(np.clip(0.5 * spacing(at) * scale * 72, 1.0, 9.0))
 
 
@@ -80,8 +80,13 @@ def write_names(
             _write(ax, text, at[s], (0.0, lift * room), ha="center", va="center")
         return [s for s, _ in written]
     radius = np.broadcast_to(np.asarray(diameter) / 2 * point, len(at))
-    box, margin = ax.get_window_extent(), 12 * point
-    frame = (box.x0 - margin, box.y0 - margin, box.x1 + margin, box.y1 + margin)
+    box, whole, margin = ax.get_window_extent(), figure.bbox, 12 * point
+    frame = (
+        max(box.x0 - margin, whole.x0),
+        max(box.y0 - margin, whole.y0),
+        min(box.x1 + margin, whole.x1),
+        min(box.y1 + margin, whole.y1),
+    )
     taken, done = list(avoid), list[int]()
     for s in order[:LOOKED].tolist():
         if len(done) >= NAMES:
