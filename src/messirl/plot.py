@@ -276,7 +276,7 @@ def _colours(known: Floats, diverging: bool, logarithmic: bool) -> dict[str, Any
 
     top = float(np.abs(known).max(initial=0.0)) or 1.0
     if diverging:
-        return {"cmap": DIVERGING, "vmin": -top, "vmax": top}
+        return {"cmap": DIVERGING, "norm": Normalize(-top, top)}
     if logarithmic:
         least = max(float(known.min(initial=top)), top * 10.0**-DECADES)
         return {"cmap": SEQUENTIAL, "norm": LogNorm(min(least, top / 10), top)}

@@ -45,7 +45,7 @@ def maps_figure(record: FitRecord, spots: list[Spot] | None = None) -> Figure | 
     ground = Ground(record)
     figure, (left, right) = ground.figure(2)
     ground.moves(right)
-    if ground.shown.mdp_.state_action and ground.shown.mdp_.transitions.nnz <= COLOURED:
+    if colours_moves(record):
         _coloured_moves(ground, left)
     else:
         ground.moves(left)
@@ -117,6 +117,12 @@ def policy_figure(record: FitRecord, spots: list[Spot] | None = None) -> Figure 
     ground.legend(figure, ends=ends)
     ground.names(figure, [ax], spots, [[_choices(record, int(s), policy) for s in ground.here]], shapes)
     return figure
+
+
+def colours_moves(record: FitRecord) -> bool:
+    """Whether the map shows the reward of each move, and not of states: where it leads somewhere for sure."""
+    mdp = record.model.mdp_
+    return mdp.state_action and mdp.deterministic and not record.on_a_line and mdp.transitions.nnz <= COLOURED
 
 
 def _coloured_moves(ground: Ground, ax: Axes) -> None:

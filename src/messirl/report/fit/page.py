@@ -116,9 +116,10 @@ def _maps(record: FitRecord, folder: Path) -> list[Html]:
     caption = ["Maps. The reward of every state, and how often the fitted policy is expected to visit it."]
     mdp, visits = record.model.mdp_, record.model.visitation_
     if mdp.state_action:
-        coloured = not record.on_a_line and mdp.transitions.nnz <= maps.COLOURED
         of_moves = "Rewards are of moves: each colours the half of its line at the state that it leaves."
-        caption.append(of_moves if coloured else "The reward of a state is the mean over its actions.")
+        caption.append(
+            of_moves if maps.colours_moves(record) else "The reward of a state is the mean over its actions."
+        )
     unmet, undefined = int((visits == 0).sum()), int((~np.isfinite(record.model.reward_)).sum())
     if widely_spread(visits) and not record.on_a_line:
         caption.append("Visits have a logarithmic scale.")
