@@ -303,7 +303,7 @@ def test_of_many_states_those_that_are_asked_for_are_laid_out():
 def test_a_fit_without_coordinates_shows_its_network_and_says_so(tmp_path):
     mdp = chain(8)
     there = [0, 1, 2, 3, 4, 5, 6, 7]
-    walks = Trajectories.from_lists([(there + there[::-1]) * 2, (there[3:] + there[:2:-1]) * 4])
+    walks = Trajectories.from_lists([[*there, *there[-2::-1], *there[1:]], [*there[3:], *there[-2:2:-1], *there[4:]]])
     record = fit(Problem(mdp, walks), Split(), FitSettings(baselines=False))
     assert record.laid_out
     text = Page(write_fit_report(record, tmp_path)).text

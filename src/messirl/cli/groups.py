@@ -34,7 +34,8 @@ def by_lines(found: list[dict[str, Any]]) -> list[str]:
         }
         columns = {head: cells for head, cells in columns.items() if any(cells)}
         names = [one_line(one["column"]), *(one_line(group["name"]) for group in groups)]
-        lines += [*in_columns(names, columns), one_line(one["sentence"]), ""]
+        table = [line.rstrip() for line in in_columns(names, columns)]
+        lines += [*table, one_line(one["sentence"]), ""]
     return lines
 
 
