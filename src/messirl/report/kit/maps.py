@@ -121,10 +121,11 @@ def _write(ax: Axes, text: str, at: Floats, offset: tuple[float, float], **where
 
 def _measured(text: str) -> tuple[float, float]:
     """The width and the height of a line of text, in points."""
-    from matplotlib.textpath import TextPath
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
 
-    box = TextPath((0.0, 0.0), text or " ", size=SIZE).get_extents()
-    return float(box.width) + 1.0, SIZE * 1.15
+    width, _, _ = text_to_path.get_text_width_height_descent(text, FontProperties(size=SIZE), ismath=False)
+    return float(width) + 1.0, SIZE * 1.15
 
 
 def _fitting(name: str, room: float) -> str | None:
