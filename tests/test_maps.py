@@ -76,7 +76,7 @@ def test_names_cover_neither_each_other_nor_a_dot(seed):
     ax.scatter(*at.T, s=36.0)
     figure.draw_without_rendering()
     names = ["".join(rng.choice(list("abc def"), rng.integers(1, 30))) for _ in at]
-    done = write_names(ax, at, names, np.arange(60), diameter=6.0, tiles=False)
+    done = write_names(ax, at, names.__getitem__, np.arange(60), diameter=6.0, tiles=False)
     assert 0 < len(done) <= NAMES
     assert done == sorted(done), "the first come first"
     found, dots = boxes(ax), ax.transData.transform(at)
@@ -93,7 +93,7 @@ def test_names_on_tiles_stay_on_their_tile_or_are_left_out():
     plot.states(np.arange(9.0), plot.grid(3, 3), ax)
     figure.draw_without_rendering()
     names = ["short", "a very long name that no tile can hold", *"abcdefg"]
-    done = write_names(ax, plot.grid(3, 3), names, np.arange(9), diameter=1.0, tiles=True)
+    done = write_names(ax, plot.grid(3, 3), names.__getitem__, np.arange(9), diameter=1.0, tiles=True)
     assert done == list(range(9))
     wide = np.diff(ax.transData.transform([(0, 0), (1, 0)])[:, 0])[0]
     assert all(box[2] - box[0] <= wide for box in boxes(ax))
@@ -101,7 +101,7 @@ def test_names_on_tiles_stay_on_their_tile_or_are_left_out():
     figure, ax = plt.subplots(figsize=(3, 3))
     plot.states(np.arange(3600.0), many, ax)
     figure.draw_without_rendering()
-    assert write_names(ax, many, ["x"] * 3600, np.arange(3600), diameter=1.0, tiles=True) == []
+    assert write_names(ax, many, lambda _: "x", np.arange(3600), diameter=1.0, tiles=True) == []
 
 
 def test_the_most_visited_states_have_their_names():
@@ -118,10 +118,10 @@ def test_spots_lie_where_the_states_are_drawn():
     at = np.array([[0.0, 0.0], [2.0, 1.0]])
     ax.scatter(*at.T)
     figure.draw_without_rendering()
-    for spot, place in zip(spots_of(ax, at, ["a", "b"], 0.1), at, strict=True):
+    for spot, place in zip(spots_of(ax, at, str, 0.1), at, strict=True):
         x, y = ax.transData.transform(place) / figure.bbox.size
         assert_allclose([spot.x + spot.width / 2, 1 - spot.y - spot.height / 2], [x, y])
-    assert spots_of(ax, np.zeros((MOST + 1, 2)), [""] * (MOST + 1), 0.1) == []
+    assert spots_of(ax, np.zeros((MOST + 1, 2)), str, 0.1) == []
 
 
 def test_a_page_shows_the_name_of_any_state_without_a_script(tmp_path):
@@ -233,6 +233,16 @@ def test_moves_to_states_without_a_place_have_no_arrow():
     _, move, _ = likely_moves(lost, plot.grid(3, 3)[here], table, here, one=False)
     assert_allclose(np.linalg.norm(move, axis=1), 1.0, err_msg="none is taken for a stay")
     assert (move[:, 1] < -0.5).sum() == 3, "down from the first row, and not from the second"
+
+
+def test_a_move_that_may_slip_has_an_arrow_to_each_place_and_its_mean_is_none():
+    slip = np.zeros((3, 1, 3))
+    slip[0, 0] = [0.2, 0.4, 0.4]
+    slip[1:, 0, 0] = 1.0
+    at = np.array([[0.0, 0.0], [1.0, 0.0], [-1.0, 0.0]])
+    state, move, chance = likely_moves(part(slip), at, np.ones((3, 1)), np.arange(1), one=False)
+    assert_array_equal(state, [0, 0, 0])
+    assert_allclose(np.column_stack([move[:, 0], chance])[np.argsort(move[:, 0])], [[-1, 0.4], [0, 0.2], [1, 0.4]])
 
 
 def test_arrows_end_before_the_middle_of_a_move():

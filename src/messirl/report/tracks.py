@@ -63,11 +63,11 @@ def _figure(record: ImportRecord) -> Figure:
     figure.legend(loc="outside lower left", ncols=2, handlelength=1.0)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
-    if problem.mdp.state_names is not None:
+    names = problem.mdp.state_names
+    if names is not None:
         order = np.argsort(-visits, kind="stable")
-        write_names(
-            right, at, problem.mdp.state_names, order[visits[order] > 0], diameter=_size(at) ** 0.5, tiles=False
-        )
+        look: dict[str, Any] = {"diameter": _size(at) ** 0.5, "tiles": False}
+        write_names(right, at, lambda s: names[s], order[visits[order] > 0], **look)
     return figure
 
 

@@ -51,7 +51,9 @@ def _figure(problem: Problem) -> Figure:
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     names = problem.mdp.state_names or range(problem.mdp.n_states)
-    called = [str(names[s]) for s in np.flatnonzero(here)]
+    states = np.flatnonzero(here)
     order = np.argsort(-np.nan_to_num(visits), kind="stable")
-    write_names(ax, at, called, order[np.isfinite(visits)[order]], diameter=size**0.5, tiles=tiles)
+    write_names(
+        ax, at, lambda i: str(names[states[i]]), order[np.isfinite(visits)[order]], diameter=size**0.5, tiles=tiles
+    )
     return figure

@@ -95,12 +95,15 @@ def base_figure(record: FitRecord) -> Figure | None:
 
 
 def _arrows(ground: Ground, action: Ints, size: Floats, among: Ints, ax: Axes) -> None:
-    """An arrow along the move of an action out of each state, the longer the larger `size`, from 0 to 1, is there."""
-    among = among[action[among] >= 0]
-    move, here = ground.shown.mdp_.directions(ground.at, among, action[among])
-    among, move = among[here > 0], move[here > 0]
-    if among.size:
-        draw_arrows(ground, ax, among, move, size[among], thinned=len(ground.at) > ARROWS**2)
+    """An arrow where an action leads most likely, the longer the larger `size`, from 0 to 1, is in that state."""
+    among, mdp = among[action[among] >= 0], ground.shown.mdp_
+    own, to, chance = mdp.next_states(among, np.eye(mdp.n_actions)[action[among]])
+    order = np.lexsort((-chance, own))
+    likeliest = order[np.flatnonzero(np.diff(own[order], prepend=-1))]
+    state, to = among[own[likeliest]], to[likeliest]
+    if state.size:
+        move = ground.at[to] - ground.at[state]
+        draw_arrows(ground, ax, state, move, size[state], thinned=len(ground.at) > ARROWS**2)
 
 
 def _table(record: FitRecord, change: Change, which: str) -> list[Html]:

@@ -6,6 +6,7 @@ pixels inside the SVG, so that the page stays small. A state that is never visit
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from messirl.report.fit.figures import MANY, panels
 from messirl.report.kit.hover import Spot, spots_of
 from messirl.report.kit.maps import dot_diameter, say_axes, spacing, write_names
 from messirl.report.kit.style import WIDTH
-from messirl.workflow.ranking import ALIKE, ranked
+from messirl.workflow.ranking import ranked
 from messirl.workflow.record import FitRecord
 
 if TYPE_CHECKING:
@@ -122,16 +123,14 @@ class Ground:
         ax.spines[:].set_visible(False)
         ax.set_xticks([])
         ax.set_yticks([])
-        if not self.tiles:  # room for dots at the edge
-            (left, low), (right, high) = self.at.min(axis=0) - self.room, self.at.max(axis=0) + self.room
-            ax.set_xlim(left, right)
-            ax.set_ylim(low, high)
+        (left, low), (right, high) = self.at.min(axis=0) - self.room, self.at.max(axis=0) + self.room
+        ax.set_xlim(left, right)
+        ax.set_ylim(low, high)
         if not self.record.laid_out:
             say_axes(ax, y_down=self.record.y_down)
         if len(self.at) > MANY:
-            ax.set_rasterization_zorder(
-                4
-            )  # moves and states become one picture; the few arrows above them stay vectors
+            # Moves and states become one picture; the few arrows above them stay vectors.
+            ax.set_rasterization_zorder(4)
 
     def mark(self, ax: Axes, which: Ints, marker: str, colour: str, larger: float) -> None:
         """A ring or a frame around some states."""
@@ -161,7 +160,7 @@ class Ground:
         figure: Figure,
         axes: list[Any],
         spots: list[Spot] | None,
-        texts: list[list[str]],
+        texts: Sequence[Callable[[int], str]],
         shapes: Floats | None = None,
     ) -> None:
         """Write the names of the most visited states, and keep what is said where one points at a state.
@@ -175,7 +174,6 @@ class Ground:
         figure.set_layout_engine("none")
         order = ranked(np.nan_to_num(self.shown.visitation_))
         order = order[np.nan_to_num(self.shown.visitation_)[order] > 0]
-        called = [self.called(s) for s in range(len(self.at))]
         sizes = np.full(len(self.at), self.diameter)
         sizes[np.union1d(self.starts, self.ends)] += 6.0  # with the mark around it
         for ax, said in zip(axes, texts, strict=True):
@@ -183,7 +181,7 @@ class Ground:
             if shapes is not None and len(shapes):
                 seen = ax.transData.transform(shapes.reshape(-1, 2)).reshape(shapes.shape)
                 look |= {"lift": 0.4, "avoid": np.hstack([seen.min(axis=1), seen.max(axis=1)]).tolist()}
-            write_names(ax, self.at, called, order, **look)
+            write_names(ax, self.at, self.called, order, **look)
             if spots is not None:
                 spots += spots_of(ax, self.at, said, 0.5 * plot.apart(self.at) if self.tiles else 0.0)
 
@@ -251,8 +249,13 @@ class Part:
         self.allowed, self.terminal = mdp.allowed[here], mdp.terminal[here]
         self.state_action = mdp.state_action
 
-    def directions(self, at: Floats, state: Ints, action: Ints) -> tuple[Floats, Floats]:
-        """Where actions lead on average, from the state where they are taken, (m, 2), and how much stays on the map."""
-        rows = self.transitions[state * self.n_actions + action]
-        here = np.asarray(rows.sum(axis=1)).ravel()
-        return np.asarray(rows @ at) / np.maximum(here, ALIKE)[:, None] - at[state], here
+    def next_states(self, state: Ints, chances: Floats) -> tuple[Ints, Ints, Floats]:
+        """Moves that follow when actions are taken with these chances (m, A) in states (m,), but for those off the map.
+
+        Of every move the place of its state among those given, the state it leads to, and its probability.
+        """
+        rows = (state[:, None] * self.n_actions + np.arange(self.n_actions)).ravel()
+        own = np.repeat(np.arange(state.size), self.n_actions)
+        pick = sp.csr_array((chances.ravel(), (own, rows)), shape=(state.size, self.transitions.shape[0]))
+        found = sp.coo_array(pick @ self.transitions)
+        return found.row.astype(np.int64), found.col.astype(np.int64), np.asarray(found.data)

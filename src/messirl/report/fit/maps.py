@@ -5,6 +5,7 @@ Along a line of states there are curves instead, since arrows and dots would cov
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from messirl.report.fit.figures import BLUE, INK, panels
 from messirl.report.fit.ground import Ground, widely_spread
 from messirl.report.kit.digits import rounded
 from messirl.report.kit.hover import Spot
+from messirl.report.kit.maps import CROWDED
 from messirl.report.kit.names import short
 from messirl.report.kit.style import WIDTH
 from messirl.workflow.ranking import ranked
@@ -55,10 +57,12 @@ def maps_figure(record: FitRecord, spots: list[Spot] | None = None) -> Figure | 
     ground.finish(left, "reward")
     ground.finish(right, "expected visits")
     ground.legend(figure)
-    said = [
-        f"{short(record.called('state', int(s)))}: reward {rounded(float(r), 3)}, visits {rounded(float(v), 3)}"
-        for s, r, v in zip(ground.here, ground.shown.state_rewards, np.nan_to_num(visits), strict=True)
-    ]
+    rewards, met = ground.shown.state_rewards, np.nan_to_num(visits)
+
+    def said(i: int) -> str:
+        name = short(record.called("state", int(ground.here[i])))
+        return f"{name}: reward {rounded(float(rewards[i]), 3)}, visits {rounded(float(met[i]), 3)}"
+
     ground.names(figure, [left, right], spots, [said, said])
     return figure
 
@@ -75,7 +79,7 @@ def tracks_figure(record: FitRecord, spots: list[Spot] | None = None) -> Figure 
     place = np.full(record.model.mdp_.n_states, -1)
     place[ground.here] = np.arange(ground.here.size)
     colours = {"expert": BLUE, "unlabelled": OTHERS}
-    counts = [np.bincount(tracks.states, minlength=place.size)[ground.here] for tracks in some.values()]
+    texts = [partial(_visits, record, ground.here, tracks) for tracks in some.values()]
     for ax, (kind, tracks) in zip(axes, some.items(), strict=True):
         ground.moves(ax)
         _plain_states(ground, ax)
@@ -87,10 +91,6 @@ def tracks_figure(record: FitRecord, spots: list[Spot] | None = None) -> Figure 
         ground.finish(ax, title, starts=kind == "expert")  # where others begin is not what the fit takes
     lines = [Line2D([], [], color=colours[kind], linewidth=1.2, label=kind) for kind in some]
     ground.legend(figure, lines)
-    texts = [
-        [f"{short(record.called('state', int(s)))}: {n:,} visits here" for s, n in zip(ground.here, own, strict=True)]
-        for own in counts
-    ]
     ground.names(figure, axes, spots, texts)
     return figure
 
@@ -115,7 +115,7 @@ def policy_figure(record: FitRecord, spots: list[Spot] | None = None) -> Figure 
     ends = None if towards is None else np.flatnonzero(ground.here == towards)
     ground.finish(ax, "", ends=ends)
     ground.legend(figure, ends=ends)
-    ground.names(figure, [ax], spots, [[_choices(record, int(s), policy) for s in ground.here]], shapes)
+    ground.names(figure, [ax], spots, [partial(_choices, record, policy, ground.here)], shapes)
     return figure
 
 
@@ -174,9 +174,8 @@ def draw_arrows(ground: Ground, ax: Axes, state: Ints, move: Floats, size: Float
     far = np.linalg.norm(move, axis=1)
     going = far > 1e-9 * max(float(np.ptp(ground.at, axis=0).max()), 1e-300)
     unit = plot.apart(ground.at[np.unique(state)]) if thinned else ground.spacing
-    reach = (
-        np.full(far.size, 0.95 * unit) if thinned else np.minimum((0.38 if ground.tiles else 0.47) * far, 0.95 * unit)
-    )
+    part = 0.38 if ground.tiles else 0.47  # of a move: the way back has its own arrow
+    reach = np.full(far.size, 0.95 * unit) if thinned else np.minimum(part * far, 0.95 * unit)
     inner = np.minimum(0.08 * unit if ground.tiles else 0.2 * ground.spacing, 0.4 * reach)
     long = inner + (reach - inner) * (0.35 + 0.65 * size)
     way = move / np.maximum(far, 1e-300)[:, None]
@@ -194,16 +193,13 @@ def draw_arrows(ground: Ground, ax: Axes, state: Ints, move: Floats, size: Float
 def likely_moves(mdp: Any, at: Floats, table: Floats, among: Ints, *, one: bool) -> tuple[Ints, Floats, Floats]:
     """Moves that have at least a tenth of the probability: their states (m,), directions (m, 2) and probabilities (m,).
 
-    A move is where an action leads on average; actions that lead to the same place are one move. Those that lead to no
-    place on the map are left out.
+    Moves to states in the same place are one; those that lead to no place on the map are left out.
 
     one : only the likeliest of each state
     """
-    state, action = np.repeat(among, mdp.n_actions), np.tile(np.arange(mdp.n_actions), len(among))
-    move, here = mdp.directions(at, state, action)
-    chance = table[among].ravel() * here
-    some = chance > 0
-    state, move, chance = state[some], move[some], chance[some]
+    own, to, chance = mdp.next_states(among, table[among])
+    state = among[own]
+    move = at[to] - at[state]
     grain = 1e-6 * max(float(np.ptp(at, axis=0).max()), 1e-300)
     same = np.column_stack([state, np.round(move / grain)])
     _, first, group = np.unique(same, axis=0, return_index=True, return_inverse=True)
@@ -227,8 +223,15 @@ def arrow_shapes(at: Floats, way: Floats, begin: Floats, end: Floats, width: Flo
     return np.asarray(at[:, None] + along[..., None] * way[:, None] + beside[..., None] * side[:, None])
 
 
-def _choices(record: FitRecord, s: int, policy: Floats) -> str:
+def _visits(record: FitRecord, here: Ints, tracks: Trajectories, i: int) -> str:
+    """How often the trajectories that are drawn were in a state, in words."""
+    s = int(here[i])
+    return f"{short(record.called('state', s))}: {int((tracks.states == s).sum()):,} visits here"
+
+
+def _choices(record: FitRecord, policy: Floats, here: Ints, i: int) -> str:
     """The likeliest actions in a state, in words."""
+    s = int(here[i])
     best = [a for a in ranked(policy[s])[:3] if policy[s, a] > 0]
     made = ", ".join(f"{short(record.called('action', int(a)), 20)} {policy[s, a]:.2f}" for a in best)
     return f"{short(record.called('state', s))}: {made or 'the end'}"
@@ -236,10 +239,12 @@ def _choices(record: FitRecord, s: int, policy: Floats) -> str:
 
 def _plain_states(ground: Ground, ax: Axes) -> None:
     """The states without a colour, for lines to be drawn on."""
+    if len(ground.at) > CROWDED:
+        return
     if ground.tiles:
-        half = 0.5 * plot.apart(ground.at)
         from matplotlib.collections import PolyCollection
 
+        half = 0.5 * plot.apart(ground.at)
         corners = half * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
         shapes = list(ground.at[:, None] + corners)
         ax.add_collection(PolyCollection(shapes, facecolors="#F4F4F2", edgecolors="white", linewidths=0.6, zorder=1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,8 @@ figure .map { position: relative; min-width: 640px; }
 figure.half .map { max-width: 620px; min-width: 320px; }
 figure .map img { min-width: 0; max-width: none; }
 figure .map svg { position: absolute; left: 0; top: 0; width: 100%; height: 100%; }
-figure .map rect { fill: transparent; }
-figure .map rect:hover { fill: none; stroke: #000; stroke-width: 1; }
+figure .map rect { fill: transparent; pointer-events: all; }
+figure .map rect:hover { stroke: #000; stroke-width: 1; vector-effect: non-scaling-stroke; }
 @media print { figure .map { min-width: 0; } }
 """
 
@@ -38,9 +39,10 @@ class Spot:
     text: str
 
 
-def spots_of(ax: Axes, at: Floats, texts: list[str], reach: float) -> list[Spot]:
+def spots_of(ax: Axes, at: Floats, said: Callable[[int], str], reach: float) -> list[Spot]:
     """One spot for each place (n, 2) on a map that is laid out; none where there are too many.
 
+    said : what is said of the first, second, … place
     reach : how far it reaches to either side, in the map's own units
     """
     figure = ax.get_figure()
@@ -52,8 +54,8 @@ def spots_of(ax: Axes, at: Floats, texts: list[str], reach: float) -> list[Spot]
     wide, high = figure.bbox.size
     low, size = (centre - half) / [wide, high], 2 * half / [wide, high]
     return [
-        Spot(float(x), float(1.0 - y - dy), float(dx), float(dy), text)
-        for (x, y), (dx, dy), text in zip(low, size, texts, strict=True)
+        Spot(float(x), float(1.0 - y - dy), float(dx), float(dy), said(i))
+        for i, ((x, y), (dx, dy)) in enumerate(zip(low, size, strict=True))
     ]
 
 

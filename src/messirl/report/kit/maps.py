@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Box = tuple[float, float, float, float]  # left, low, right, high
 NAMES = 14  # at most on a map of dots
 LOOKED = 400  # states that are tried
+CROWDED = 5000  # dots above which names may cover some, since they are everywhere
 TILES = 150  # at most on a map of tiles
 SIZE = 5.8  # points, of the letters of a name
 LONGEST = 18  # letters of a name
@@ -51,7 +52,7 @@ def say_axes(ax: Axes, *, y_down: bool = False) -> None:
 def write_names(
     ax: Axes,
     at: Floats,
-    names: Sequence[str],
+    names: Callable[[int], str],
     order: Ints,
     *,
     diameter: Floats | float,
@@ -63,6 +64,7 @@ def write_names(
 
     The figure must be laid out already. A name covers no other name and no dot, and stays on the map.
 
+    names : of the first, second, … state
     diameter : of the dots, in points
     lift : how far above the middle of its tile a name stands, in tiles
     avoid : other parts of the picture that a name beside a dot must not cover, in pixels
@@ -74,7 +76,7 @@ def write_names(
     pixel = np.asarray(ax.transData.transform(at))
     if tiles:
         room = plot.apart(at) * abs(float(np.diff(ax.transData.transform([(0, 0), (1, 0)])[:, 0])[0])) / point
-        found = [(s, _fitting(names[s], 0.94 * room)) for s in order[:TILES].tolist() if room > SIZE * 1.3]
+        found = [(s, _fitting(names(s), 0.94 * room)) for s in order[:TILES].tolist() if room > SIZE * 1.3]
         written = [(s, text) for s, text in found if text is not None]
         for s, text in written:
             _write(ax, text, at[s], (0.0, lift * room), ha="center", va="center")
@@ -87,11 +89,12 @@ def write_names(
         min(box.x1 + margin, whole.x1),
         min(box.y1 + margin, whole.y1),
     )
+    dots = np.arange(len(at) if len(at) <= CROWDED else 0)
     taken, done = list(avoid), list[int]()
     for s in order[:LOOKED].tolist():
         if len(done) >= NAMES:
             break
-        text = short(names[s], LONGEST)
+        text = short(names(s), LONGEST)
         wide, high = (length * point for length in _measured(text))
         for right, up in AROUND:
             reach = radius[s] + GAP * point
@@ -99,7 +102,7 @@ def write_names(
             y = pixel[s, 1] + up * reach * (0.75 if right else 1.0) - (0.0, 0.5 * high, high)[1 - up]
             own = (x, y, x + wide, y + high)
             inside = own[0] > frame[0] and own[1] > frame[1] and own[2] < frame[2] and own[3] < frame[3]
-            if inside and not any(_meet(own, other) for other in taken) and not _covers(own, pixel, radius):
+            if inside and not any(_meet(own, other) for other in taken) and not _covers(own, pixel[dots], radius[dots]):
                 offset = (float(x - pixel[s, 0]) / point, float(y - pixel[s, 1]) / point)
                 _write(ax, text, at[s], offset, ha="left", va="bottom")
                 taken.append(own)
