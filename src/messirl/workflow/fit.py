@@ -166,12 +166,12 @@ def _scores(
         logs.append(row.logs)
     known = [one for one in logs if one is not None]
     if parts.test is None or len(known) < 2:
-        return scores, None, [own]
+        return scores, None, logs[:1]
     cluster = parts.groups(settings.groups, "test")
     verdict, gains = judged([score.name for score in scores], known, parts.test.lengths - 1, alone, cluster)
     gained = [None if i == alone else gain for i, gain in enumerate(gains)]
     told = [replace(score, gain=gain) for score, gain in zip(scores, gained, strict=True)]
-    return told, verdict, [own, logs[alone]] if alone else [own]
+    return told, verdict, [logs[0], logs[alone]] if alone else logs[:1]
 
 
 def _broken_down(
