@@ -15,7 +15,7 @@ import math
 TOLERANCE = 1e-6
 LARGEST = 50_000_000
 IDS = ("state", "from", "to", "action", "trajectory_id", "step", "goal", "name")
-KEYS = ("discount", "horizon", "n_actions", "state_names", "action_names", "feature_names")
+KEYS = ("discount", "horizon", "n_actions", "state_names", "action_names", "feature_names", "y_axis")
 
 
 class Refused(Exception):
@@ -255,6 +255,7 @@ def settings_of(data):
             need(isinstance(names, list) and all(isinstance(name, str) for name in names), key)
             need(len(set(names)) == len(names), f"{key} twice")
             need(all(not 0xD800 <= ord(sign) <= 0xDFFF for name in names for sign in name), key)
+    need(content.get("y_axis") in (None, "up", "down"), "y_axis")
     return content
 
 

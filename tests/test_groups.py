@@ -1,290 +1,247 @@
-"""Several experts: groups that are given, and groups that are found."""
+"""Group by group: means, intervals and tests against plain calculations; what each group of others is worth."""
 
 from __future__ import annotations
-
-from functools import cache
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from problems import KINDS, problem
-from scipy.special import logsumexp
-from seeds import pinned
-from worlds import ROUNDING, drawn, never_falls, random_mdp, to_rounding
+from problems import problem
+from scipy import stats
+from seeds import generator
 
-import messirl
-from messirl import MESSI, MaxEntIRL, Trajectories
-from messirl.estimators import MixtureMESSI, SeveralExperts
-from messirl.estimators.several import Stacked
-from messirl.planning.likelihood import reward_log_likelihood
-from messirl.similarity import RBF
-
-pytestmark = pytest.mark.filterwarnings("ignore::messirl.IdentifiabilityWarning")
-quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-each = pytest.mark.parametrize("kind", KINDS)
-FIRST, SECOND = np.array([3.0, -2.0, 1.0]), np.array([-2.0, 2.0, 0.0])
+from messirl.evaluation import Breakdown, Group, by_group
+from messirl.evaluation.groups import holm, paired_groups
+from messirl.evaluation.paired import Gain, paired_gain
+from messirl.selection import Bench, cross_validate, use_by_group
+from messirl.selection.groups import ALONE, USING
+from messirl.selection.validation import folds, splits
+from messirl.similarity import CompleteGraph
+from messirl.synthetic import museum
+from messirl.workflow.by import named_groups
 
 
-@cache
-def two_experts(n: int = 25):
-    mdp = random_mdp(2, discount=0.9, horizon=8, start=np.full(5, 0.2))
-    return mdp, drawn(mdp, FIRST, n, 1), drawn(mdp, SECOND, n, 2)
+def drawn(seed, n=40, **shift):
+    """Totals and steps of trajectories of the groups a and b, some of them longer than others."""
+    rng = generator(seed)
+    labels = rng.permuted(np.repeat(["a", "b"], n // 2))
+    steps = rng.integers(3, 20, n)
+    level = np.array([shift.get(name, 0.0) for name in labels])
+    return (rng.normal(-1.0, 0.3, n) + level) * steps, steps, labels
 
 
-def labels(*sizes: int) -> np.ndarray:
-    return np.repeat(np.arange(len(sizes)), sizes)
+# ------------------------------------------------------------ means and tests
 
 
-# ------------------------------------------------------------ groups that are given
+def test_a_group_has_its_own_score_and_the_interval_of_its_trajectories():
+    totals, steps, labels = drawn(1)
+    for group in by_group(totals, steps, labels):
+        own = labels == group.name
+        assert (group.trajectories, group.steps) == (own.sum(), steps[own].sum())
+        assert_allclose(group.value.mean, totals[own].sum() / steps[own].sum())
+        assert group.value == paired_gain(totals[own], np.zeros(own.sum()), steps[own])
 
 
-@quiet
-@each
-@pytest.mark.parametrize("objective", ["choices", "counts"])
-def test_one_group_is_messi(kind, objective):
-    mdp, expert, unlabelled = problem(kind)
-    alike = {"similarity": RBF(1.0), "lambda0": 2.0, "objective": objective, "theta_prior": 5.0}
-    one, plain = (cls(**alike).fit(mdp, expert, unlabelled) for cls in (SeveralExperts, MESSI))
-    assert_allclose(one.theta_, plain.theta_, rtol=1e-9, atol=1e-9)
-    assert_allclose(one.objective_, plain.objective_, rtol=1e-10)
-    assert_allclose(one.visitation_, plain.visitation_, rtol=1e-8, atol=1e-10)
-    assert_allclose(one.score(unlabelled), plain.score(unlabelled), rtol=1e-8)
-    assert_array_equal(one.thetas_, one.theta_[None])
+def test_equal_steps_give_welchs_test_and_its_interval():
+    totals, _, labels = drawn(2, b=0.1)
+    one, other = (totals[labels == name] for name in "ab")
+    direct = stats.ttest_ind(one, other, equal_var=False)
+    first, second = by_group(totals, np.ones(totals.size, dtype=int), labels)
+    assert_allclose(first.p, direct.pvalue, rtol=1e-9)
+    ends = direct.confidence_interval(0.95)
+    assert_allclose([first.difference.low, first.difference.high], [ends.low, ends.high], rtol=1e-9)
+    assert_allclose(second.p, first.p)
+    assert_allclose(second.difference.mean, -first.difference.mean)
 
 
-@quiet
-@each
-def test_experts_that_may_not_differ_are_one(kind):
-    mdp, expert, unlabelled = problem(kind)
-    alike = {"similarity": RBF(1.0), "lambda0": 2.0, "tol": 1e-8, "max_iter": 500}
-    some = SeveralExperts(spread=1e-4, **alike).fit(mdp, expert, unlabelled, groups=np.arange(len(expert)) % 2)
-    together = MESSI(**alike).fit(mdp, expert, unlabelled)
-    assert_allclose(some.score(expert), together.score(expert), atol=1e-5)
-    assert_allclose(some.score(expert, np.arange(len(expert)) % 2), together.score(expert), atol=1e-5)
+def test_individuals_in_both_groups_give_the_paired_test():
+    rng = generator(3)
+    who, hard = np.tile(np.arange(12), 2), np.tile(rng.normal(size=12), 2)
+    labels, totals = np.repeat(["a", "b"], 12), hard + rng.normal(0.0, 0.1, 24)
+    direct = stats.ttest_rel(totals[:12], totals[12:])
+    first, _ = by_group(totals, np.ones(24, dtype=int), labels, cluster=who)
+    assert_allclose(first.p, direct.pvalue, rtol=1e-9)
+    ends = direct.confidence_interval(0.95)
+    assert_allclose([first.difference.low, first.difference.high], [ends.low, ends.high], rtol=1e-9)
 
 
-@quiet
-def test_experts_that_may_differ_as_they_like_have_fits_of_their_own():
-    mdp, one, other = two_experts()
-    model = SeveralExperts(lambda0=0.0, spread=1e5, tol=1e-8, max_iter=500).fit(mdp, one + other, groups=labels(25, 25))
-    alone = [MaxEntIRL(tol=1e-8, max_iter=500).fit(mdp, some).theta_ for some in (one, other)]
-    assert_allclose(model.thetas_, alone, rtol=1e-3, atol=1e-3)
-    assert_allclose(model.theta_, np.mean(alone, axis=0), rtol=1e-3, atol=1e-3)
+def test_what_an_individual_does_twice_is_no_news():
+    totals, steps, labels = drawn(4)
+    once = by_group(totals, steps, labels)
+    who = np.tile(np.arange(totals.size), 2)
+    twice = by_group(np.tile(totals, 2), np.tile(steps, 2), np.tile(labels, 2), cluster=who)
+    for one, other in zip(once, twice, strict=True):
+        assert_allclose([one.value.low, one.value.high, one.p], [other.value.low, other.value.high, other.p])
+    gain = paired_gain(totals, 0.9 * totals, steps)
+    again = paired_gain(np.tile(totals, 2), 0.9 * np.tile(totals, 2), np.tile(steps, 2), cluster=who)
+    assert_allclose([gain.low, gain.high], [again.low, again.high])
 
 
-@quiet
-def test_what_is_shared_is_the_mean_and_own_parts_shrink_with_the_spread():
-    mdp, one, other = two_experts()
-    gaps = []
-    for spread in (10.0, 1.0, 0.1):
-        model = SeveralExperts(lambda0=0.0, spread=spread).fit(mdp, one + other, groups=labels(25, 25))
-        assert_allclose(model.theta_, model.thetas_.mean(axis=0), rtol=1e-12)
-        gaps.append(np.linalg.norm(model.thetas_[0] - model.thetas_[1]))
-    assert gaps == sorted(gaps, reverse=True)
+def test_holm_multiplies_the_smallest_by_all_and_the_next_by_one_less():
+    assert_allclose(holm([0.01, 0.04, np.nan, 0.03]), [0.03, 0.06, np.nan, 0.06])
+    assert_allclose(holm([0.6, 0.7]), [1.0, 1.0])
+    assert holm([]).size == 0
 
 
-@pytest.mark.parametrize("objective", ["choices", "counts"])
-@each
-def test_the_slope_of_all_groups_is_that_of_finite_differences(kind, objective):
-    mdp, expert, _ = problem(kind)
-    model, of = SeveralExperts(objective=objective), np.arange(len(expert)) % 3
-    counts = model._counts(mdp, expert, None, penalised=False)
-    weight = np.linspace(0.5, 2.0, len(expert))
-
-    def part(which):
-        return model._objective(mdp, expert[which], None if counts is None else counts[which], None, weight[which], 1)
-
-    together = part(np.arange(len(expert)))
-    d = mdp.n_features
-    parts = [part(np.flatnonzero(of == k)) for k in range(3)]
-    stacked = Stacked(parts, together, np.array([0.5, 0.3, 0.2]), 0.1 * np.eye(d), 0.2 * np.eye(d), 0.7)
-    begin = model._theta_start(mdp, together)
-    theta = np.tile(begin, 3) - 0.05 * np.linspace(0.5, 1.0, 3 * d)
-    step = 1e-5
-    slope = [(stacked(theta + w).value - stacked(theta - w).value) / (2 * step) for w in step * np.eye(3 * d)]
-    found = stacked(theta).gradient
-    assert_allclose(found, slope, rtol=1e-5, atol=1e-6 * max(1.0, np.abs(found).max()))
-    same = np.tile(begin, 3)  # with one theta for all the likelihoods add up to that of all
-    plain = Stacked(parts, together, np.full(3, 1 / 3), None, None, 0.7)
-    assert_allclose(plain(same).value, together(begin).value, rtol=1e-9)
+def test_groups_that_do_not_differ_are_seldom_said_to_differ():
+    """A claim about any of four groups in at most a twentieth of the draws; 600 draws tell it to a hundredth."""
+    rng, wrong = generator(5), 0
+    for _ in range(600):
+        steps = rng.integers(3, 12, 60)
+        totals = rng.normal(-1.0, 0.3, 60) * steps
+        wrong += any(group.apart for group in by_group(totals, steps, np.repeat(list("abcd"), 15).tolist()))
+    assert wrong / 600 < 0.08
 
 
-@quiet
-def test_a_group_is_asked_by_its_label():
-    mdp, one, other = two_experts()
-    names = np.array(["east"] * 25 + ["west"] * 25)
-    model = SeveralExperts(lambda0=0.0).fit(mdp, one + other, groups=names)
-    assert model.groups_.tolist() == ["east", "west"]
-    assert model.score(one + other, names) > model.score(one + other)
-    expected = reward_log_likelihood(mdp, mdp.reward(model.thetas_[1]), other, mdp.start).sum() / (25 * 7)
-    assert_allclose(model.score(other, ["west"] * 25), expected, rtol=1e-9)
-    assert np.abs(model.predict_proba([0], 0, group="east") - model.predict_proba([0], 0, group="west")).max() > 0.1
-    assert len(model.sample(3, group="west", random_state=0)) == 3
-    with pytest.raises(ValueError, match="group 'north' is none of those of the fit: east and west"):
-        model.predict_proba([0], 0, group="north")
+def test_a_claim_is_carried_by_its_interval():
+    rng, claims = generator(6), 0
+    for _ in range(200):
+        steps = rng.integers(3, 12, 45)
+        level = np.repeat([0.0, 0.1, 0.25], 15)
+        groups = by_group((rng.normal(0.0, 0.3, 45) + level) * steps, steps, np.repeat(list("abc"), 15), zero=True)
+        for group in groups:
+            claims += group.apart
+            assert not group.apart or group.difference.low * group.difference.high > 0
+            assert group.sign == 0 or group.value.low * group.value.high > 0
+    assert claims > 20, "differences of this size are found"
 
 
-@quiet
-def test_order_of_experts_and_their_names_change_nothing():
-    mdp, one, other = two_experts()
-    both, of = one + other, labels(25, 25)
-    plain = SeveralExperts(lambda0=0.0, tol=1e-8).fit(mdp, both, groups=of)
-    order = np.arange(50)[::-1]
-    turned = SeveralExperts(lambda0=0.0, tol=1e-8).fit(mdp, both[order], groups=np.array(["b", "a"])[of[order]])
-    assert_allclose(turned.thetas_[::-1], plain.thetas_, rtol=1e-5, atol=1e-5)
+def test_a_single_trajectory_and_what_is_ruled_out_have_no_interval_and_no_claim():
+    one, rest = by_group(np.array([-1.0, -2.0, -3.0]), np.array([1, 1, 1]), ["a", "b", "b"])
+    assert np.isnan([one.value.low, one.p, rest.p]).all()
+    assert not one.apart
+    assert np.isfinite(rest.value.low)
+    never, rest = by_group(np.array([-np.inf, -2.0, -1.0, -3.0]), np.ones(4, dtype=int), ["a", "a", "b", "b"])
+    assert never.value.mean == -np.inf
+    assert not never.apart
+    assert not rest.apart
+    [alone] = by_group(np.array([-1.0, -2.0]), np.array([1, 2]), ["a", "a"])
+    assert alone.difference is None
 
 
-@pytest.mark.parametrize(
-    ("model", "groups", "error", "message"),
-    [
-        (SeveralExperts(), [0, 1], ValueError, r"groups has shape \(2,\): give one label for each of the 30"),
-        (SeveralExperts(), np.full(30, 0.5), TypeError, "groups must be whole numbers or texts"),
-        (SeveralExperts(spread=0.0), None, ValueError, "spread=0.0: it must be finite and > 0"),
-        (SeveralExperts(unlabelled_weight=0.5), None, ValueError, "unlabelled_weight goes with one theta for all"),
-        (SeveralExperts(warm_start=True), None, ValueError, "warm_start goes with one theta for all"),
-        (MixtureMESSI(), np.full(30, 2), ValueError, "groups of a mixture are 0 … 1, or −1"),
-        (MixtureMESSI(), ["a"] * 30, ValueError, "groups of a mixture are 0 … 1, or −1"),
-        (MixtureMESSI(n_groups=0), None, ValueError, "n_groups=0: it must be a whole number from 1 on"),
-        (MixtureMESSI(objective="counts"), None, ValueError, "goes with objective='choices' only"),
-        (MixtureMESSI(entropy="noncausal"), None, ValueError, "goes with objective='choices' only"),
-    ],
-)
-def test_what_cannot_be_is_said_at_once(model, groups, error, message):
+def test_trajectories_without_a_step_and_groups_without_a_trajectory_do_not_count():
+    groups = by_group(np.array([-1.0, 0.0, -3.0]), np.array([1, 0, 2]), ["a", "a", "b"], order=["c", "b", "a"])
+    assert [(group.name, group.trajectories) for group in groups] == [("b", 1), ("a", 1)]
+
+
+def test_what_groups_gain_is_paired_by_what_was_held_out():
+    rng = generator(7)
+    base, steps = rng.normal(-5.0, 2.0, 30), rng.integers(2, 9, 30)
+    logs = base + rng.normal([[0.0], [0.5], [-0.2]], 0.3, (3, 30))
+    groups = paired_groups(["x", "y", "z"], [(1, 1)] * 3, logs, base, steps)
+    for k, group in enumerate(groups):
+        assert group.value == paired_gain(logs[k], base, steps)
+        others = np.delete(logs, k, axis=0).mean(axis=0)
+        assert group.difference == paired_gain(logs[k], others, steps)
+
+
+def test_the_sentence_names_what_is_clear_and_says_what_is_not():
+    up, down, flat = Gain(0.2, 0.1, 0.3), Gain(-0.2, -0.3, -0.1), Gain(0.1, -0.1, 0.3)
+    groups = [
+        Group("tourist", 5, 9, up, up, 0.01, 0.01),
+        Group("class", 5, 9, down, down, 0.01, 0.01),
+        Group("press", 5, 9, flat, flat, 0.4, 0.4),
+        Group("guard", 5, 9, up, up, 0.4, 0.4),
+    ]
+    said = Breakdown("use", "who", "Using each group alone", "", groups).sentence
+    assert "tourist (+0.2000 nats a step [+0.1000, +0.3000]) helps" in said
+    assert "class (-0.2000 nats a step [-0.3000, -0.1000]) hurts" in said
+    assert "and guard (+0.2000 nats a step [+0.1000, +0.3000]) make no clear difference" in said, "p says so"
+    told = Breakdown("score", "who", "Score", "", groups).sentence
+    assert told.endswith("class (-0.2000 nats a step [-0.3000, -0.1000]) is clearly below the others")
+    assert "no clear difference between the 2 groups" in Breakdown("score", "who", "Score", "", groups[2:]).sentence
+
+
+# ------------------------------------------------------------ what each group is worth
+
+
+def test_tourists_help_and_classes_hurt():
+    """The example's own draw, whose truth is known: tourists have the guides' taste, classes the opposite."""
+    made = museum().problem
+    few, others = made.select("who = guide and day <= 2"), made.select("who != guide")
+    who = others.meta["who"].tolist()
+    days = [str(day) for day in few.meta["day"]]
+    asked = {"column": "who", "expert_labels": days, "random_state": 0}
+    use, score, gain = use_by_group(made.mdp, few.trajectories, others.trajectories, who, **asked)
+    assert {group.name: group.sign for group in use.groups} == {"tourist": 1, "class": -1}
+    assert all(group.apart for group in use.groups)
+    assert [group.trajectories for group in use.groups] == [who.count("class"), who.count("tourist")]
+    assert use.whole.trajectories == len(who)
+    assert [group.name for group in score.groups] == [group.name for group in gain.groups] == ["1", "2"]
+    assert sum(group.steps for group in score.groups) == (few.trajectories.lengths - 1).sum()
+
+
+def test_using_all_is_what_cross_validation_says():
     mdp, expert, unlabelled = problem("finite")
-    with pytest.raises(error, match=message):
-        model.fit(mdp, expert, unlabelled, groups=groups)
+    expert = expert[:12]
+    labels = ["a"] * 3 + ["b"] * (len(unlabelled) - 3)
+    found = use_by_group(mdp, expert, unlabelled, labels, random_state=0)[0]
+    pairs = splits(mdp, expert, random_state=0)
+    direct = cross_validate(
+        mdp, [ALONE, USING], pairs, unlabelled, expert=expert, yardstick=CompleteGraph(), tol=1e-4
+    ).gain(1, 0)
+    assert_allclose([found.whole.value.mean, found.whole.value.low], [direct.mean, direct.low], rtol=1e-6)
+    whole = use_by_group(mdp, expert, unlabelled, ["all"] * len(unlabelled), random_state=0)[0]
+    assert_allclose(whole.groups[0].value.mean, direct.mean, atol=1e-6)
+    assert whole.groups[0].difference is None
 
 
-def test_a_mixture_needs_trajectories_in_memory(tmp_path):
+def test_pooling_nobody_is_the_experts_alone():
+    mdp, expert, unlabelled = problem("episodic")
+    nobody = np.zeros(len(unlabelled), dtype=bool)
+    options = {"yardstick": CompleteGraph(), "tol": 1e-8}
+    fits = [Bench(mdp, expert, unlabelled, pooled=nobody, **options).fit(way) for way in (USING, ALONE)]
+    assert_allclose(*fits, atol=1e-6)
+    everybody = Bench(mdp, expert, unlabelled, pooled=~nobody, **options).fit(USING)
+    assert_allclose(everybody, Bench(mdp, expert, unlabelled, **options).fit(USING), atol=1e-6)
+
+
+def test_whole_groups_of_experts_that_are_held_out_are_one_unit():
+    mdp, expert, unlabelled = problem("finite")
+    expert, animal = expert[:12], np.repeat(list("wxyz"), 3)
+    labels = ["a", "b"] * (len(unlabelled) // 2)
+    by_animal = use_by_group(mdp, expert, unlabelled, labels, groups=animal)[0]
+    assert "split" in by_animal.told
+    pairs = splits(mdp, expert, groups=animal)
+    both = cross_validate(
+        mdp, [ALONE, USING], pairs, unlabelled, expert=expert, together=True, yardstick=CompleteGraph(), tol=1e-4
+    )
+    assert both.steps.size == 4
+    assert_allclose(by_animal.whole.value.high, both.gain(1, 0).high, rtol=1e-6)
+
+
+def test_labels_must_go_with_the_trajectories():
+    mdp, expert, unlabelled = problem("finite")
+    with pytest.raises(ValueError, match=r"labels has shape \(2,\): give one for each of the 8 trajectories"):
+        use_by_group(mdp, expert, unlabelled, ["a", "b"])
+
+
+def test_folds_are_the_rows_of_the_splits():
     mdp, expert, _ = problem("finite")
-    with pytest.raises(ValueError, match="MixtureMESSI weighs every trajectory anew in each round"):
-        MixtureMESSI().fit(mdp, expert, tmp_path / "some.parquet")
+    for groups in (None, np.arange(len(expert)) % 7):
+        rows = folds(len(expert), 5, groups, 3)
+        for (train, test), (learnt, held) in zip(rows, splits(mdp, expert, 5, groups, 3), strict=True):
+            assert learnt == expert[train]
+            assert held == expert[test]
 
 
-# ------------------------------------------------------------ groups that are found
+# ------------------------------------------------------------ columns
 
 
-@quiet
-@each
-@pytest.mark.parametrize("lambda0", [0.0, 5.0])
-def test_the_objective_of_a_mixture_never_falls(kind, lambda0):
-    mdp, expert, unlabelled = problem(kind)
-    model = MixtureMESSI(RBF(1.0), lambda0=lambda0, theta_max=50.0, n_starts=1, max_rounds=15, random_state=0)
-    model.fit(mdp, expert, unlabelled)
-    assert never_falls(model.history_.objective)
-    assert_allclose(model.responsibilities_.sum(axis=1), 1.0)
-    assert_allclose(model.weights_.sum(), 1.0)
+def test_words_numbers_and_truth_values_make_a_group_each_in_their_order():
+    assert named_groups("day", np.array([10, 2, 10])) == (["10", "2", "10"], ["2", "10"], False)
+    assert named_groups("dry", np.array([True, False]))[1] == ["False", "True"]
+    mixed = np.array(["b", None, "a"], dtype=object)
+    assert named_groups("who", mixed) == (["b", "(empty)", "a"], ["a", "b", "(empty)"], False)
+    assert named_groups("x", np.array([0.5, np.nan]))[1] == ["0.5", "(empty)"]
 
 
-@quiet
-def test_the_objective_of_a_mixture_is_what_it_says():
-    mdp, expert, unlabelled = problem("finite")
-    model = MixtureMESSI(RBF(1.0), lambda0=5.0, theta_max=50.0, random_state=0, max_rounds=3)
-    model.fit(mdp, expert, unlabelled)
-    everyone, w = expert + unlabelled, model.weights_
-    logs = np.stack([reward_log_likelihood(mdp, mdp.reward(t), everyone, mdp.start) for t in model.thetas_], axis=1)
-    free = logsumexp(logs[len(expert) :] + np.log(w), axis=1).sum()
-    known = (logs[: len(expert), 0] + np.log(w[0])).sum()
-    assert_allclose(model.log_likelihood_, free + known, rtol=1e-9)
-    scale = (1 - 0.9**5) / 0.1 / 5  # c: a choice weighs what it weighs in counts
-    penalty = sum(0.5 * t @ (0.1 * model.penalty_matrix_) @ t for t in model.thetas_)
-    assert_allclose(model.objective_, model.log_likelihood_ * scale / len(everyone) - penalty, rtol=1e-9)
-    assert_allclose(model.history_.log_likelihood[-1], model.log_likelihood_)
-
-
-@to_rounding
-@each
-def test_a_mixture_of_one_is_messi_of_everyone(kind):
-    mdp, expert, unlabelled = problem(kind)
-    alike = {"similarity": RBF(1.0), "lambda0": 2.0, "theta_prior": 3.0}
-    one = MixtureMESSI(n_groups=1, n_starts=1, **alike).fit(mdp, expert, unlabelled)
-    plain = MESSI(unlabelled_weight=1.0, **alike).fit(mdp, expert, unlabelled)
-    assert_allclose(one.objective_, plain.objective_, rtol=1e-6)
-    assert_allclose(one.score(unlabelled), plain.score(unlabelled), atol=1e-4)
-
-
-def test_a_mixture_finds_the_groups_and_which_of_them_is_the_experts():
-    with pinned():  # of other draws too, but how many go astray is a matter of luck
-        mdp = random_mdp(2, discount=0.9, horizon=60, start=np.full(5, 0.2))
-        one, other = drawn(mdp, FIRST, 20, 1), drawn(mdp, SECOND, 20, 2)
-    model = MixtureMESSI(lambda0=0.0, random_state=0).fit(mdp, one[:3], one[3:] + other)
-    assert model.converged_
-    assert_array_equal(model.responsibilities_.argmax(axis=1), labels(20, 20))
-    assert_allclose(model.weights_, 0.5, atol=0.01)
-    assert_allclose(model.effective_sizes_, 20.0, atol=1.0)
-    assert_array_equal(model.predict_groups(other).argmax(axis=1), 1)
-    alone = MaxEntIRL().fit(mdp, one)
-    assert abs(model.score(one, group=0) - alone.score(one)) < 0.01
-    without = MixtureMESSI(lambda0=0.0, random_state=0).fit(mdp, one + other)  # nobody is pinned
-    found = without.responsibilities_.argmax(axis=1)
-    assert_array_equal(found == found[0], labels(20, 20) == 0)
-
-
-def test_known_experts_stay_where_they_are_pinned():
-    mdp, one, other = two_experts()
-    groups = np.where(np.arange(50) % 5 == 0, labels(25, 25), -1)
-    model = MixtureMESSI(lambda0=0.0, random_state=0).fit(mdp, one + other, groups=groups)
-    known = groups >= 0
-    assert_array_equal(model.responsibilities_[known, groups[known]], 1.0)
-    assert (model.responsibilities_[~known].argmax(axis=1) == labels(25, 25)[~known]).mean() > 0.7
-
-
-def test_a_mixture_scores_trajectories_it_knows_nothing_of():
-    mdp, one, other = two_experts()
-    model = MixtureMESSI(lambda0=0.0, random_state=0).fit(mdp, one[:5], one[5:] + other)
-    logs = np.stack([reward_log_likelihood(mdp, mdp.reward(t), other, mdp.start) for t in model.thetas_], axis=1)
-    expected = logsumexp(logs + np.log(model.weights_), axis=1).sum() / (25 * 7)
-    assert_allclose(model.score(other), expected, rtol=1e-9)
-    assert_allclose(model.score(other, group=1), logs[:, 1].sum() / (25 * 7), rtol=1e-9)
-    assert_allclose(model.predict_groups(other).sum(axis=1), 1.0)
-    with pytest.raises(ValueError, match="group 2 is none of 0 … 1"):
-        model.score(other, group=2)
-
-
-def test_a_seed_gives_the_same_mixture_again():
-    mdp, one, other = two_experts()
-    once, again = (MixtureMESSI(random_state=3, lambda0=0.0).fit(mdp, one[:5], one[5:] + other) for _ in range(2))
-    assert_array_equal(once.thetas_, again.thetas_)
-
-
-@quiet
-def test_a_callback_hears_of_every_round_and_may_stop_the_search():
-    mdp, one, other = two_experts()
-    heard = []
-
-    def tell(state):
-        heard.append(state["objective"])
-        return len(heard) == 4
-
-    model = MixtureMESSI(lambda0=0.0, random_state=0, callback=tell).fit(mdp, one[:5], one[5:] + other)
-    assert_array_equal(model.history_.objective, heard)
-    assert not model.converged_
-    assert "callback" in model.termination_
-
-
-@quiet
-@each
-@pytest.mark.parametrize("cls", [SeveralExperts, MixtureMESSI])
-def test_groups_come_back_from_a_file(cls, kind, tmp_path):
-    mdp, expert, unlabelled = problem(kind)
-    groups = np.array(["x", "y"])[np.arange(len(expert)) % 2] if cls is SeveralExperts else None
-    settings = {} if cls is SeveralExperts else {"n_starts": 1, "max_rounds": 3, "random_state": 0}
-    model = cls(RBF(1.0), lambda0=2.0, **settings).fit(mdp, expert, unlabelled, groups=groups)
-    model.save(tmp_path / "model.npz")
-    again = messirl.load(tmp_path / "model.npz")
-    assert type(again) is cls
-    assert_array_equal(again.thetas_, model.thetas_)
-    assert_allclose(again.score(unlabelled), model.score(unlabelled), rtol=ROUNDING)
-    if cls is SeveralExperts:
-        assert again.score(expert, groups) == model.score(expert, groups)
-    else:
-        assert_allclose(again.predict_groups(expert), model.predict_groups(expert), atol=1e-12)
-
-
-def test_a_trajectory_without_a_step_belongs_to_a_group_too():
-    mdp, one, other = two_experts()
-    mdp = mdp.replace(horizon=None)
-    short = Trajectories.from_lists([[0]], actions=[[]])
-    model = SeveralExperts(lambda0=0.0).fit(mdp, one + other, groups=labels(25, 25))
-    scored = model.score(one + short, [*labels(25).tolist(), 1])
-    assert_allclose(scored, model.score(one, labels(25)), rtol=1e-12)
+def test_many_numbers_are_cut_into_quarters_and_many_words_are_refused():
+    numbers = generator(8).permutation(np.arange(100))
+    names, order, cut = named_groups("minutes", numbers)
+    assert cut
+    assert order == ["0 to 24", "25 to 49", "50 to 74", "75 to 99"]
+    assert_array_equal([order.index(name) for name in names], numbers // 25)
+    ties = np.concatenate([np.zeros(90), np.arange(1, 31)])
+    assert named_groups("tied", ties)[1][0] == "0 to 0"
+    with pytest.raises(ValueError, match="--by name has 21 different values, and 20 can be compared"):
+        named_groups("name", np.array([f"n{i}" for i in range(21)], dtype=object))

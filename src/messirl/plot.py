@@ -35,14 +35,17 @@ def reward(
     model: Any, xy: npt.ArrayLike, ax: Axes | None = None, *, size: float = 60.0, tiles: bool | None = None
 ) -> Axes:
     """r(s) of a fitted model; with state-action features the mean over the allowed actions."""
-    values = model.reward_
-    if values.ndim == 2:
-        allowed = model.mdp_.allowed
-        values = np.where(allowed, values, 0.0).sum(axis=1) / np.maximum(allowed.sum(axis=1), 1)
-    finite = values[np.isfinite(values)]
-    least = 1e-9 * float(np.abs(finite).max(initial=0.0))  # a computed zero may be slightly below or above
-    both = bool(finite.min(initial=0.0) < -least and finite.max(initial=0.0) > least)
-    return states(values, xy, ax, label="reward", diverging=both, size=size, tiles=tiles)
+    values = state_rewards(model)
+    return states(values, xy, ax, label="reward", diverging=_both_signs(values), size=size, tiles=tiles)
+
+
+def state_rewards(model: Any) -> Floats:
+    """r(s) of a fitted model, (S,); with state-action features the mean over the allowed actions."""
+    values = np.asarray(model.reward_)
+    if values.ndim == 1:
+        return values
+    allowed = model.mdp_.allowed
+    return np.asarray(np.where(allowed, values, 0.0).sum(axis=1) / np.maximum(allowed.sum(axis=1), 1))
 
 
 def visitation(
@@ -255,13 +258,25 @@ def _mean_distance(mdp: Any, table: Floats, at: Floats) -> Floats:
     return np.asarray(np.bincount(source, far, minlength=len(at)), dtype=np.float64)
 
 
+def scale(values: npt.ArrayLike) -> dict[str, Any]:
+    """The colours of rewards: around zero where they have both signs."""
+    v = np.asarray(values, dtype=np.float64)
+    return _colours(v[np.isfinite(v)], _both_signs(v), False)
+
+
+def _both_signs(values: Floats) -> bool:
+    finite = values[np.isfinite(values)]
+    least = 1e-9 * float(np.abs(finite).max(initial=0.0))  # a computed zero may be slightly below or above
+    return bool(finite.min(initial=0.0) < -least and finite.max(initial=0.0) > least)
+
+
 def _colours(known: Floats, diverging: bool, logarithmic: bool) -> dict[str, Any]:
     """The colour map and its range."""
     from matplotlib.colors import LogNorm, Normalize
 
     top = float(np.abs(known).max(initial=0.0)) or 1.0
     if diverging:
-        return {"cmap": DIVERGING, "vmin": -top, "vmax": top}
+        return {"cmap": DIVERGING, "norm": Normalize(-top, top)}
     if logarithmic:
         least = max(float(known.min(initial=top)), top * 10.0**-DECADES)
         return {"cmap": SEQUENTIAL, "norm": LogNorm(min(least, top / 10), top)}

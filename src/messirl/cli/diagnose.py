@@ -8,6 +8,7 @@ import math
 from messirl._defaults import CV, INFLUENTIAL
 from messirl._numbers import nats, percentage, significant, whole_per_cent
 from messirl.cli.common import Parser, add_with_default, count, filled, one_line, problem_in, trajectories_in
+from messirl.cli.groups import add_by, by_lines
 from messirl.cli.options import add_cluster, add_data, add_model, add_results, add_streamed, executor
 
 TYPE_CHECKING = False
@@ -34,6 +35,7 @@ def add(made: Parser) -> None:
     add_with_default(group, "--influential", _count_or_none, INFLUENTIAL, "leave out N, one by one", "N")
     add_with_default(group, "--cv", count, CV, "folds of the experts", "K")
     group.add_argument("--groups", metavar="COLUMN", help="hold out whole groups: a column of trajectory_meta")
+    add_by(group, "also what each group of them is worth on its own")
     add_cluster(made)
     add_results(made, "out/diagnosis", "diagnosis.csv and diagnosis.json")
 
@@ -101,6 +103,7 @@ def text_of(record: Any, summary: dict[str, Any], files: dict[str, Path]) -> str
             moved = "-" if math.isnan(row["influence"]) else significant([row["influence"]], 3)[0]
             like, share = nats(row["likeness"], 3, signed=True), percentage(row["share"])
             lines.append(f"{like:>10} {share:>8} {moved:>10}  {row['trajectory_id']}")
+    lines += ["", *by_lines(summary["by"])[:-1]] if summary["by"] else []
     lines += ["", f"the penalty leaves the experts {summary['degrees_of_freedom']:.1f} of {summary['identified']}"]
     lines[-1] += " directions of θ; what it takes away most:"
     for d in record.diagnosis.directions[:DIRECTIONS]:

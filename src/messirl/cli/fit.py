@@ -17,6 +17,7 @@ from messirl.cli.common import (
     problem_in,
     trajectories_in,
 )
+from messirl.cli.groups import add_by, by_lines
 from messirl.cli.options import add_cluster, add_data, add_model, add_results, add_streamed, executor
 from messirl.cli.tables import table_writer
 
@@ -76,6 +77,13 @@ def add(made: Parser) -> None:
     )
     group.add_argument("--stars", action="store_true", help="of --table, .tex or .html: mark estimates by their p")
     group.add_argument("--force", action="store_true", help="replace the file of --table if it is there already")
+    group = made.add_argument_group("groups")
+    add_by(group, "scores, and how much unlabelled trajectories look like the expert's, by the values of a column")
+    group.add_argument(
+        "--groups",
+        metavar="COLUMN",
+        help="robust errors and intervals by individual, not by trajectory: a column of trajectory_meta",
+    )
     made.add_argument(
         "--no-baselines", dest="baselines", action="store_false", help="do not fit the simpler methods beside it"
     )
@@ -94,6 +102,9 @@ def run(arguments: argparse.Namespace) -> int:
     for option in ("ratio", "without", "table", "stars", "force"):
         if getattr(arguments, option) and arguments.dynamics == "fitted":
             raise ValueError(f"--{option} needs standard errors, and --dynamics fitted has none: leave it out")
+    for option in ("by", "groups"):
+        if getattr(arguments, option) is not None and arguments.dynamics == "fitted":
+            raise ValueError(f"--{option} is of problem folders, not of --dynamics fitted: leave it out")
     return _fit_recordings(arguments) if arguments.dynamics == "fitted" else _fit(arguments)
 
 
@@ -180,6 +191,8 @@ def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
         lines.append("  (of what they were fitted to, which compares no methods: hold some out with --test)")
     if summary.get("verdict") is not None:
         lines += ["", summary["verdict"]["sentence"]]
+    if summary.get("by"):
+        lines += ["", *by_lines(summary["by"])[:-1]]
     lines += ["", *(f"{name + ':':<8}{place}" for name, place in files.items())]
     return "\n".join(lines)
 

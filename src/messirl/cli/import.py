@@ -79,6 +79,7 @@ def _add_places(group: Any) -> None:
     group.add_argument("--hexagons", type=positive, metavar="SIZE", help="hexagons, so far apart")
     group.add_argument("--kmeans", type=count, help="so many clusters of positions")
     group.add_argument("--points", metavar="FILE", help="the nearest of given points: x, y, optional name and f_*")
+    group.add_argument("--y-down", action="store_true", help="y grows downwards, as in images: maps are turned")
     group.add_argument("--whole-grid", action="store_true", help="squares that nobody visits are states, too")
     group.add_argument("--neighbours", type=int, choices=(4, 8), default=4, help="of a square (4)")
     group.add_argument(

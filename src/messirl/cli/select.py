@@ -18,6 +18,7 @@ from messirl.cli.common import (
     problem_in,
     trajectories_in,
 )
+from messirl.cli.groups import add_by, by_lines
 from messirl.cli.options import add_cluster, add_data, add_objective, add_results, add_streamed, bound, executor
 
 TYPE_CHECKING = False
@@ -34,7 +35,7 @@ REPEATED = {  # in the next commands too, where they are not what is taken anywa
     "seed": 0,
     "theta_max": THETA_MAX,
 }
-DIAGNOSED = {"cv": CV, "groups": None, "theta_prior": WEAK_PRIOR}  # the same, of a diagnosis alone
+DIAGNOSED = {"cv": CV, "groups": None, "by": None, "theta_prior": WEAK_PRIOR}  # the same, of a diagnosis alone
 
 DESCRIPTION = (
     "Choose how to use the unlabelled trajectories, and how strongly, or not at all: MESSI, the complete graph, a base "
@@ -51,6 +52,7 @@ def add(made: Parser) -> None:
     group = made.add_argument_group("choice")
     add_with_default(group, "--cv", count, CV, "folds; few experts go one by one", "K")
     group.add_argument("--groups", metavar="COLUMN", help="hold out whole groups: a column of trajectory_meta")
+    add_by(group, "also scores and likeness by the values of a column")
     group.add_argument("--lambdas", type=_strengths, metavar="A,B,…", help="the strengths to choose from")
     group.add_argument("--nested", action="store_true", help="also an honest score of the whole procedure (slow)")
     group.add_argument("--bootstrap", type=count, metavar="N", help="95 %% intervals of θ from N resamples")
@@ -148,6 +150,8 @@ def text_of(summary: dict[str, Any], files: dict[str, Path]) -> str:
         lines.append(f"nested: {nats(nested['mean'])} ± {nats(nested['standard_error'])} nats a step, choice included")
     if "intervals" in summary:
         lines += ["", *_interval_lines(summary["theta"], summary["intervals"])]
+    if summary["by"]:
+        lines += ["", *by_lines(summary["by"])[:-1]]
     if "stability" in summary:
         lines += ["", *_stability_lines(summary["stability"])]
     lines += ["", *(f"{name + ':':<8}{place}" for name, place in files.items())]

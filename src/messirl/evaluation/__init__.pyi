@@ -1,5 +1,6 @@
 """The public names and where they are; they are imported when first used."""
 
+from messirl.evaluation.groups import Breakdown as Breakdown, Group as Group, by_group as by_group
 from messirl.evaluation.inference import (
     EstimationTable as EstimationTable,
     LikelihoodRatio as LikelihoodRatio,

@@ -73,6 +73,8 @@ class EstimationTable:
         Standard errors by the outer product of the scores of choices; None of a fit to counts.
     outer_covariance : array (d, d) or None
         The covariance of θ by the same.
+    n_clusters : int or None
+        How many clusters of trajectories the sandwich has; None if it takes every trajectory on its own.
     """
 
     names: tuple[str, ...]
@@ -87,6 +89,7 @@ class EstimationTable:
     n_parameters: int
     outer_std_error: Floats | None = None
     outer_covariance: Floats | None = None
+    n_clusters: int | None = None
 
     @property
     def t(self) -> Floats:
@@ -129,6 +132,7 @@ class EstimationTable:
             "AIC": self.aic,
             "BIC": self.bic,
             "trajectories": self.n_trajectories,
+            **({} if self.n_clusters is None else {"clusters of the robust errors": self.n_clusters}),
             "steps": self.n_steps,
             "parameters": self.n_parameters,
         }
@@ -147,6 +151,8 @@ class EstimationTable:
             f"log-likelihood {self.log_likelihood:.3f}, AIC {self.aic:.3f}, BIC {self.bic:.3f}, "
             f"{self.n_trajectories} trajectories, {self.n_steps} steps, {self.n_parameters} parameters"
         )
+        if self.n_clusters is not None:
+            foot += f"; robust errors by {self.n_clusters} clusters of trajectories"
         return "\n".join([*in_columns(["feature", *self.names], columns), foot])
 
     def to_csv(self, ratios: Sequence[WeightRatio] = ()) -> str:
@@ -206,6 +212,7 @@ def estimation_table(
         rank,
         outer_error,
         outer,
+        None if cluster is None else int(labels.max()) + 1,
     )
 
 

@@ -4,7 +4,8 @@
 
 with L_i and L'_i the log-probabilities of trajectory i under both, and T_i its steps. The standard error is that of a
 ratio of sums over independent trajectories; what is common to both methods, such as that a trajectory is hard to
-predict, cancels in the difference.
+predict, cancels in the difference. Trajectories of one individual may hang together: of clusters, each is one term of
+these sums.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.stats import t as student
 
 from messirl._numbers import nats
@@ -50,15 +52,63 @@ class Gain:
         return abs(self.mean) > NOTHING and (self.low > 0.0 or self.high < 0.0 or not np.isfinite(self.mean))
 
 
-def paired_gain(one: Floats, other: Floats, steps: Ints, confidence: float = CONFIDENCE) -> Gain:
-    """The gain of `one` over `other`, both (n,) log-probabilities of the same trajectories of so many steps (n,)."""
-    some = steps > 0
+@dataclass(frozen=True)
+class Estimate:
+    """A mean per step with its standard error, and the degrees of freedom that this error has.
+
+    mean, error : in nats per step; the error is NaN where a single unit, or an infinite score, allows none
+    freedom : of Student's t
+    """
+
+    mean: float
+    error: float
+    freedom: float
+
+    @property
+    def p(self) -> float:
+        """The probability of a mean at least as far from zero if the true one is zero; NaN where none is known."""
+        if not np.isfinite(self.error):
+            return np.nan
+        return float(2.0 * student.sf(abs(self.mean) / max(self.error, np.finfo(np.float64).tiny), self.freedom))
+
+    def gain(self, confidence: float = CONFIDENCE) -> Gain:
+        """The mean with its interval."""
+        half = float(student.ppf(0.5 + confidence / 2, self.freedom)) * self.error if self.freedom > 0 else np.nan
+        return Gain(self.mean, self.mean - half, self.mean + half)
+
+
+def paired_gain(
+    one: Floats, other: Floats, steps: Ints, confidence: float = CONFIDENCE, cluster: npt.ArrayLike | None = None
+) -> Gain:
+    """The gain of `one` over `other`, both (n,) log-probabilities of the same trajectories of so many steps (n,).
+
+    cluster : (n,) labels; trajectories with the same one (of one animal) are taken as one. None: each on its own
+    """
     with np.errstate(invalid="ignore"):  # both may rule out what was seen
-        gaps, steps = np.asarray(one - other)[some], steps[some]
-    n, total = steps.size, float(steps.sum())
-    mean = float(gaps.sum()) / max(total, 1.0)
+        gaps = np.asarray(one - other)
+    return mean_per_step(gaps, steps, cluster).gain(confidence)
+
+
+def mean_per_step(totals: Floats, steps: Ints, cluster: npt.ArrayLike | None = None) -> Estimate:
+    """Σ_i X_i / Σ_i T_i of totals X (n,) over so many steps T (n,), by trajectory or by cluster."""
+    sums, made = units(totals, steps, cluster)
+    n, total = made.size, float(made.sum())
+    mean = float(sums.sum()) / max(total, 1.0)
     if n < 2 or not np.isfinite(mean):
-        return Gain(mean, np.nan, np.nan)
-    rest = gaps - mean * steps
-    half = float(student.ppf(0.5 + confidence / 2, n - 1) * np.sqrt(n / (n - 1) * (rest @ rest))) / total
-    return Gain(mean, mean - half, mean + half)
+        return Estimate(mean, np.nan, n - 1)
+    rest = sums - mean * made
+    return Estimate(mean, float(np.sqrt(n / (n - 1) * (rest @ rest))) / total, n - 1)
+
+
+def units(totals: Floats, steps: Ints, cluster: npt.ArrayLike | None) -> tuple[Floats, Floats]:
+    """Totals and steps of every cluster, or trajectory, that makes a step."""
+    some = np.asarray(steps) > 0
+    own = np.asarray(totals, dtype=np.float64)[some]
+    made = np.asarray(steps)[some].astype(np.float64)
+    if cluster is None:
+        return own, made
+    names, label = np.unique(np.asarray(cluster)[some], return_inverse=True)
+    sums, steps_of = np.zeros(names.size), np.zeros(names.size)
+    np.add.at(sums, label, own)
+    np.add.at(steps_of, label, made)
+    return sums, steps_of

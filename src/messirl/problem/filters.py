@@ -160,7 +160,7 @@ class _Parser:
 
     def _compare(self, name: str, sign: str, value: str) -> Flags:
         column = np.asarray(self.meta[name])
-        null = _null(column)
+        null = empty_cells(column)
         filled = column[~null]
         if filled.dtype == object and filled.size and not isinstance(filled[0], str):
             filled = np.array(filled.tolist())
@@ -189,7 +189,7 @@ class _Parser:
         return value
 
 
-def _null(column: Array) -> Flags:
+def empty_cells(column: Array) -> Flags:
     """Which cells are empty: None, and what differs from itself, that is NaN and not-a-time."""
     if column.dtype == object:
         return np.array([cell is None or cell != cell for cell in column], dtype=bool)

@@ -33,6 +33,8 @@ class Problem:
         What the user calls trajectory, state and action 0, 1, … None: by these numbers.
     xy : array (S, 2), optional
         Coordinates of the states.
+    y_down : bool
+        Whether y grows downwards, as in images; maps are drawn accordingly.
     state_columns : mapping from str to array (S,), optional
         Further columns of the table of states, kept as they are.
     edge_columns : mapping from str to array, optional
@@ -61,6 +63,7 @@ class Problem:
     state_ids: Array | None = None
     action_ids: Array | None = None
     xy: Floats | None = None
+    y_down: bool = field(default=False, kw_only=True)
     state_columns: Mapping[str, Array] = field(default_factory=dict)
     edge_columns: Mapping[str, Array] = field(default_factory=dict)
     step_columns: Mapping[str, Array] = field(default_factory=dict)

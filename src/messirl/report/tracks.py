@@ -9,6 +9,7 @@ import numpy as np
 from messirl import plot
 from messirl._types import Flags, Floats
 from messirl.report.kit.images import render
+from messirl.report.kit.maps import write_names
 from messirl.report.kit.style import WIDTH
 from messirl.workflow.importing import ImportRecord
 
@@ -40,7 +41,7 @@ def _figure(record: ImportRecord) -> Figure:
     at = np.asarray(problem.xy)
     shapes = _shapes(record, at)
     wide, high = np.maximum(np.ptp(np.concatenate([at, *record.tracks]), axis=0), 1e-12)
-    figure = Figure(figsize=(WIDTH, 0.7 + float(np.clip(0.42 * WIDTH * high / wide, 1.4, 5.0))), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 1.0 + float(np.clip(0.42 * WIDTH * high / wide, 1.4, 5.0))), layout="constrained")
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
     _places(left, shapes, at, None)
     drawn = _tracks(left, record.tracks)
@@ -55,8 +56,18 @@ def _figure(record: ImportRecord) -> Figure:
     for ax in (left, right):
         ax.set_aspect("equal")
         ax.grid(False)
-        ax.set_xlabel("x")
-    left.set_ylabel("y")
+        ax.set_xlabel("x →")
+    left.set_ylabel(f"y {'↓' if problem.y_down else '↑'}", rotation=0, ha="right")
+    if problem.y_down:
+        left.invert_yaxis()  # and the other with it
+    figure.legend(loc="outside lower left", ncols=2, handlelength=1.0)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    names = problem.mdp.state_names
+    if names is not None:
+        order = np.argsort(-visits, kind="stable")
+        look: dict[str, Any] = {"diameter": _size(at) ** 0.5, "tiles": False}
+        write_names(right, at, lambda s: names[s], order[visits[order] > 0], **look)
     return figure
 
 
@@ -98,14 +109,19 @@ def _drawn(ax: Axes, shapes: Floats | None, at: Floats, which: Flags, **look: An
 
     if shapes is None:
         x, y = at[which].T
-        return ax.scatter(x, y, s=float(np.clip(6000.0 / len(at), 2.0, 60.0)), zorder=6, **look)
+        return ax.scatter(x, y, s=_size(at), zorder=6, **look)
     drawn = ax.add_collection(PolyCollection(list(shapes[which]), **look))
     ax.autoscale_view()
     return drawn
 
 
+def _size(at: Floats) -> float:
+    """The area of a dot, in square points."""
+    return float(np.clip(6000.0 / len(at), 2.0, 60.0))
+
+
 def _tracks(ax: Axes, tracks: list[Floats]) -> str:
-    """Lines through the recorded positions; says how many are drawn."""
+    """Lines through the recorded positions, which begin at a dot and end at a square; says how many are drawn."""
     from matplotlib.collections import LineCollection
 
     every = max(1, -(-len(tracks) // MOST_TRACKS))
@@ -114,8 +130,10 @@ def _tracks(ax: Axes, tracks: list[Floats]) -> str:
     some = [track[::thin] for track in some]
     alpha = float(np.clip(20.0 / len(some), 0.15, 0.8))
     ax.add_collection(LineCollection(some, colors=TRACK, linewidths=0.6, alpha=alpha, zorder=4))
-    ends = np.array([track[0] for track in some])
-    ax.scatter(ends[:, 0], ends[:, 1], s=4.0, color="black", linewidths=0.0, zorder=5)
+    for k, (marker, label) in {0: ("o", "begins"), -1: ("s", "ends")}.items():
+        x, y = np.array([track[k] for track in some]).T
+        look: dict[str, Any] = {"color": "black"} if k == 0 else {"facecolors": "white", "edgecolors": "black"}
+        ax.scatter(x, y, s=6.0, marker=marker, linewidths=0.4, zorder=5, label=label, **look)
     ax.autoscale_view()
     return f"{len(some):,} of {len(tracks):,} recorded trips" if every > 1 else f"{len(tracks):,} recorded trips"
 

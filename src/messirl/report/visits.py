@@ -9,8 +9,9 @@ import numpy as np
 
 from messirl import plot
 from messirl.problem.problem import Problem
-from messirl.report.fit.figures import MOST_MOVES, tiled, widely_spread
+from messirl.report.fit.ground import MOST_MOVES, tiled, widely_spread
 from messirl.report.kit.images import render, write_bytes
+from messirl.report.kit.maps import say_axes, write_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,4 +47,13 @@ def _figure(problem: Problem) -> Figure:
     plot.states(visits, at, ax, label="visits", logarithmic=many, size=size, tiles=tiles)
     ax.grid(False)
     ax.spines[:].set_visible(False)
+    say_axes(ax, y_down=problem.y_down)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    names = problem.mdp.state_names or range(problem.mdp.n_states)
+    states = np.flatnonzero(here)
+    order = np.argsort(-np.nan_to_num(visits), kind="stable")
+    write_names(
+        ax, at, lambda i: str(names[states[i]]), order[np.isfinite(visits)[order]], diameter=size**0.5, tiles=tiles
+    )
     return figure

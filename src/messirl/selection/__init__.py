@@ -3,6 +3,7 @@
 from messirl.selection.candidates import LAMBDAS, Bench, Candidate, Fit, candidates
 from messirl.selection.choice import Choice, Use, choose, worth
 from messirl.selection.estimator import MESSICV, NestedScore, nested_score
+from messirl.selection.groups import use_by_group
 from messirl.selection.likeness import Likeness, likeness
 from messirl.selection.uncertainty import Bootstrap, bootstrap, stability
 from messirl.selection.validation import NothingHeldOut, Validation, cross_validate, splits
@@ -28,5 +29,6 @@ __all__ = [
     "nested_score",
     "splits",
     "stability",
+    "use_by_group",
     "worth",
 ]

@@ -25,7 +25,7 @@ import numpy as np
 
 from messirl._checks import numbers
 from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX, THETA_PRIOR, TOL
-from messirl._types import Floats
+from messirl._types import Flags, Floats
 from messirl.estimators.beginning import first_theta
 from messirl.estimators.methods import LIGHT_RIDGE, METHODS, baseline, equal_trace
 from messirl.estimators.reference import usual_policy
@@ -162,6 +162,8 @@ class Bench:
         The penalties of other methods get the trace that the penalty of this similarity has.
     theta_max, entropy, objective, max_iter, tol, theta_prior : float, str, str, int, float, float
         As for `MESSI`.
+    pooled : array of bool (u,), optional
+        Which unlabelled trajectories candidates that pool make likely; penalties see all of them. None: all.
 
     Examples
     --------
@@ -192,6 +194,7 @@ class Bench:
     max_iter: int = MAX_ITER
     tol: float = TOL
     theta_prior: float | None = THETA_PRIOR
+    pooled: Flags | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.unlabelled, StreamedTrajectories):
@@ -289,15 +292,19 @@ class Bench:
                 tilted=True,
             )
         if key not in self._likelihoods:
-            n, l = len(self.everyone), len(self.expert)
-            some = self.everyone if candidate.weight > 0.0 else self.expert
+            l, some, counts = len(self.expert), self.everyone, self.counts
+            if candidate.weight <= 0.0:
+                some, counts = self.expert, counts[:l]
+            elif self.pooled is not None:
+                rows = np.concatenate([np.arange(l), l + np.flatnonzero(self.pooled)])
+                some, counts = some[rows], counts[rows]
             self._likelihoods[key] = Objective.from_trajectories(
                 self.based(candidate),
                 some,
                 self.entropy,
                 objective=made_likely(self.objective, self.entropy),
-                counts=self.counts[: len(some)],
-                sample_weight=np.where(np.arange(n) < l, 1.0, candidate.weight)[: len(some)],
+                counts=counts,
+                sample_weight=np.where(np.arange(len(some)) < l, 1.0, candidate.weight),
             )
         return self._likelihoods[key]
 

@@ -42,11 +42,18 @@ def splits(
 
     A single trajectory of an endless problem is divided in time: what comes later is held out.
     """
-    n = len(expert)
-    if not is_whole(cv):
-        raise TypeError(f"cv={cv!r}: give a whole number of folds")
-    if cv < 2:
-        raise ValueError(f"cv={cv}: at least two folds are needed")
+    if groups is None and len(expert) == 1:
+        _check_cv(cv)
+        return _later_parts(mdp, expert)
+    return [(expert[train], expert[test]) for train, test in folds(len(expert), cv, groups, random_state)]
+
+
+def folds(
+    n: int, cv: int = CV, groups: npt.ArrayLike | None = None, random_state: Any = None
+) -> list[tuple[Ints, Ints]]:
+    """The rows of each split of n ≥ 2 trajectories: those to learn from, and those that are held out."""
+    _check_cv(cv)
+    rows = np.zeros(n)
     if groups is not None:
         labels = np.asarray(groups)
         if labels.shape != (n,):
@@ -54,12 +61,17 @@ def splits(
         many = np.unique(labels).size
         if many < 2:
             raise ValueError("groups names one group only: nothing can be held out; give no groups, or more data")
-        pairs = GroupKFold(min(many, ONE_BY_ONE * cv)).split(np.zeros(n), groups=labels)
-        return [(expert[train], expert[test]) for train, test in pairs]
-    if n == 1:
-        return _later_parts(mdp, expert)
-    folds = KFold(n) if n <= ONE_BY_ONE * cv else KFold(cv, shuffle=True, random_state=_seed(random_state))
-    return [(expert[train], expert[test]) for train, test in folds.split(np.zeros(n))]
+        return list(GroupKFold(min(many, ONE_BY_ONE * cv)).split(rows, groups=labels))
+    few = n <= ONE_BY_ONE * cv
+    made = KFold(n) if few else KFold(cv, shuffle=True, random_state=_seed(random_state))
+    return list(made.split(rows))
+
+
+def _check_cv(cv: int) -> None:
+    if not is_whole(cv):
+        raise TypeError(f"cv={cv!r}: give a whole number of folds")
+    if cv < 2:
+        raise ValueError(f"cv={cv}: at least two folds are needed")
 
 
 def _later_parts(mdp: MDP, expert: Trajectories) -> list[Split]:

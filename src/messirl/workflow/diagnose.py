@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from messirl import diagnostics
-from messirl._defaults import CV, INFLUENTIAL
+from messirl._defaults import CV, INFLUENTIAL, WEAK_PRIOR
+from messirl.diagnostics import Diagnosis
 from messirl.estimators import MESSI
+from messirl.estimators.standing import quietly
+from messirl.evaluation import Breakdown
 from messirl.problem.problem import Problem
 from messirl.problem.streamed import StreamedTrajectories
-from messirl.selection import NothingHeldOut
+from messirl.selection import NothingHeldOut, use_by_group
+from messirl.workflow.by import By, groups_by, likeness_by
 from messirl.workflow.model import ModelSettings, make_model, with_features
 from messirl.workflow.record import DiagnosisRecord, settings_of
 from messirl.workflow.split import PROBLEM, Parts, Split, divide, with_streamed
@@ -31,6 +35,9 @@ class DiagnoseSettings(ModelSettings):
         Folds of the experts.
     groups : str, optional
         Hold out whole groups of experts, named by this column of the problem's `meta`.
+    by : str, optional
+        Say of each group of unlabelled trajectories, by this column of `meta`, how much it looks like the expert's and
+        what using it alone gains.
 
     Examples
     --------
@@ -62,6 +69,7 @@ class DiagnoseSettings(ModelSettings):
     influential: int = INFLUENTIAL
     cv: int = CV
     groups: str | None = None
+    by: str | None = None
 
 
 def diagnose(
@@ -89,6 +97,9 @@ def diagnose(
     if not isinstance(model, MESSI):
         raise ValueError(f"--method {settings.method} has no penalty to diagnose: leave --method out")
     groups = parts.groups(settings.groups)
+    if settings.by is not None and streamed is not None:
+        raise ValueError("--by goes by trajectory_meta, which trajectories in files have not: leave it out")
+    by = groups_by(parts, settings.by, settings.groups, watcher)
     watcher.begin()
     notes = watcher.fit(model, mdp, *parts.learnt)
     watcher.say("what do held-out experts gain from them?")
@@ -112,6 +123,7 @@ def diagnose(
                 "one expert trajectory, which cannot be divided: nothing can be held out to judge the others by; give "
                 "at least two with --expert"
             ) from why
+    broken = [] if by is None else _by_group(by, settings, model, parts, found, watcher, executor)
     return DiagnosisRecord(
         found,
         _names(problem, parts),
@@ -123,7 +135,34 @@ def diagnose(
         filters=split.filters,
         settings=settings_of(model),
         warnings=notes,
+        by=broken,
     )
+
+
+def _by_group(
+    by: By, settings: DiagnoseSettings, model: MESSI, parts: Parts, found: Diagnosis, watcher: Watcher, executor: Any
+) -> list[Breakdown]:
+    """What each group of unlabelled trajectories is worth on its own, and how much it looks like the expert's."""
+    like = likeness_by(by, parts, found.likeness)
+    if len(parts.expert) < 2:
+        return [like]
+    watcher.say(f"what do they gain from each group of {by.column} alone?")
+    asked: dict[str, Any] = {"column": by.column, "order": by.order, "expert_labels": by.of(parts, "expert")}
+    asked |= {"cv": settings.cv, "groups": parts.groups(settings.groups), "random_state": settings.seed}
+    asked |= {"theta_max": model._bound, "theta_prior": WEAK_PRIOR if model.theta_prior is None else model.theta_prior}
+    asked |= {"entropy": model.entropy, "objective": model.likelihood_, "executor": executor}
+    mdp = with_features(parts.problem.mdp, settings.features)
+    with watcher.progress("using each group", "groups") as count, quietly():
+        used = use_by_group(
+            mdp,
+            parts.expert,
+            parts.unlabelled,
+            by.of(parts, "unlabelled"),
+            yardstick=None if model.measure.fixed else model.measure,
+            progress=count,
+            **asked,
+        )
+    return [used[0], like, *used[1:]]
 
 
 def _names(problem: Problem, parts: Parts) -> Sequence[str]:

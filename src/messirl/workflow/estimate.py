@@ -30,12 +30,16 @@ def divide_and_estimate(problem: Problem, split: Split, estimate: Estimate, watc
     every, held_out = np.arange(len(problem.trajectories)), parts.rows["test"]
     seen = every if held_out is None else np.setdiff1d(every, held_out)
     estimated = estimate(problem.trajectories[seen])
-    test = None if parts.test is None else _possible(estimated.mdp, parts.test, watcher)
+    test, rows = parts.test, parts.rows
+    if test is not None:
+        kept = _possible(estimated.mdp, test, watcher)
+        rows = {**rows, "test": held_out[kept] if kept else None}
+        test = test[kept] if kept else None
     dynamics = _evidence(estimated)
     for line in dynamics["report"]:
         watcher.say(f"dynamics: {line}")
     known = replace(problem, mdp=estimated.mdp, edge_columns={})
-    return replace(parts, problem=known, test=test, dynamics=dynamics)
+    return replace(parts, problem=known, test=test, rows=rows, dynamics=dynamics)
 
 
 def _evidence(estimated: EstimatedMDP) -> dict[str, Any]:
@@ -56,8 +60,8 @@ def _evidence(estimated: EstimatedMDP) -> dict[str, Any]:
     }
 
 
-def _possible(mdp: MDP, test: Trajectories, watcher: Watcher) -> Trajectories | None:
-    """The held-out trajectories that the estimate allows, and that make a step."""
+def _possible(mdp: MDP, test: Trajectories, watcher: Watcher) -> list[int]:
+    """Which of the held-out trajectories the estimate allows, and make a step."""
 
     def allowed(i: int) -> bool:
         try:
@@ -72,4 +76,4 @@ def _possible(mdp: MDP, test: Trajectories, watcher: Watcher) -> Trajectories | 
             f"{len(test) - len(kept)} of the {len(test)} trajectories of --test make no step, or one that was never "
             "seen outside of them, and are not scored; edges with --prior above 0 make such steps possible"
         )
-    return test[kept] if kept else None
+    return kept

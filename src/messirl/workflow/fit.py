@@ -10,18 +10,23 @@ from typing import Any
 from sklearn.base import clone
 
 from messirl._defaults import THETA_MAX
+from messirl._types import Floats
 from messirl.estimators import MESSI
 from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.estimators.methods import ALONE, COMPARED, EXPERT, METHODS, described, entry_of
 from messirl.estimators.standing import quietly
-from messirl.evaluation import next_state_accuracy
+from messirl.evaluation import Breakdown, next_state_accuracy
 from messirl.evaluation.comparison import Comparison, below_chance, compare, held_out_scores
 from messirl.problem.mdp import MDP
 from messirl.problem.problem import Problem
 from messirl.problem.streamed import StreamedTrajectories
+from messirl.problem.trajectories import Trajectories
+from messirl.selection import likeness
+from messirl.workflow.by import By, cluster_remarks, groups_by, likeness_by, scores_by
 from messirl.workflow.change import change_of
+from messirl.workflow.drawing import map_of
 from messirl.workflow.estimate import Estimate, divide_and_estimate
-from messirl.workflow.inference import check_inference, inferred
+from messirl.workflow.inference import check_inference, has_errors, inferred
 from messirl.workflow.model import ModelSettings, make_model, make_similarity, with_features
 from messirl.workflow.record import FitRecord, Score, settings_of
 from messirl.workflow.split import PROBLEM, Parts, Split, divide, with_streamed
@@ -43,6 +48,10 @@ class FitSettings(ModelSettings):
         Features to test by leaving them out, each the names of one test, separated by commas.
     errors : bool
         Whether to refuse, before it begins, a fit that has no standard errors.
+    by : str, optional
+        Break the scores, and the likeness of unlabelled trajectories, down by this column of the problem's `meta`.
+    groups : str, optional
+        The column of `meta` that says whose a trajectory is: robust errors and intervals are by individual.
 
     Examples
     --------
@@ -69,6 +78,8 @@ class FitSettings(ModelSettings):
     ratio: Sequence[str] = ()
     without: Sequence[str] = ()
     errors: bool = False
+    by: str | None = None
+    groups: str | None = None
 
 
 def fit(
@@ -99,14 +110,22 @@ def fit(
     mdp = with_features(parts.problem.mdp, settings.features)
     model = make_model(settings, unlabelled=parts.unlabelled is not None)
     check_inference(settings, model, mdp, parts)
+    by = groups_by(parts, settings.by, settings.groups, watcher)
+    if settings.groups is not None and parts.test is None and by is None and not has_errors(model):
+        raise ValueError(
+            "--groups is of robust errors and of held-out scores, and this fit has neither: say --test or --method "
+            "maxent, or leave it out"
+        )
+    odd_clusters = cluster_remarks(settings.groups, parts)
     watcher.begin()
     notes = watcher.fit(model, mdp, *parts.learnt)
     watcher.keep(model)
     known, doubts = inferred(settings, model, mdp, parts, watcher)
-    notes += doubts
+    notes += doubts + watcher.noted(odd_clusters)
     with warnings.catch_warnings():  # what they say about the data was said above
         warnings.simplefilter("ignore")
-        scores, verdict = _scores(settings, mdp, parts, model, watcher)
+        scores, verdict, logs = _scores(settings, mdp, parts, model, watcher)
+        broken = [] if by is None else _broken_down(by, settings, mdp, parts, model, logs)
         odd = below_chance(model, parts.expert)
     notes += watcher.noted([] if odd is None else [odd])
     statistics = {} if known["table"] is None else known["table"].statistics()
@@ -116,7 +135,7 @@ def fit(
     record = FitRecord(
         title=folder,
         model=model,
-        xy=problem.xy,
+        **map_of(problem, mdp, parts),
         scores=scores,
         statistics=statistics,
         dynamics=parts.dynamics,
@@ -126,6 +145,7 @@ def fit(
         filters=split.filters,
         settings=settings_of(model),
         warnings=notes,
+        by=broken,
         **known,
     )
     return replace(record, change=change_of(model, record.policy, parts))
@@ -133,8 +153,11 @@ def fit(
 
 def _scores(
     settings: FitSettings, mdp: MDP, parts: Parts, model: MaximumEntropy, watcher: Watcher
-) -> tuple[list[Score], Verdict | None]:
-    """The scores of the model and, if asked for, of the methods beside it, and which of them predicts best."""
+) -> tuple[list[Score], Verdict | None, list[Floats | None]]:
+    """The scores of the model and, if asked for, of the methods beside it, and which of them predicts best.
+
+    Also the log-probabilities of held-out trajectories under the model and, where that is another, the experts alone.
+    """
     name, fitted_to = described(model)
     note = "" if model.converged_ else f"did not converge: {model.termination_}"
     held_out, own = held_out_scores(model, parts.test)
@@ -153,11 +176,26 @@ def _scores(
         logs.append(own)
     known = [one for one in logs if one is not None]
     if parts.test is None or len(known) < 2:
-        return scores, None
+        return scores, None, logs[:1]
     without = [i for i, score in enumerate(scores) if fitted_to != EXPERT and score.fit_on == EXPERT]
-    verdict, gains = judged([score.name for score in scores], known, parts.test.lengths - 1, alone, without)
+    names, cluster = [score.name for score in scores], parts.groups(settings.groups, "test")
+    verdict, gains = judged(names, known, parts.test.lengths - 1, alone, without, cluster)
     gained = [None if i == alone else gain for i, gain in enumerate(gains)]
-    return [replace(score, gain=gain) for score, gain in zip(scores, gained, strict=True)], verdict
+    told = [replace(score, gain=gain) for score, gain in zip(scores, gained, strict=True)]
+    return told, verdict, [logs[0], logs[alone]] if alone else logs[:1]
+
+
+def _broken_down(
+    by: By, settings: FitSettings, mdp: MDP, parts: Parts, model: MaximumEntropy, logs: list[Floats | None]
+) -> list[Breakdown]:
+    """Scores, and the likeness of unlabelled trajectories, group by group."""
+    held_out, alone = (*logs, None)[:2]
+    own = model._log_likelihood(parts.expert) if held_out is None else held_out
+    out = scores_by(by, parts, own, alone, held_out=held_out is not None)
+    if isinstance(parts.unlabelled, Trajectories) and len(parts.expert) > 1:
+        asked: dict[str, Any] = {"groups": parts.groups(settings.groups), "random_state": settings.seed}
+        out.append(likeness_by(by, parts, likeness(mdp, parts.expert, parts.unlabelled, **asked)))
+    return out
 
 
 def _twin(model: Any, mdp: MDP, parts: Parts, watcher: Watcher) -> Any:

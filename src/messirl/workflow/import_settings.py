@@ -43,6 +43,8 @@ class ImportSettings:
         One state per so much time; None: one per change of place.
     grid, hexagons, kmeans, points : float, float, int, str, optional
         One of them: the size of squares or hexagons, a number of clusters, or a table of points.
+    y_down : bool
+        Whether y grows downwards, as in images; maps are drawn accordingly.
     whole_grid : bool
         Whether squares or hexagons that nobody visits are states, too.
     neighbours : {4, 8}
@@ -101,6 +103,7 @@ class ImportSettings:
     hexagons: float | None = None
     kmeans: int | None = None
     points: str | None = None
+    y_down: bool = False
     whole_grid: bool = False
     neighbours: int = 4
     noise: float | None = None

@@ -115,6 +115,7 @@ def _problem(tracks: ImportedTracks, found: ImportedCourses, given: Given | None
         None if labels is None else np.array(labels, dtype=object),
         None if actions is None else np.array(actions, dtype=object),
         at,
+        y_down=settings.y_down,
     )
 
 

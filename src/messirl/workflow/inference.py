@@ -65,7 +65,7 @@ def inferred(
         return {"table": None}, []
     with warnings.catch_warnings():  # what they say about the data was said when the model was fitted
         warnings.simplefilter("ignore")
-        table = estimation_table(model, parts.expert)
+        table = estimation_table(model, parts.expert, parts.groups(settings.groups))
     if not has_errors(model):
         rows = [{name: row[name] for name in ("name", "estimate", "robust_std_error")} for row in table.rows()]
         return {"table": None, "estimates": rows}, []
@@ -79,6 +79,8 @@ def inferred(
         notes += watcher.fit(smaller, restricted(mdp, rest), *parts.learnt)
         left_out = [name for name in mdp.feature_ids if name not in rest]
         tests.append({"without": left_out, **asdict(likelihood_ratio_test(smaller, model, parts.expert))})
+    if tests and settings.groups is not None:
+        notes += watcher.noted([f"a likelihood-ratio test takes every trajectory on its own, not by {settings.groups}"])
     return {"table": table, "estimates": table.rows(), "ratios": ratios, "tests": tests}, notes
 
 

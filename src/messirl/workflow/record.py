@@ -23,9 +23,11 @@ from messirl.workflow.ranking import ALIKE, ranked
 
 if TYPE_CHECKING:
     from messirl.diagnostics import Diagnosis
+    from messirl.evaluation.groups import Breakdown
     from messirl.evaluation.inference import EstimationTable
     from messirl.evaluation.paired import Gain
     from messirl.evaluation.ratios import WeightRatio
+    from messirl.problem.trajectories import Trajectories
     from messirl.selection import MESSICV, Choice, NestedScore, Validation
     from messirl.workflow.change import Change
     from messirl.workflow.verdict import Verdict
@@ -84,6 +86,8 @@ class Record:
         The arguments of the estimator, as text.
     warnings : list of str
         Remarks that concern the result.
+    by : list of Breakdown
+        What was found, group by group of the column that was asked for.
     """
 
     title: str = ""
@@ -93,6 +97,7 @@ class Record:
     filters: dict[str, str] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    by: list[Breakdown] = field(default_factory=list)
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
@@ -130,6 +135,12 @@ class FitRecord(Record):
         What the experts change in the base policy, where there is one.
     goal : int or None
         With goals, the one that the policy is shown for; None is the one with the most expected visits.
+    laid_out : bool
+        Whether `xy` was made from the moves, because there are no coordinates: then directions mean nothing.
+    y_down : bool
+        Whether y grows downwards, as in images.
+    tracks : dict from str to Trajectories
+        Some of the expert and of the unlabelled trajectories, to be drawn.
     """
 
     title: str = field()  # the first argument, and without the default that a Record has
@@ -145,6 +156,9 @@ class FitRecord(Record):
     verdict: Verdict | None = None
     change: Change | None = None
     goal: int | None = None
+    laid_out: bool = False
+    y_down: bool = False
+    tracks: dict[str, Trajectories] = field(default_factory=dict)
 
     def summary(self) -> dict[str, Any]:
         """What fit.json holds."""
@@ -171,6 +185,7 @@ class FitRecord(Record):
             "dynamics": self.dynamics,
             "verdict": None if self.verdict is None else self.verdict.summary(),
             "base_policy": None if self.change is None else self.change.summary(),
+            "by": [breakdown.summary() for breakdown in self.by],
         }
 
     @property
@@ -330,6 +345,7 @@ class SelectionRecord(Record):
             "held_out": self.held_out,
             "converged": bool(self.model.converged_),
             "theta": weights(self.model),
+            "by": [breakdown.summary() for breakdown in self.by],
         }
         if self.stability is not None:
             out["stability"] = self.stability
@@ -393,6 +409,7 @@ class DiagnosisRecord(Record):
                 {"shrinkage": d.shrinkage, "features": dict(d.largest(self.features, len(self.features)))}
                 for d in found.directions
             ],
+            "by": [breakdown.summary() for breakdown in self.by],
             "settings": self.settings,
             "warnings": self.warnings,
             "version": __version__,

@@ -9,10 +9,13 @@ from typing import Any
 
 from messirl._defaults import CV, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX, WEAK_PRIOR
 from messirl.estimators import MESSI
+from messirl.evaluation import Breakdown
 from messirl.problem.mdp import MDP
 from messirl.problem.problem import Problem
 from messirl.problem.streamed import StreamedTrajectories
+from messirl.problem.trajectories import Trajectories
 from messirl.selection import LAMBDAS, MESSICV, bootstrap, nested_score, stability
+from messirl.workflow.by import By, groups_by, likeness_by, scores_by
 from messirl.workflow.model import check_reference, with_features
 from messirl.workflow.record import SelectionRecord, settings_of, weights
 from messirl.workflow.split import PROBLEM, Parts, Split, divide, with_streamed
@@ -29,6 +32,8 @@ class SelectSettings:
         As for `MESSICV`.
     groups : str, optional
         Hold out whole groups of experts, named by this column of the problem's `meta`.
+    by : str, optional
+        Break the score of test trajectories, and the likeness of unlabelled ones, down by this column of `meta`.
     lambdas : tuple of float, optional
         The λ0 to choose from. None: those of `MESSICV`.
     nested : bool
@@ -69,6 +74,7 @@ class SelectSettings:
 
     cv: int = CV
     groups: str | None = None
+    by: str | None = None
     lambdas: tuple[float, ...] | None = None
     nested: bool = False
     bootstrap: int | None = None
@@ -109,6 +115,9 @@ def select(
     mdp = with_features(parts.problem.mdp, settings.features)
     check_reference(settings, unlabelled=parts.unlabelled is not None)
     groups = parts.groups(settings.groups)
+    by = groups_by(parts, settings.by, settings.groups, watcher)
+    if by is not None and parts.test is None and not isinstance(parts.unlabelled, Trajectories):
+        raise ValueError("--by is of --test and of --unlabelled, and neither is given: give one, or leave it out")
     model = MESSICV(
         lambdas=settings.lambdas or LAMBDAS,
         cv=settings.cv,
@@ -138,6 +147,7 @@ def select(
             nested = nested_score(model, mdp, parts.expert, parts.unlabelled, groups, executor=executor)
         if settings.bootstrap is not None:
             intervals = _intervals(settings.bootstrap, settings.seed, model, mdp, watcher, executor)
+    broken = [] if by is None else _by_group(by, parts, model)
     return SelectionRecord(
         model.validation_,
         model.choice_,
@@ -154,7 +164,16 @@ def select(
         filters=split.filters,
         settings=settings_of(model.best_estimator_),
         warnings=notes,
+        by=broken,
     )
+
+
+def _by_group(by: By, parts: Parts, model: MESSICV) -> list[Breakdown]:
+    """Scores of what was chosen, where there are held-out ones, and the likeness of unlabelled trajectories."""
+    out = [] if parts.test is None else scores_by(by, parts, model._log_likelihood(parts.test), held_out=True)
+    if model.likeness_ is not None and isinstance(parts.unlabelled, Trajectories):
+        out.append(likeness_by(by, parts, model.likeness_))
+    return out
 
 
 def _intervals(n: int, seed: int, model: MESSICV, mdp: MDP, watcher: Watcher, executor: Any) -> dict[str, list[float]]:

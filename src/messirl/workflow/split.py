@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from messirl._words import did_you_mean
-from messirl.problem.filters import matching
+from messirl.problem.filters import empty_cells, matching
 from messirl.problem.problem import Problem
 from messirl.problem.streamed import StreamedTrajectories
 from messirl.problem.trajectories import Trajectories
@@ -98,15 +98,24 @@ class Parts:
         named = {"expert": self.expert, "unlabelled": self.unlabelled, "test": self.test}
         return {name: len(some) for name, some in named.items() if some is not None}
 
-    def groups(self, column: str | None) -> list[str] | None:
-        """The group of every expert trajectory: its entry in a column of the problem's `meta`."""
-        if column is None:
+    def groups(self, column: str | None, part: str = "expert") -> list[str] | None:
+        """The group of every trajectory of a part: its entry in a column of the problem's `meta`."""
+        if column is None or self.rows[part] is None:
             return None
+        given = self.column("--groups", column)[self.rows[part]]
+        empty = int(empty_cells(given).sum())
+        if empty:
+            who = f"{empty} {part} {'trajectory' if empty == 1 else 'trajectories'}"
+            raise ValueError(f"--groups {column} is empty for {who}: fill it in, or leave them out with a filter")
+        return [str(value) for value in given]
+
+    def column(self, option: str, column: str) -> Any:
+        """A column of the problem's `meta`, which an option names."""
         meta = self.problem.meta
         if column not in meta:
             known, close = ", ".join(meta) or "none", did_you_mean(column, meta)
-            raise ValueError(f"--groups {column}: trajectory_meta has no such column; there are {known}{close}")
-        return [str(value) for value in meta[column][self.rows["expert"]]]
+            raise ValueError(f"{option} {column}: trajectory_meta has no such column; there are {known}{close}")
+        return meta[column]
 
 
 def divide(problem: Problem, split: Split, watcher: Watcher = SILENT, called: str = PROBLEM) -> Parts:

@@ -64,7 +64,12 @@ class Verdict:
 
 
 def judged(
-    names: Sequence[str], logs: Sequence[Floats], steps: Ints, alone: int, without: Sequence[int] = ()
+    names: Sequence[str],
+    logs: Sequence[Floats],
+    steps: Ints,
+    alone: int,
+    without: Sequence[int] = (),
+    cluster: Sequence[str] | None = None,
 ) -> tuple[Verdict, list[Gain]]:
     """The verdict, and what each method gains over the one that learns from the experts alone.
 
@@ -72,13 +77,14 @@ def judged(
     steps : of the trajectories, (n,)
     alone : which method learns from the experts alone
     without : those that the first method, which learns from others too, is compared with, as they do not
+    cluster : whose the trajectories are, (n,), where those of one individual may hang together
     """
     best = int(ranked(np.maximum([own.sum() for own in logs], -np.finfo(np.float64).max))[0])
-    gains = [paired_gain(own, logs[alone], steps) for own in logs]
-    behind = [paired_gain(logs[best], own, steps) for own in logs]
+    gains = [paired_gain(own, logs[alone], steps, cluster=cluster) for own in logs]
+    behind = [paired_gain(logs[best], own, steps, cluster=cluster) for own in logs]
     alike = [name for i, (name, by) in enumerate(zip(names, behind, strict=True)) if i != best and not by.clear]
     gain = None if best == alone else gains[best]
-    apart = {names[i]: paired_gain(logs[0], logs[i], steps) for i in without}
+    apart = {names[i]: paired_gain(logs[0], logs[i], steps, cluster=cluster) for i in without}
     return Verdict(names[best], names[alone], gain, alike, len(names), int((steps > 0).sum()), apart), gains
 
 

@@ -7,7 +7,7 @@ problem.json or the trajectories say what the actions are.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +88,8 @@ def _without_edges(folder: Path) -> Estimable:
         "feature_names": settings.names.get("feature_names", states.feature_names),
     }
     mdp = estimate_mdp(tracks.trajectories, **known).mdp  # checks all trajectories, held out or not
-    return Estimable(assembled(mdp, states, actions, tracks, {}, all_notes(faults, tables)), known)
+    problem = assembled(mdp, states, actions, tracks, {}, all_notes(faults, tables))
+    return Estimable(replace(problem, y_down=settings.y_down), known)
 
 
 def _action_ids(table: Table, settings: Settings) -> Ids | None:

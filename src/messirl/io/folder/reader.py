@@ -4,7 +4,7 @@
     edges             from, to, action; optional probability, g_*
     trajectories      trajectory_id, step, state; optional action
     trajectory_meta   optional: trajectory_id and any columns; goal is used if present
-    problem.json      discount; optional horizon, n_actions, state_names, action_names, feature_names
+    problem.json      discount; optional horizon, n_actions, state_names, action_names, feature_names, y_axis
 
 States are called 0 … S − 1 or by labels. Features are f(s) of the states or, with `g_*` columns, of the steps: those
 of the edge and those of the state entered, in expectation over the state entered. Further columns are kept. A key of
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from messirl.io.folder.build import all_notes, build
@@ -56,7 +57,9 @@ def _read(folder: Path, faults: Faults, tables: dict[str, Table]) -> Problem | N
         return None
     place = settled(faults, folder)
     tables |= load_tables(faults, place, TABLES)
-    return build(faults, tables, faults.attempt(read_settings, place / SETTINGS))
+    settings = faults.attempt(read_settings, place / SETTINGS)
+    problem = build(faults, tables, settings)
+    return problem if problem is None or settings is None else replace(problem, y_down=settings.y_down)
 
 
 def settled(faults: Faults, folder: Path) -> Path:

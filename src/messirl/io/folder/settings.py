@@ -1,4 +1,4 @@
-"""problem.json: the discount, and optionally the horizon, the number of actions, and names."""
+"""problem.json: the discount, and optionally the horizon, the number of actions, names, and which way y goes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from messirl.problem.errors import InputError
 from messirl.problem.mdp import NAMES
 
 SETTINGS = "problem.json"
-KNOWN = ("discount", "horizon", "n_actions", *NAMES)
+KNOWN = ("discount", "horizon", "n_actions", *NAMES, "y_axis")
 SYNONYMS = {"gamma": "discount", "γ": "discount", "discount_factor": "discount"}
 LARGEST = 50_000_000  # states times actions: more do not fit into memory
 
@@ -28,6 +28,7 @@ class Settings:
     names: dict[str, list[str] | None] = field(default_factory=dict)
     where: str = SETTINGS
     unknown: tuple[str, ...] = ()  # keys that messirl does not know
+    y_down: bool = False
 
 
 def read_settings(path: Path) -> Settings:
@@ -75,9 +76,11 @@ def read_settings(path: Path) -> Settings:
             raise refuse(f"{key} is {_short(value)}", "give a whole number of at least 1, or null")
     if n_actions is not None and n_actions > LARGEST:
         raise refuse(f"n_actions is {_short(n_actions)}", f"at most {LARGEST} are possible")
-    return Settings(
-        float(discount), horizon, n_actions, names, unknown=tuple(str(key) for key in content if key not in KNOWN)
-    )
+    y_axis = content.get("y_axis")
+    if y_axis not in (None, "up", "down"):
+        raise refuse(f"y_axis is {_short(y_axis)}", 'give "up", or "down" if y grows downwards as in images')
+    unknown = tuple(str(key) for key in content if key not in KNOWN)
+    return Settings(float(discount), horizon, n_actions, names, unknown=unknown, y_down=y_axis == "down")
 
 
 def _short(value: object) -> str:

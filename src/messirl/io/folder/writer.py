@@ -190,7 +190,7 @@ def _settings(problem: Problem, tables: Mapping[str, Columns]) -> dict[str, Any]
     named = None if mdp.feature_names is None else list(mdp.feature_names)
     if named != _feature_columns(mdp):
         settings["feature_names"] = named
-    return settings
+    return {**settings, "y_axis": "down"} if problem.y_down else settings
 
 
 def _arrow(what: str, values: Any) -> Any:

@@ -10,7 +10,8 @@ import numpy as np
 
 from messirl import plot
 from messirl._types import Floats, Ints
-from messirl.report.fit import figures
+from messirl.report.fit.ground import Ground, widely_spread
+from messirl.report.fit.maps import ARROWS, draw_arrows, most_visited
 from messirl.report.fit.tables import step_words
 from messirl.report.kit.digits import fixed, many, score
 from messirl.report.kit.markup import Html, join, row, table, tag
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 MOST_STATES = 15
 SMALL = 0.2  # of the largest change: below it a state has no arrow
-SHORTEST = 0.4  # length of the shortest arrow, of the longest
-LONG = {True: 1.0, False: 1.3}  # of an arrow on tiles, and on dots, which it begins inside of
 
 
 def base_section(record: FitRecord, folder: Path, which: str) -> list[Html]:
@@ -46,7 +45,7 @@ def base_section(record: FitRecord, folder: Path, which: str) -> list[Html]:
             " Arrows point along the likeliest move of the base policy, the longer the likelier; then along the move "
             "that gains most, where log π/π₀ is at least a fifth of the largest."
         )
-    if not record.on_a_line and record.placed.size > figures.ARROWS**2:
+    if not record.on_a_line and record.placed.size > ARROWS**2:
         caption += " There is one arrow for each part of the map, out of the state there that is visited most."
     return [
         tag("p", _sentence(change)),
@@ -66,40 +65,45 @@ def _sentence(change: Change) -> str:
 
 def base_figure(record: FitRecord) -> Figure | None:
     """The likeliest move of the base policy, and the move that the experts raise most."""
-    at, change = figures.places(record), record.change
-    if at is None or change is None:
+    change = record.change
+    if not record.placed.size or change is None:
         return None
-    here, shown = record.placed, figures.Shown(record)
-    figure, (left, right), dot, tiles = figures.two_maps(at, shown.mdp_)
+    ground = Ground(record)
+    at, here, shown = ground.at, ground.here, ground.shown
+    figure, (left, right) = ground.figure(2)
+    ground.diameter = max(0.7 * ground.diameter, 1.0)  # arrows need room
+    for ax in (left, right):
+        ground.moves(ax)
     seen = change.others[here].astype(np.float64)
-    spread = figures.widely_spread(seen)
-    plot.states(np.where(seen > 0, seen, np.nan), at, left, label="choices", size=dot, tiles=tiles, logarithmic=spread)
+    known = np.where(seen > 0, seen, np.nan)
+    plot.states(known, at, left, label="choices", logarithmic=widely_spread(seen), **ground.look)
     raised = change.raised[here]
     rise = np.where(raised >= 0, np.take_along_axis(change.log_ratio[here], raised[:, None], 1)[:, 0], np.nan)
-    plot.states(rise, at, right, label="log π/π₀", size=dot, tiles=tiles)
-    figures.finish_map(left, "base policy", len(at))
-    figures.finish_map(right, "what the experts change", len(at))
+    plot.states(rise, at, right, label="log π/π₀", **ground.look)
+    ground.finish(left, "base policy")
+    ground.finish(right, "what the experts change")
+    ground.legend(figure)
     if record.on_a_line:  # arrows would lie on the states
         return figure
-    among = np.arange(len(at)) if len(at) <= figures.ARROWS**2 else figures.most_visited(at, shown.visitation_)
+    among = np.arange(len(at)) if len(at) <= ARROWS**2 else most_visited(at, shown.visitation_)
     usual, met = change.usual[here], np.isfinite(shown.visitation_)
     likely = np.where(usual >= 0, np.take_along_axis(change.base[here], usual[:, None], 1)[:, 0], 0.0)
-    _arrows(shown.mdp_, at, usual, likely, among[seen[among] > 0], left, tiles)
+    _arrows(ground, usual, likely, among[seen[among] > 0], left)
     part = np.nan_to_num(rise) / max(float(rise[met].max(initial=0.0, where=np.isfinite(rise[met]))), 1e-300)
-    _arrows(shown.mdp_, at, raised, part, among[met[among] & (part[among] > SMALL)], right, tiles)
+    _arrows(ground, raised, part, among[met[among] & (part[among] > SMALL)], right)
     return figure
 
 
-def _arrows(mdp: figures.Part, at: Floats, action: Ints, size: Floats, among: Ints, ax: Axes, tiles: bool) -> None:
-    """An arrow along the move of an action out of each state, the longer the larger `size`, from 0 to 1, is there."""
-    among = among[action[among] >= 0]
-    move = mdp.transitions[among * mdp.n_actions + action[among]] @ at - at[among]
-    far = np.linalg.norm(move, axis=1)
-    moving = far > 1e-9 * max(float(far.max(initial=0.0)), 1e-300)
-    if moving.any():
-        long = LONG[tiles] * (SHORTEST + (1.0 - SHORTEST) * size[among])
-        unit = (move * (long / np.maximum(far, 1e-300))[:, None])[moving]
-        plot.arrows(at[among][moving], unit, plot.apart(at), ax, on_dots=not tiles)
+def _arrows(ground: Ground, action: Ints, size: Floats, among: Ints, ax: Axes) -> None:
+    """An arrow where an action leads most likely, the longer the larger `size`, from 0 to 1, is in that state."""
+    among, mdp = among[action[among] >= 0], ground.shown.mdp_
+    own, to, chance = mdp.next_states(among, np.eye(mdp.n_actions)[action[among]])
+    order = np.lexsort((-chance, own))
+    likeliest = order[np.flatnonzero(np.diff(own[order], prepend=-1))]
+    state, to = among[own[likeliest]], to[likeliest]
+    if state.size:
+        move = ground.at[to] - ground.at[state]
+        draw_arrows(ground, ax, state, move, size[state], thinned=len(ground.at) > ARROWS**2)
 
 
 def _table(record: FitRecord, change: Change, which: str) -> list[Html]:

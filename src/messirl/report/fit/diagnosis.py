@@ -10,6 +10,7 @@ import numpy as np
 from messirl._numbers import whole_per_cent
 from messirl._types import Ints
 from messirl.report.fit import diagnosis_figures as figures, tables
+from messirl.report.fit.groups import groups_section
 from messirl.report.kit.digits import as_sentence, fixed, rounded, score, share
 from messirl.report.kit.dots import BETTER, gains_figure
 from messirl.report.kit.glossary import linked
@@ -27,6 +28,7 @@ def write_diagnosis_report(record: DiagnosisRecord, out: Path) -> Path:
     folder = out / "figures"
     parts = {
         "verdict": ("Do they help?", _verdict(record)),
+        "groups": ("Which groups", groups_section(record.by, folder)),
         "trajectories": ("Which ones", _trajectories(record, folder)),
         "directions": ("What the penalty decides", _directions(record, folder)),
         "settings": ("Settings", [tables.words_table(record.settings), written_with()]),

@@ -1,23 +1,18 @@
-"""Figures of one fit: weights, scores beside the baselines, maps, the policy on the map, convergence.
-
-Maps of many states are drawn as pixels inside the SVG, so that the page stays small. A state that is never visited or
-has no finite value is grey.
-"""
+"""Figures of one fit: weights, scores beside the baselines, convergence."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from messirl import plot
-from messirl._types import Floats, Ints
+from messirl._types import Floats
 from messirl.report.kit.axes import ADDS, BLUE, INK, TAKES, name_bars, panels
 from messirl.report.kit.digits import rounded
 from messirl.report.kit.names import short
 from messirl.report.kit.style import WIDTH
-from messirl.workflow.ranking import ALIKE, ranked
+from messirl.workflow.ranking import ALIKE
 from messirl.workflow.record import FitRecord, Score
 
 if TYPE_CHECKING:
@@ -25,13 +20,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_FEATURES = 40
-MANY = 1000  # states or moves above which a map is drawn as pixels
-MOST_MOVES = 50_000  # above which moves would be a grey cloud, and are left out
-ARROWS = 30  # per side of the map, if there are too many states for one each
+MANY = 1000  # states, moves or dots above which they are drawn as pixels
 HELD_OUT: dict[str, Any] = {"marker": "o", "markersize": 5.5}
 EXPERT: dict[str, Any] = {"marker": "D", "markersize": 4.0, "markerfacecolor": "white"}
-LOCAL = 0.9  # share of the moves of a grid that go to neighbouring cells
-SPREAD = 20.0  # ratio of the most to the median visits above which their scale is logarithmic
 
 
 def weights_figure(record: FitRecord) -> Figure:
@@ -93,63 +84,6 @@ def score_limits(values: Floats) -> tuple[float, float]:
     return worst - margin, best + margin
 
 
-def maps_figure(record: FitRecord) -> Figure | None:
-    """Reward and expected visits, side by side or, if the map is wide, one above the other."""
-    at = places(record)
-    if at is None:
-        return None
-    shown = Shown(record)
-    figure, (left, right), dot, tiles = two_maps(at, shown.mdp_)
-    plot.reward(shown, at, left, size=dot, tiles=tiles)
-    logarithmic = widely_spread(shown.visitation_)
-    plot.visitation(shown, at, right, size=dot, tiles=tiles, logarithmic=logarithmic)
-    finish_map(left, "reward", len(at))
-    finish_map(right, "expected visits", len(at))
-    return figure
-
-
-def two_maps(at: Floats, mdp: Part) -> tuple[Figure, Any, float, bool]:
-    """A figure of two maps, its panels, the size of a dot, and whether states are tiles; dots are joined by moves."""
-    aspect = _aspect(at)
-    beside = aspect <= 1.8
-    width = (WIDTH / 2 if beside else WIDTH) - 0.8
-    height = float(np.clip(width / aspect, 0.9, 5.0))
-    size = (WIDTH, height + 0.5) if beside else (WIDTH, 2 * height + 0.7)
-    figure, both = panels(*size, *((1, 2) if beside else (2, 1)))
-    tiles = tiled(mdp, at)
-    if not tiles:
-        for ax in both:
-            _moves(mdp, at, ax)
-    return figure, both, _dot_size(len(at), width * height), tiles
-
-
-def policy_figure(record: FitRecord) -> Figure | None:
-    """Where the policy goes: an arrow out of every state, or out of the most visited one of each part of the map."""
-    at, policy = places(record), record.policy
-    if at is None or policy is None:
-        return None
-    aspect = _aspect(at)
-    height = float(np.clip((WIDTH - 0.9) / aspect, 1.2, 5.2))
-    width = float(np.clip(height * aspect, 2.5, WIDTH - 0.9))
-    figure, ax = panels(width + 0.9, height + 0.2)
-    shown = Shown(record)
-    shown.table = policy[record.placed]
-    tiles = tiled(shown.mdp_, at)
-    if not tiles:
-        _moves(shown.mdp_, at, ax)
-    among = None if len(at) <= ARROWS**2 else most_visited(at, shown.visitation_)
-    plot.policy(shown, at, ax, among=among, even=True, tiles=tiles, size=_dot_size(len(at), width * height))
-    ends = np.flatnonzero(shown.mdp_.terminal)
-    if record.towards is not None:
-        ends = np.flatnonzero(record.placed == record.towards)
-    if ends.size <= ARROWS:
-        ax.scatter(
-            at[ends, 0], at[ends, 1], marker="s", s=70, facecolors="none", edgecolors=INK, linewidths=1.3, zorder=6
-        )
-    finish_map(ax, "", len(at))
-    return figure
-
-
 def history_figure(record: FitRecord) -> Figure:
     """The objective and the projected gradient over the iterations."""
     figure, ax = panels(WIDTH * 0.7, 2.1)
@@ -163,101 +97,6 @@ def history_figure(record: FitRecord) -> Figure:
         for axes in (ax, other):
             axes.lines[0].set_marker("o")
     return figure
-
-
-def tiled(mdp: Any, at: Floats) -> bool:
-    """Whether the states form a grid with moves to neighbouring cells, so that no lines need be drawn for moves."""
-    if not plot.on_grid(at):
-        return False
-    x, y = np.unique(at[:, 0]), np.unique(at[:, 1])
-    if len(at) == len(x) * len(y):
-        return True
-    pairs = plot.joined(mdp)
-    steps = np.abs(at[pairs[:, 0]] - at[pairs[:, 1]]) / [x[1] - x[0], y[1] - y[0]]
-    return bool(np.mean(steps.max(axis=1) < 1.5) > LOCAL) if len(pairs) else True
-
-
-def widely_spread(visits: Floats) -> bool:
-    """Whether a few states have nearly all visits, so that only a logarithmic scale shows the others."""
-    met = visits[np.isfinite(visits) & (visits > 0)]
-    return met.size > 0 and bool(met.max() > SPREAD * np.median(met))
-
-
-def most_visited(at: Floats, visits: Floats) -> Ints:
-    """The most visited state in each of ARROWS × ARROWS parts of the map."""
-    low, span = at.min(axis=0), np.maximum(np.ptp(at, axis=0), 1e-300)
-    span = np.full(2, span.max())  # the parts are squares
-    cell = np.minimum(((at - low) / span * ARROWS).astype(np.int64), ARROWS - 1)
-    part = cell[:, 0] * ARROWS + cell[:, 1]
-    rank = np.empty(len(at), dtype=np.int64)
-    rank[ranked(np.nan_to_num(visits))] = np.arange(len(at))
-    order = np.lexsort((rank, part))
-    first = np.flatnonzero(np.diff(part[order], prepend=-1))
-    return np.asarray(order[first])
-
-
-class Shown:
-    """The model as `plot` reads it, on the states that have coordinates."""
-
-    def __init__(self, record: FitRecord) -> None:
-        model, here = record.model, record.placed
-        self.reward_ = model.reward_[here]
-        visits = model.visitation_[here]
-        self.visitation_ = np.where(visits > 0, visits, np.nan)  # never visited: grey
-        self.table: Floats = np.zeros((0, 0))
-        self.mdp_ = Part(model.mdp_, here)
-
-    def predict_proba(self, states: Ints, step: int | None = None, goal: int | None = None) -> Floats:
-        """The policy that is shown."""
-        return self.table[states]
-
-
-class Part:
-    """The MDP on the states that have coordinates; a move to any other state stays in place on the map."""
-
-    def __init__(self, mdp: Any, here: Ints) -> None:
-        rows = (here[:, None] * mdp.n_actions + np.arange(mdp.n_actions)).ravel()
-        among = mdp.transitions[rows][:, here]
-        lost = np.asarray(mdp.transitions[rows].sum(axis=1) - among.sum(axis=1)).ravel()
-        away = np.flatnonzero(lost > ALIKE)
-        staying = sp.coo_array((lost[away], (away, away // mdp.n_actions)), shape=among.shape)
-        self.transitions = sp.csr_array(among + staying)
-        self.n_states, self.n_actions = len(here), mdp.n_actions
-        self.allowed, self.terminal = mdp.allowed[here], mdp.terminal[here]
-        self.first_step = None
-
-
-def places(record: FitRecord) -> Floats | None:
-    """Coordinates of the states that have any; None where none has."""
-    here = record.placed
-    if record.xy is None or here.size == 0:
-        return None
-    return np.asarray(record.xy, dtype=np.float64)[here]
-
-
-def _moves(mdp: Part, at: Floats, ax: Axes) -> None:
-    """The moves below the dots."""
-    if mdp.transitions.nnz <= MOST_MOVES:
-        plot.moves(mdp, at, ax)
-
-
-def finish_map(ax: Axes, title: str, n: int) -> None:
-    """A title, no frame and, for many states, pixels."""
-    ax.set_title(title)
-    ax.grid(False)
-    ax.spines[:].set_visible(False)
-    if n > MANY:
-        ax.set_rasterization_zorder(4)  # moves and states become one picture; the few arrows above them stay vectors
-
-
-def _aspect(at: Floats) -> float:
-    width, height = np.ptp(at, axis=0)
-    return float(np.clip((width or 1e-9) / (height or 1e-9), 0.2, 8.0)) if width or height else 1.0
-
-
-def _dot_size(n: int, inches: float) -> float:
-    """Area of a dot in square points: a third of the map's, shared by all."""
-    return float(np.clip(0.33 * inches * 72**2 / n, 0.6, 60.0))
 
 
 def _values(scores: list[Score]) -> Floats:

@@ -9,12 +9,15 @@ import numpy as np
 
 from messirl import plot
 from messirl.estimators.methods import described
-from messirl.report.fit import figures, tables
+from messirl.report.fit import figures, maps, tables
 from messirl.report.fit.base import base_section
+from messirl.report.fit.ground import MARKED, MOST_MOVES, Ground, widely_spread
+from messirl.report.fit.groups import groups_section
 from messirl.report.fit.verdict_figures import wants_figure
 from messirl.report.kit.digits import as_sentence, many, score
 from messirl.report.kit.dots import BETTER, gains_figure
 from messirl.report.kit.glossary import linked
+from messirl.report.kit.hover import MOST as SPOTS, Spot, over
 from messirl.report.kit.markup import Html, tag
 from messirl.report.kit.names import one_line, short
 from messirl.report.kit.page import drawn, opening, rerun, write_page, written_with
@@ -35,6 +38,7 @@ def write_fit_report(record: FitRecord, out: Path) -> Path:
     folder = out / "figures"
     parts = {
         "scores": ("Scores", _scores(record, folder)),
+        "groups": ("Group by group", groups_section(record.by, folder)),
         "weights": ("Reward by feature", _weights(record, folder)),
         "maps": ("Reward and visits on the map", _maps(record, folder)),
         "policy": ("Policy", _policy(record, folder)),
@@ -146,34 +150,78 @@ def _maps(record: FitRecord, folder: Path) -> list[Html]:
     caption = ["Maps. The reward of every state, and how often the fitted policy is expected to visit it."]
     mdp, visits = record.model.mdp_, record.model.visitation_
     if mdp.state_action:
-        caption.append("The reward of a state is the mean over its actions.")
+        of_moves = "Rewards are of moves: each colours the half of its line at the state that it leaves."
+        caption.append(
+            of_moves if maps.colours_moves(record) else "The reward of a state is the mean over its actions."
+        )
     unmet, undefined = int((visits == 0).sum()), int((~np.isfinite(record.model.reward_)).sum())
-    if figures.widely_spread(visits):
+    if widely_spread(visits) and not record.on_a_line:
         caption.append("Visits have a logarithmic scale.")
     if unmet:
         caption.append(f"Never met, and grey: {unmet:,} of {mdp.n_states:,} states.")
     if undefined or not np.isfinite(visits).all():
         caption.append("States without a finite number are grey.")
     missing = mdp.n_states - record.placed.size
-    if missing:
+    if missing and not record.laid_out:
         caption.append(f"Without coordinates, and left out: {many(missing, 'state')}.")
-    if mdp.transitions.nnz > figures.MOST_MOVES and not plot.on_grid(np.asarray(record.xy)[record.placed]):
+    if mdp.transitions.nnz > MOST_MOVES and not plot.on_grid(np.asarray(record.xy)[record.placed]):
         caption.append("There are too many moves to draw.")
-    return drawn("maps", partial(figures.maps_figure, record), folder, " ".join(caption))
+    caption += map_words(record)
+    spots: list[Spot] = []
+    out = over(drawn("maps", partial(maps.maps_figure, record, spots), folder, " ".join(caption)), spots)
+    spots = []
+    said = "Trajectories. A line for each, a little beside those of others that go the same way; it begins at a dot."
+    make = partial(maps.tracks_figure, record, spots)
+    half = len(record.tracks) == 1 and not record.on_a_line and not Ground(record).broad
+    return out + over(drawn("tracks", make, folder, said, half=half), spots)
+
+
+def map_words(record: FitRecord) -> list[str]:
+    """What is to be known of every map of a fit: which way y goes, what is marked, and what has a name."""
+    if record.on_a_line:
+        return []
+    out, model, n = [], record.model, record.placed.size
+    if record.laid_out:
+        of = "" if n == model.mdp_.n_states else f"the {many(n, 'state')} that the experts visit in "
+        out.append(
+            f"There are no coordinates: {of}the network is laid out so that states a move apart are near each other, "
+            "and directions mean nothing."
+        )
+    elif record.y_down:
+        out.append("y grows downwards, as problem.json says.")
+    else:
+        out.append('y grows upwards; "y_axis": "down" in problem.json turns the map.')
+    begins = int((np.asarray(model.start_) > 0).sum())
+    if begins > MARKED:
+        out.append(f"Trajectories begin in {begins:,} states, which are not marked.")
+    ends = int(model.mdp_.terminal.sum()) if model.goals_ is None else len(model.goals_)
+    if ends > MARKED:
+        out.append(f"They end in {ends:,} states, which are not marked either.")
+    if n <= SPOTS:
+        out.append("The most visited states have their names; pointing at any state shows its own.")
+    else:
+        out.append("The most visited states have their names.")
+    return out
 
 
 def _policy(record: FitRecord, folder: Path) -> list[Html]:
     which = _which(record)
-    caption = (
-        f"Policy{which}. Arrows point where the policy goes on average; the more its moves agree, the longer they are. "
-        "Colours are the reward."
-    )
-    if record.towards is not None or 0 < record.model.mdp_.terminal.sum() <= figures.ARROWS:
-        caption += " Squares are ends."
-    if record.placed.size > figures.ARROWS**2:
-        caption += " There is one arrow for each part of the map, out of the state there that is visited most."
+    if record.on_a_line:
+        caption = f"Policy{which}. The probability of each action along the line of states."
+    elif record.placed.size > maps.ARROWS**2:
+        caption = (
+            f"Policy{which}. Arrows point along the likeliest move, out of the most visited state of each part of the "
+            "map; the longer and thicker, the likelier. A ring is a stay. Colours are the reward."
+        )
+    else:
+        caption = (
+            f"Policy{which}. An arrow along every move that has at least a tenth of the probability; the longer and "
+            "thicker, the likelier. A ring is a stay. Colours are the reward."
+        )
+    spots: list[Spot] = []
+    half = not record.placed.size or not (record.on_a_line or Ground(record).broad)
     return [
-        *drawn("policy", partial(figures.policy_figure, record), folder, caption, half=True),
+        *over(drawn("policy", partial(maps.policy_figure, record, spots), folder, caption, half=half), spots),
         tag("p", f"The states visited most, and what the policy does there{which}:"),
         tables.policy_table(record),
     ]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from messirl.report.kit.css import CSS
 from messirl.report.kit.digits import as_sentence
 from messirl.report.kit.glossary import explained, linked, occurring
+from messirl.report.kit.hover import MAP_CSS
 from messirl.report.kit.images import render, write_bytes
 from messirl.report.kit.markup import Html, join, row, table, tag
 from messirl.report.kit.names import named, one_line, short
@@ -43,7 +44,7 @@ def write_page(
         Html('<meta charset="utf-8">'),
         Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
         tag("title", short(title, 80) + (f": {kind}" if kind else "")),
-        Html(f"<style>{CSS}</style>"),
+        Html(f"<style>{CSS}{MAP_CSS}</style>"),
     ]
     page = ["<!DOCTYPE html>", '<html lang="en">', "<head>", *head, "</head>", "<body>", body, "</body>", "</html>", ""]
     write_bytes(place, "\n".join(page).encode(errors="replace"))
