@@ -164,9 +164,9 @@ def test_an_option_of_another_method_is_refused(run, tmp_path, words, message):
 )
 def test_evaluate_says_in_what_the_folder_is_another_problem(run, tmp_path, name, old, new, message):
     assert run("fit", park(tmp_path / "park"), *PLAIN, "--out", tmp_path / "out")[0] == 0
-    assert "another problem" not in run("evaluate", tmp_path / "out", tmp_path / "park")[2]
+    assert "another problem" not in run("evaluate", tmp_path / "out", tmp_path / "park", "--out", tmp_path / "e")[2]
     other = park(tmp_path / "other", **{name.replace(".", "__"): PARK[name].replace(old, new)})
-    code, _, said = run("evaluate", tmp_path / "out", other)
+    code, _, said = run("evaluate", tmp_path / "out", other, "--out", tmp_path / "e")
     assert code == 0
     assert "the folder is another problem than the one the model was fitted to" in said
     assert message in said
@@ -177,7 +177,7 @@ def test_evaluate_says_that_a_value_of_a_feature_is_another(run, tmp_path):
     text = PARK["states.csv"]
     other = park(tmp_path / "other", states__csv=text.replace("pond,1", "pond,0.5"))
     assert other.joinpath("states.csv").read_text(encoding="utf-8") != text
-    assert "other values of 'f_green'" in run("evaluate", tmp_path / "out", other)[2]
+    assert "other values of 'f_green'" in run("evaluate", tmp_path / "out", other, "--out", tmp_path / "e")[2]
 
 
 # ------------------------------------------------------------ tables as spreadsheets leave them

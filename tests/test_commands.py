@@ -9,10 +9,12 @@ import sys
 import numpy as np
 import pytest
 from folders import ROLES, grid, park, read_json, roads
+from pages import Page
 
 import messirl
 from messirl import MESSI, EMMaxEnt, MaxEntIRL, cli
 from messirl.io import read_problem, read_trajectories, select
+from messirl.report.kit.digits import as_sentence
 from messirl.similarity import RBF
 
 SPLIT = ["--expert", "role = expert", "--unlabelled", "role = unlabelled"]
@@ -221,7 +223,8 @@ def test_filters_take_what_they_say(made, run, tmp_path):
 def test_filters_know_the_ids_of_trajectories(made, run, tmp_path):
     said = run("fit", made["grid"], "--test", "trajectory_id >= 30", *PLAIN, "--json", "--out", tmp_path)
     assert read_json(said)["trajectories"] == {"expert": 30, "test": 10}
-    said = run("evaluate", tmp_path / "model.npz", made["grid"], "--test", "trajectory_id = 31", "--json")
+    words = ["--test", "trajectory_id = 31", "--json", "--out", tmp_path / "one"]
+    said = run("evaluate", tmp_path / "model.npz", made["grid"], *words)
     assert read_json(said)["trajectories"] == 1
     said = run("fit", made["park"], "--test", "trajectory_id = bob", *PLAIN, "--json", "--out", tmp_path)
     assert read_json(said)["trajectories"] == {"expert": 2, "test": 1}
@@ -250,20 +253,26 @@ def test_a_folder_of_csv_with_labels_goes_all_the_way(made, run, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["grid", "roads"])
-def test_evaluate_gives_the_model_s_own_score(made, run, fitted, name):
+def test_evaluate_gives_the_model_s_own_score(made, run, fitted, tmp_path, name):
     path = fitted(name, *SPLIT[:2])
     model = messirl.load(path)
     _, test = parts(made[name], "role = test")
-    found = read_json(run("evaluate", path, made[name], *HELD_OUT, "--json"))
+    words = ["evaluate", path, made[name], *HELD_OUT, "--out", tmp_path / "evaluate"]
+    found = read_json(run(*words, "--json"))
     assert found["score"] == pytest.approx(model.score(test), abs=1e-12)
     assert found["log_likelihood"] == pytest.approx(model.score(test) * (test.lengths - 1).sum(), abs=1e-9)
     assert found["next_state_accuracy"] == pytest.approx(messirl.next_state_accuracy(model, test), abs=1e-12)
     assert found["trajectories"] == len(test)
-    assert f"{model.score(test):.4f}" in run("evaluate", path, made[name], *HELD_OUT)
+    assert f"{model.score(test):.4f}" in run(*words, "--no-report")
+    assert read_json((tmp_path / "evaluate" / "evaluate.json").read_text(encoding="utf-8"))["score"] == found["score"]
+    page = Page(tmp_path / "evaluate" / "report.html")
+    assert as_sentence(found["in_words"][0]) in page.text
+    assert len(page.of("img")) == 1
 
 
-def test_evaluate_takes_all_trajectories_unless_told(made, run, fitted):
-    found = read_json(run("evaluate", fitted("grid", *SPLIT[:2]), made["grid"], "--json"))
+def test_evaluate_takes_all_trajectories_unless_told(made, run, fitted, tmp_path):
+    words = ["--json", "--no-report", "--out", tmp_path / "evaluate"]
+    found = read_json(run("evaluate", fitted("grid", *SPLIT[:2]), made["grid"], *words))
     assert found["trajectories"] == sum(ROLES.values())
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from folders import grid, park, read_json, roads
+from pages import Page
 from worlds import drawn
 
 import messirl
@@ -18,6 +19,7 @@ from messirl.cli.common import Parser, filled
 from messirl.cli.select import add
 from messirl.diagnostics import diagnose
 from messirl.io import Problem, read_problem, write_problem
+from messirl.report.kit.digits import as_sentence
 from messirl.selection import MESSICV, Likeness, bootstrap, choice, estimator, nested_score, stability
 from messirl.similarity import RBF
 from messirl.workflow.split import Split, divide
@@ -127,7 +129,8 @@ def test_select_chooses_what_the_library_chooses(folder, run, tmp_path):
     assert found["held_out"] == pytest.approx(own.score(test), abs=1e-12)
     assert (tmp_path / "figures" / "gains.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "figures" / "gains.svg").exists()
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["figures", "model.npz", "select.json"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["figures", "model.npz", "report.html", "select.json"]
+    assert all(words in said for words in found["in_words"])
 
 
 def test_json_is_all_there_is_on_standard_output(folder, capsys, tmp_path):
@@ -205,7 +208,8 @@ def test_one_expert_trajectory_that_ends_is_given_the_default_and_the_stability_
     words = ["select", place, *ONE_EPISODE, "--lambdas", "0.1,10", "--out", tmp_path / "out"]
     said = run(*words)
     assert "it ends where it should, and a part of it would not. So nothing can be chosen, and the fixed" in said
-    assert f"chosen: {DEFAULT_CANDIDATE}\n" in said
+    assert f"Chosen: {DEFAULT_CANDIDATE}; " in said
+    assert "helps is not known: nothing can be held out." in said
     found = read_json(run(*words, "--json"))
     assert found["chosen"]["is_default"]
     assert (found["candidates"], found["units"], found["use"], found["verdict"]) == ([], 0, None, None)
@@ -221,7 +225,12 @@ def test_one_expert_trajectory_that_ends_is_given_the_default_and_the_stability_
         assert row["spread"] == pytest.approx(expected["spread"], abs=1e-9)
         shown = re.search(rf"^ *{row['lambda0']:g} +(\S+) *$", said, re.MULTILINE)
         assert float(shown[1]) == pytest.approx(expected["spread"], rel=1e-3)
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["model.npz", "select.json"]
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
+        "figures",
+        "model.npz",
+        "report.html",
+        "select.json",
+    ]
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # one walk: its weights run on
@@ -277,13 +286,13 @@ def test_what_hurts_is_left_out_and_the_verdict_is_said_with_its_interval(contra
     assert not found["chosen"]["is_default"]
     assert chosen["method"] == "RidgeStd", "the experts alone"
     assert chosen["gain_low"] > 0
-    assert "because: the unlabelled trajectories hurt: without them +" in said
+    assert f"Chosen: {chosen['candidate']}; the unlabelled trajectories hurt: without them +" in said
     use = found["use"]
     assert found["verdict"] == "hurt"
     assert use["low"] < use["gain"] < use["high"] < 0
     for text in (f"({use['using']}) hurts", f"{use['gain']:+.4f} nats a step [{use['low']:+.4f}, {use['high']:+.4f}]"):
         assert text in use["sentence"]
-    assert f"the unlabelled trajectories hurt: {use['sentence']}" in said
+    assert "Using the 500 unlabelled trajectories (role = unlabelled) hurt: by " in said
 
 
 def test_a_diagnosis_begins_with_what_held_out_experts_gain_and_its_interval(contrary, run, tmp_path):
@@ -293,7 +302,8 @@ def test_a_diagnosis_begins_with_what_held_out_experts_gain_and_its_interval(con
     ends = f"{use['gain']:+.4f} nats a step [{use['low']:+.4f}, {use['high']:+.4f}] against the experts alone"
     assert first.startswith(f"using the unlabelled trajectories ({use['using']}) ")
     assert first.endswith(f"{ends} ({use['alone']})")
-    assert first in said.splitlines()[1]
+    assert said.startswith("Using the 500 unlabelled trajectories (role = unlabelled) ")
+    assert first in said
     assert found["verdict"] == ("help" if use["low"] > 0 else "hurt" if use["high"] < 0 else "do not matter")
 
 
@@ -307,12 +317,11 @@ def test_the_default_is_kept_where_nothing_is_clearly_better_and_how_many_expert
     assert found["chosen"]["is_default"]
     assert found["chosen"]["candidate"] == DEFAULT_CANDIDATE
     assert best["gain"] > 0, "something does better, by chance"
-    assert f"because: the fixed default; {best['candidate']} does best, but not clearly better: +" in said
+    assert f"; the fixed default; {best['candidate']} does best, but not clearly better: +" in said
     assert found["needed"] > found["units"]
     assert f"about {found['needed']:,} held-out experts would settle it, if the difference is as it seems" in said
     assert found["use"]["low"] < 0 < found["use"]["high"]
-    assert "the unlabelled trajectories do not matter: " in said
-    assert "makes no clear difference: held-out experts are predicted" in said
+    assert "(role = unlabelled) made no clear difference: by " in said
 
 
 def test_the_next_diagnosis_is_of_the_same_folds_and_prior(folder, run, tmp_path):
@@ -402,7 +411,7 @@ def test_diagnose_says_what_the_library_says(folder, run, tmp_path):
     assert found["most_influential"][0]["trajectory_id"] == str(ids[top])
     for name in ("likeness", "shares", "influence", "directions"):
         assert (tmp_path / "figures" / f"{name}.png").exists()
-    assert str(ids[top]) in (tmp_path / "diagnosis.html").read_text(encoding="utf-8")
+    assert str(ids[top]) in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_diagnosis_as_json_is_all_there_is_on_standard_output(folder, run, tmp_path):
@@ -437,3 +446,40 @@ def test_one_expert_that_ends_has_nobody_to_be_judged_by(fails, tmp_path):
     place = park(tmp_path / "park", **EPISODES)
     line = fails("diagnose", place, *ONE_EPISODE, "--out", tmp_path / "out")
     assert "nothing can be held out to judge the others by; give at least two with --expert" in line
+
+
+# ------------------------------------------------------------ pages
+
+
+@pytest.mark.parametrize(
+    ("words", "summary", "title"),
+    [
+        (["select", *SMALL], "select.json", "What every candidate gains"),
+        (["diagnose", *SPLIT, "--influential", "0"], "diagnosis.json", "What the penalty decides"),
+    ],
+)
+def test_a_page_opens_with_the_words_of_the_summary_and_is_left_out_if_asked(
+    folder, run, tmp_path, words, summary, title
+):
+    command, *rest = words
+    run(command, folder, *rest, "--out", tmp_path / "a")
+    found, page = (
+        read_json((tmp_path / "a" / summary).read_text(encoding="utf-8")),
+        Page(tmp_path / "a" / "report.html"),
+    )
+    for text in found["in_words"]:
+        assert as_sentence(text) in page.text
+    assert page.text.index(as_sentence(found["in_words"][0])) < page.text.index(title)
+    assert {"figures/use.png", "figures/use.svg", "report.html"} <= set(found["files"])
+    assert "Words explained" in page.text
+    run(command, folder, *rest, "--no-report", "--out", tmp_path / "b")
+    assert not (tmp_path / "b" / "report.html").exists()
+    assert not (tmp_path / "b" / "figures").exists()
+
+
+def test_the_page_of_a_choice_with_intervals_says_what_they_settle(folder, run, tmp_path):
+    said = run("select", folder, *SMALL, "--bootstrap", 3, "--out", tmp_path)
+    assert (
+        "95 % intervals from resampled trajectories" in said or "no 95 % interval of a weight leaves out zero" in said
+    )
+    assert "95 % interval, resampled" in Page(tmp_path / "report.html").text

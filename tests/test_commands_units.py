@@ -106,7 +106,8 @@ def test_select_and_diagnose_recommend_the_same(folder, tmp_path, capsys):
     assert found["recommended"] == {"candidate": choice["chosen"]["candidate"], "reason": choice["reason"]}
     assert found["verdict"] == choice["verdict"]
     assert found["use"] == {name: value for name, value in choice["use"].items() if name != "sentence"}
-    assert f"the unlabelled trajectories {choice['verdict']}: {choice['use']['sentence']}" in selected
+    assert choice["in_words"][1] in selected
+    assert choice["in_words"][1] == found["in_words"][0]
     assert choice["use"]["sentence"] in diagnosed
     assert f"recommended: {choice['chosen']['candidate']}" in diagnosed
 

@@ -14,16 +14,21 @@ from seeds import generator
 from messirl.diagnostics import Diagnosis, Direction
 from messirl.evaluation.paired import Gain
 from messirl.report.fit import diagnosis_figures as figures, selection_figures
-from messirl.report.fit.diagnosis import MEANING, write_diagnosis_report
+from messirl.report.fit.diagnosis import write_diagnosis_report
 from messirl.report.kit.images import render
 from messirl.selection import Candidate, Choice, Likeness, Validation, candidates
-from messirl.selection.choice import default_among
+from messirl.selection.choice import Use, default_among
 from messirl.similarity import RBF, Exponential
 from messirl.workflow.record import DiagnosisRecord, SelectionRecord
 
 mpl.use("Agg")
 BAD = "<script>alert('$x_1$')</script>\n\x00" + "long " * 40
 ONE = RBF(1.0)
+GAINS = {
+    "help": (Gain(0.02, 0.01, 0.03), "helped: by light pooling λ0=0.01, held-out experts are predicted 0.020"),
+    "do not matter": (Gain(0.02, -0.01, 0.05), "made no clear difference"),
+    "hurt": (Gain(-0.02, -0.03, -0.01), "hurt: by light pooling"),
+}
 WORDS = {"title": "a maze", "settings": {"lambda0": "3"}, "command": "messirl"}
 
 
@@ -44,13 +49,14 @@ def record(u=30, *, likeness=None, expert=0.3, influence=True, verdict="help", i
         [Direction(x, np.eye(4)[i]) for i, x in enumerate(shrinkages)],
         1.9,
         3,
+        use=Use(verdict, GAINS[verdict][0], Candidate("LightPooling", 0.01), Candidate("MaxEnt")),
     )
     return DiagnosisRecord(found, ids or [f"trip {j}" for j in range(u)], ["water", "home", "depth", "edge"], **WORDS)
 
 
 def written(tmp_path, shown=None, **changes):
     page = write_diagnosis_report(replace(shown or record(), **changes), tmp_path)
-    assert page == tmp_path / "diagnosis.html"
+    assert page == tmp_path / "report.html"
     return Page(page)
 
 
@@ -64,30 +70,33 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def usual(folder):
-    return Page(folder / "diagnosis.html")
+    return Page(folder / "report.html")
 
 
 # ------------------------------------------------------------ the page
 
 
 def test_the_page_stands_alone_and_every_link_leads_somewhere(usual):
-    anchors = {attributes["id"] for attributes in usual.of("section")}
-    assert {link["href"].removeprefix("#") for link in usual.of("a")} == anchors
+    anchors = {attributes["id"] for attributes in usual.of("section") + usual.of("dt")}
+    assert {link["href"].removeprefix("#") for link in usual.of("a")} <= anchors
+    assert {attributes["id"] for attributes in usual.of("section")} <= {a["href"][1:] for a in usual.of("a")}
     assert all(image["src"].startswith("data:image/svg+xml;base64,") for image in usual.of("img"))
-    assert len(usual.of("img")) == 4
+    assert len(usual.of("img")) == 5
     assert not usual.of("script")
     assert not usual.of("link")
 
 
 def test_every_picture_is_a_file_too(folder):
     names = {path.name for path in (folder / "figures").iterdir()}
-    assert names == {f"{n}.{e}" for n in ("likeness", "shares", "influence", "directions") for e in ("svg", "png")}
+    assert names == {
+        f"{n}.{e}" for n in ("use", "likeness", "shares", "influence", "directions") for e in ("svg", "png")
+    }
 
 
 @pytest.mark.parametrize("verdict", ["help", "do not matter", "hurt"])
 def test_the_verdict_comes_with_its_evidence(tmp_path, verdict):
     text = written(tmp_path, record(verdict=verdict)).text
-    assert MEANING[verdict] in text
+    assert f"Using the 30 unlabelled trajectories {GAINS[verdict][1]}" in text
     assert "The experts are so and so." in text
     assert "The others are not." in text
 
@@ -160,7 +169,7 @@ def test_what_is_far_outside_is_said_and_drawn_at_the_edge(usual, tmp_path):
 
 def test_the_same_diagnosis_gives_the_same_bytes(folder, tmp_path):
     again = write_diagnosis_report(record(), tmp_path)
-    assert again.read_bytes() == (folder / "diagnosis.html").read_bytes()
+    assert again.read_bytes() == (folder / "report.html").read_bytes()
 
 
 # ------------------------------------------------------------ figures

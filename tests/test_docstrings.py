@@ -66,6 +66,7 @@ RECORDS = {  # what functions return: every field
     "messirl.workflow.recordings": ("RecordingsRecord",),
     "messirl.workflow.split": ("Parts",),
     "messirl.workflow.verdict": ("Verdict",),
+    "messirl.workflow.wants": ("Wants",),
 }
 RAISED = {  # errors and warnings: what they mean, and what they carry
     "messirl.problem": ("InputError",),

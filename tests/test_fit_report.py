@@ -96,7 +96,7 @@ def axes_of(make, *arguments):
 def test_every_kind_of_fit_has_a_report(kind, with_map, tmp_path):
     path = write_fit_report(record(kind, **({} if with_map else {"xy": None})), tmp_path)
     assert path == tmp_path / "report.html"
-    everywhere = {"scores", "weights", "convergence"}
+    everywhere = {"wants", "scores", "weights", "convergence"}
     assert stems(tmp_path) == everywhere | ({"maps", "policy"} if with_map else set())
     assert {p.name for p in tmp_path.iterdir()} == {"report.html", "figures"}
     text = Page(path).text
@@ -115,7 +115,8 @@ def test_the_page_stands_alone(tmp_path):
     assert not page.of("script")
     assert not page.of("link")
     assert {a["src"].split(",")[0] for a in page.of("img")} == {"data:image/svg+xml;base64"}
-    assert {a["href"][1:] for a in page.of("a")} == {a["id"] for a in page.of("section")}
+    anchors = {a["id"] for a in page.of("section")}
+    assert anchors <= {a["href"][1:] for a in page.of("a")} <= anchors | {a["id"] for a in page.of("dt")}
 
 
 def test_the_page_says_all_that_the_record_has(tmp_path):
@@ -144,8 +145,8 @@ def test_the_page_says_all_that_the_record_has(tmp_path):
 def test_a_record_with_nothing_but_a_model_has_a_report(tmp_path):
     path = write_fit_report(FitRecord("bare", fitted("endless")), tmp_path)
     page = Page(path)
-    assert stems(tmp_path) == {"weights", "convergence"}
-    assert {a["id"] for a in page.of("section")} == {"weights", "policy", "convergence", "settings"}
+    assert stems(tmp_path) == {"wants", "weights", "convergence"}
+    assert {a["id"] for a in page.of("section")} == {"weights", "policy", "convergence", "settings", "glossary"}
 
 
 def test_two_calls_give_the_same_bytes(tmp_path):
@@ -155,7 +156,7 @@ def test_two_calls_give_the_same_bytes(tmp_path):
         {path.relative_to(tmp_path / name): path.read_bytes() for path in (tmp_path / name).rglob("*.*")}
         for name in ("one", "two")
     )
-    assert len(one) == 11
+    assert len(one) == 13
     assert one == two
 
 
@@ -205,7 +206,7 @@ def test_a_fit_that_did_not_converge_is_warned_of_once(tmp_path):
 def test_the_lead_is_two_sentences_with_the_best_baseline():
     words = lead(record())
     assert words.startswith(
-        "MaxEntIRL was fitted to 10 expert and 500 unlabelled trajectories, in a problem of 9 states"
+        "MaxEnt-IRL with ridge 0.1 was fitted to 10 expert and 500 unlabelled trajectories, in a problem of 9 states"
     )
     assert "the 464 held-out trajectories −0.780 nats a step; the best baseline, pooling, gives −0.820." in words
     assert lead(FitRecord("bare", fitted("steps"))).count(". ") == 1

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.optimize import root
 from scipy.stats import chi2
 from seeds import generator, shifted
 from worlds import random_mdp, to_rounding, without_actions
@@ -25,6 +26,7 @@ from messirl import (
     sample,
     soft_policy,
 )
+from messirl.objective import Objective
 from messirl.report.fit.tables import estimates_table
 from messirl.similarity import RBF
 from messirl.workflow.record import FitRecord
@@ -259,3 +261,35 @@ def test_the_bus_engines_have_their_published_estimates_and_errors():
     assert_allclose(table.outer_std_error, [0.639, 1.582], rtol=0.01)
     assert_allclose(table.std_error, [0.554, 1.351], rtol=2e-3)
     assert_allclose(table.robust_std_error, [0.484, 1.150], rtol=2e-3)
+
+
+def moves_with_weights(refit, n, step=1e-3):
+    """dθ̂/dw_i of refits with the weight of one trajectory changed, (n, d)."""
+    ahead, behind = (
+        np.array([refit(np.where(np.arange(n) == i, 1.0 + change, 1.0)) for i in range(n)]) for change in (step, -step)
+    )
+    return (ahead - behind) / (2.0 * step)
+
+
+@to_rounding
+@pytest.mark.parametrize("objective", ["choices", "counts"])
+@pytest.mark.parametrize("penalty", ["ridge", "MESSI"])
+def test_the_robust_error_of_a_penalised_fit_is_that_of_refits_with_other_weights(objective, penalty):
+    """The infinitesimal jackknife, Σ (dθ̂/dw_i)², knows no scores, no Hessian and no penalty, only refits."""
+    mdp, expert = slippery(20)
+    if penalty == "ridge":
+        model = MaxEntIRL(objective=objective, ridge=0.5, tol=1e-9).fit(mdp, expert)
+    else:  # with its penalty as it was, which the sandwich takes as given
+        made = MESSI(RBF("median", standardise=True), lambda0=100.0, objective=objective, tol=1e-9)
+        model = made.fit(mdp, expert, slippery(10, 1)[1])
+
+    def refit(weight):
+        given = {"quadratic": model.quadratic_, "sample_weight": weight, "objective": objective}
+        again = Objective.from_trajectories(mdp, expert, **given)
+        return root(lambda theta: again(theta).gradient, model.theta_, tol=1e-12).x
+
+    n = len(expert)
+    moves = moves_with_weights(refit, n)
+    factor = n / (n - 1) if objective == "counts" else 1.0
+    expected = np.sqrt(factor * np.sum((moves - moves.mean(axis=0)) ** 2, axis=0))
+    assert_allclose(estimation_table(model, expert).robust_std_error, expected, rtol=1e-3)

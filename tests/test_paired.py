@@ -145,6 +145,7 @@ def test_a_verdict_is_plain_data():
         "alike": ["c, d", "e"],
         "methods": 5,
         "trajectories": 7,
+        "without": {},
         "sentence": "a predicts the 7 held-out trajectories best, +0.1000 nats a step [+0.0500, +0.1500] over b on the "
         'experts alone; no clear difference from "c, d" and e.',
     }

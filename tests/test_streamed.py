@@ -620,7 +620,7 @@ def test_messirl_diagnose_from_files_says_what_it_says_from_memory(folders, run,
         )
     tables = [(tmp_path / name / "diagnosis.csv").read_text(encoding="utf-8").splitlines() for name in "ab"]
     assert len(tables[0]) == len(tables[1]) == 1 + one["trajectories"]["unlabelled"]
-    assert (tmp_path / "b" / "diagnosis.html").is_file()
+    assert (tmp_path / "b" / "report.html").is_file()
 
 
 def test_messirl_fit_reads_the_labels_of_the_folder_from_files(folders, run, tmp_path):

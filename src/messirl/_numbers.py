@@ -61,6 +61,13 @@ def whole_per_cent(share: float) -> str:
     return "> 99 %" if 0.995 <= share < 1.0 else f"{100.0 * share:.0f} %"
 
 
+def decimals(half: float, most: int = 5) -> int:
+    """The number of decimals, at most so many, that shows two digits of half the width of an interval."""
+    if not math.isfinite(half) or half <= 0:
+        return 4
+    return min(max(1 - math.floor(math.log10(half)), 0), most)
+
+
 def probability(value: float, places: int = 4) -> str:
     """A p-value; one too small to show is written as `<0.0001`."""
     least = 10.0**-places

@@ -7,9 +7,9 @@ import math
 
 from messirl._defaults import CV, INFLUENTIAL
 from messirl._numbers import nats, percentage, significant, whole_per_cent
-from messirl.cli.common import Parser, add_with_default, count, filled, path, problem_in, trajectories_in
+from messirl.cli.common import Parser, add_with_default, count, filled, one_line, problem_in, trajectories_in
 from messirl.cli.groups import add_by, by_lines
-from messirl.cli.options import add_cluster, add_data, add_model, add_streamed, executor
+from messirl.cli.options import add_cluster, add_data, add_model, add_results, add_streamed, executor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ DIRECTIONS, HEAVIEST = 6, 3  # directions of θ that are printed, and features o
 DESCRIPTION = (
     "Fit MESSI as messirl fit does, and say whether the unlabelled trajectories help: as a whole, one by one (which "
     "look like the expert's, which move the result) and direction by direction. Writes diagnosis.csv, diagnosis.json, "
-    "figures and a page."
+    "and a report with figures."
 )
 
 
@@ -37,8 +37,7 @@ def add(made: Parser) -> None:
     group.add_argument("--groups", metavar="COLUMN", help="hold out whole groups: a column of trajectory_meta")
     add_by(group, "also what each group of them is worth on its own")
     add_cluster(made)
-    made.add_argument("--out", type=path, default="out/diagnosis", help="folder of the results (out/diagnosis)")
-    made.add_argument("--json", action="store_true", help="print diagnosis.json instead of a summary")
+    add_results(made, "out/diagnosis", "diagnosis.csv and diagnosis.json")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -46,12 +45,12 @@ def run(arguments: argparse.Namespace) -> int:
     from dataclasses import replace
 
     from messirl.cli.results import Results
-    from messirl.report.fit.diagnosis import write_diagnosis_report
     from messirl.workflow.diagnose import DiagnoseSettings, diagnose
     from messirl.workflow.split import Split
 
     options, problem = vars(arguments), problem_in(arguments.folder)
-    out = Results(arguments.out, ("diagnosis.json", "diagnosis.csv", "diagnosis.html"), draws=True)
+    files = ("diagnosis.json", "diagnosis.csv", *(("report.html",) if arguments.report else ()))
+    out = Results(arguments.out, files, draws=arguments.report)
     split, settings = filled(Split, options), filled(DiagnoseSettings, options)
     with executor(arguments.cluster) as workers:
         streamed = trajectories_in(arguments.unlabelled_from, problem, workers)
@@ -59,11 +58,14 @@ def run(arguments: argparse.Namespace) -> int:
             problem, split, settings, out.watcher, folder=str(arguments.folder), streamed=streamed, executor=workers
         )
     record = replace(record, title=arguments.folder.resolve().name, command=arguments.command)
-    summary = record.summary()
+    summary, written = record.summary(), {"table": arguments.out / "diagnosis.csv"}
     out.write_summary("diagnosis.json", summary)
-    _write_table(record.rows(), arguments.out / "diagnosis.csv")
-    page = write_diagnosis_report(record, arguments.out)
-    return out.finish("diagnosis.json", summary, text_of(record, summary, page), json=arguments.json)
+    _write_table(record.rows(), written["table"])
+    if arguments.report:
+        from messirl.report.fit.diagnosis import write_diagnosis_report
+
+        written["report"] = write_diagnosis_report(record, arguments.out)
+    return out.finish("diagnosis.json", summary, text_of(record, summary, written), json=arguments.json)
 
 
 def _write_table(rows: Iterator[dict[str, Any]], target: Path) -> None:
@@ -80,10 +82,15 @@ def _write_table(rows: Iterator[dict[str, Any]], target: Path) -> None:
             writer.writerow({k: "" if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()})
 
 
-def text_of(record: Any, summary: dict[str, Any], page: Path) -> str:
+def text_of(record: Any, summary: dict[str, Any], files: dict[str, Path]) -> str:
     """The summary for the terminal: the verdict, its evidence, and the trajectories that stand out."""
     kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
-    lines = [f"{kinds}: the unlabelled trajectories {summary['verdict']}", *(f"  {t}" for t in summary["evidence"]), ""]
+    lines = [*map(one_line, summary["in_words"]), ""]
+    lines += [
+        f"{kinds}: the unlabelled trajectories {summary['verdict']}",
+        *(f"  {t}" for t in summary["evidence"]),
+        "",
+    ]
     lines += [f"{'likeness':>10} {'share':>8} {'influence':>10}  trajectory"]
     for title, key in (
         ("most like the expert's", "most_alike"),
@@ -104,7 +111,7 @@ def text_of(record: Any, summary: dict[str, Any], page: Path) -> str:
             f"{nats(weight, 2, signed=True)} {name}" for name, weight in d.largest(record.features, HEAVIEST)
         )
         lines.append(f"{whole_per_cent(d.shrinkage):>8}  {made_of}")
-    return "\n".join([*lines, "", f"page:  {page}", f"table: {page.parent / 'diagnosis.csv'}"])
+    return "\n".join([*lines, "", *(f"{name + ':':<8}{place}" for name, place in files.items())])
 
 
 def _count_or_none(text: str) -> int:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import argparse
 
 from messirl._numbers import nats, percentage
-from messirl.cli.common import Parser, as_json, model_file, note, path, problem_in
-from messirl.cli.options import FILTERS
+from messirl.cli.common import Parser, model_file, one_line, path, problem_in
+from messirl.cli.options import FILTERS, add_results
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
 
 DESCRIPTION = (
-    "The log-probability a step of held-out trajectories under a saved model, and how often the state it "
-    "held most likely was the next one."
+    "The log-probability a step of held-out trajectories under a saved model, how much better than chance that is, and "
+    "how often the state it held most likely was the next one. Writes evaluate.json and a report."
 )
 
 
@@ -19,22 +24,40 @@ def add(made: Parser) -> None:
     made.add_argument("model", type=path, metavar="MODEL", help="what messirl fit wrote: model.npz, or its folder")
     made.add_argument("folder", type=path, metavar="FOLDER", help="a problem folder")
     made.add_argument("--test", metavar="WHICH", help=f"which trajectories (default: all). {FILTERS}")
-    made.add_argument("--json", action="store_true", help="print JSON")
+    add_results(made, "out/evaluate", "evaluate.json")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the score of a saved model on trajectories of a problem folder."""
+    """Score a saved model on trajectories of a problem folder; write a page and a summary."""
+    from dataclasses import replace
+
+    from messirl.cli.results import Results
     from messirl.loading import load
     from messirl.workflow.evaluate import evaluate
-    from messirl.workflow.watch import Watcher
 
+    out = Results(arguments.out, ("evaluate.json", *(("report.html",) if arguments.report else ())), arguments.report)
     model, problem = load(model_file(arguments.model)), problem_in(arguments.folder)
     names = {"called": str(arguments.model), "folder": str(arguments.folder)}
-    found = evaluate(model, problem, arguments.test, Watcher(note=note), **names)
-    if arguments.json:
-        print(as_json(found.summary()))
-    else:
-        print(f"{found.trajectories} trajector{'y' if found.trajectories == 1 else 'ies'}, {found.steps} steps")
-        print(f"log-probability a step    {nats(found.score):>10}   (a uniform policy: {nats(found.uniform)})")
-        print(f"most likely next state    {percentage(found.next_state_accuracy, 1):>10}   of steps")
-    return 0
+    record = evaluate(model, problem, arguments.test, out.watcher, **names)
+    record = replace(record, command=arguments.command)
+    summary, written = record.summary(), dict[str, "Path"]()
+    out.write_summary("evaluate.json", summary)
+    if arguments.report:
+        from messirl.report.fit.evaluation import write_evaluation_report
+
+        written["report"] = write_evaluation_report(record, arguments.folder.resolve().name, arguments.out)
+    return out.finish("evaluate.json", summary, text_of(summary, written), json=arguments.json)
+
+
+def text_of(summary: dict[str, Any], files: dict[str, Path]) -> str:
+    """The summary for the terminal."""
+    n, steps = summary["trajectories"], summary["steps"]
+    score, chance, hits = nats(summary["score"]), nats(summary["uniform"]), summary["next_state_accuracy"]
+    return "\n".join([
+        *map(one_line, summary["in_words"]),
+        "",
+        f"{n} trajector{'y' if n == 1 else 'ies'}, {steps} steps",
+        f"log-probability a step    {score:>10}   (a uniform policy: {chance})",
+        f"most likely next state    {percentage(hits, 1):>10}   of steps",
+        *(f"{name}: {place}" for name, place in files.items()),
+    ])  # fmt: skip

@@ -18,7 +18,7 @@ from messirl.cli.common import (
     trajectories_in,
 )
 from messirl.cli.groups import add_by, by_lines
-from messirl.cli.options import add_cluster, add_data, add_model, add_streamed, executor
+from messirl.cli.options import add_cluster, add_data, add_model, add_results, add_streamed, executor
 from messirl.cli.tables import table_writer
 
 TYPE_CHECKING = False
@@ -84,12 +84,10 @@ def add(made: Parser) -> None:
         metavar="COLUMN",
         help="robust errors and intervals by individual, not by trajectory: a column of trajectory_meta",
     )
-    made.add_argument("--out", type=path, default="out/fit", help="folder of the results (out/fit)")
     made.add_argument(
         "--no-baselines", dest="baselines", action="store_false", help="do not fit the simpler methods beside it"
     )
-    made.add_argument("--no-report", dest="report", action="store_false", help="the model and fit.json alone")
-    made.add_argument("--json", action="store_true", help="print fit.json instead of a summary")
+    add_results(made, "out/fit", "the model and fit.json")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -175,16 +173,12 @@ def _fit_recordings(arguments: argparse.Namespace) -> int:
 def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
     """The summary for the terminal: what was fitted, the weights, the scores, and the files written."""
     kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
-    lines = [f"{summary['method']} on {kinds}: {summary['iterations']} iterations, {summary['termination']}", ""]
+    lines = [*map(one_line, summary.get("in_words", ())), ""] if "in_words" in summary else []
+    lines += [f"{summary['method']} on {kinds}: {summary['iterations']} iterations, {summary['termination']}", ""]
     if table is not None:
         lines += [str(table), "", *_ratios(summary["ratios"]), *_tests(summary["tests"])]
     else:
-        largest = sorted(summary["theta"].items(), key=lambda item: -abs(item[1]))
-        weights = significant(value for _, value in largest[:SHOWN])
-        wide = max([10, *map(len, weights)])
-        shown = zip(weights, largest, strict=False)
-        lines += [f"{'weight':>{wide}}  feature", *(f"{value:>{wide}}  {one_line(name)}" for value, (name, _) in shown)]
-        lines += [f"{'':>{wide}}  … and {len(largest) - SHOWN} more" if len(largest) > SHOWN else ""]
+        lines += _weights(summary["theta"], summary.get("estimates"))
     gains = [_gain(row.get("gain")) for row in summary["scores"]]
     wide = max(map(len, gains))
     over = f" {'over experts alone':>{wide}}" if wide else ""
@@ -201,6 +195,24 @@ def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
         lines += ["", *by_lines(summary["by"])[:-1]]
     lines += ["", *(f"{name + ':':<8}{place}" for name, place in files.items())]
     return "\n".join(lines)
+
+
+def _weights(theta: dict[str, float], estimates: list[dict[str, Any]] | None) -> list[str]:
+    """The largest weights, with their robust errors where there are any."""
+    largest = sorted(theta.items(), key=lambda item: -abs(item[1]))
+    columns = {"weight": significant(value for _, value in largest[:SHOWN])}
+    if estimates is not None:
+        errors = {row["name"]: row["robust_std_error"] for row in estimates}
+        columns["robust se"] = significant(errors[name] for name, _ in largest[:SHOWN])
+    wide = {head: max([10, len(head), *map(len, texts)]) for head, texts in columns.items()}
+    heads = "  ".join(f"{head:>{wide[head]}}" for head in columns)
+    lines = [
+        "  ".join(f"{text:>{w}}" for text, w in zip(row, wide.values(), strict=True))
+        for row in zip(*columns.values(), strict=True)
+    ]
+    more = [f"{'':>{len(heads)}}  … and {len(largest) - SHOWN} more" if len(largest) > SHOWN else ""]
+    named = zip(lines, largest, strict=False)
+    return [f"{heads}  feature", *(f"{line}  {one_line(name)}" for line, (name, _) in named), *more]
 
 
 def _ratios(rows: list[dict[str, Any]]) -> list[str]:

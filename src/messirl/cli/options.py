@@ -39,6 +39,16 @@ def add_streamed(made: Parser) -> None:
     )
 
 
+def add_results(made: Parser, out: str, alone: str) -> None:
+    """Add the folder of the results, and the options that say what is written there and printed.
+
+    alone : what is written without a report; the summary comes last
+    """
+    made.add_argument("--out", type=path, default=out, help=f"folder of the results ({out})")
+    made.add_argument("--no-report", dest="report", action="store_false", help=f"{alone} alone")
+    made.add_argument("--json", action="store_true", help=f"print {alone.split()[-1]} instead of a summary")
+
+
 def add_cluster(made: Parser) -> None:
     """Add the option that sends the work to a cluster; see `executor`."""
     made.add_argument(

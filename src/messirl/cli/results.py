@@ -1,8 +1,8 @@
 """The folder of a command's results: what this command wrote there, and what earlier ones left.
 
-Nothing is ever deleted. The summary of a command (fit.json, select.json, diagnosis.json) lists under `files` what
-belongs to it, each with its checksum, so that a model or a page of another command is not taken for its own. Files that
-remain from earlier commands are named in the terminal.
+Nothing is ever deleted. The summary of a command (fit.json, select.json, diagnosis.json, evaluate.json) lists under
+`files` what belongs to it, each with its checksum, so that a model or a page of another command is not taken for its
+own. Files that remain from earlier commands are named in the terminal.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from messirl.cli.common import as_json, note, say
 from messirl.cli.progress import Progress
 from messirl.workflow.watch import Watcher
 
-SUMMARIES = ("fit.json", "select.json", "diagnosis.json")
+SUMMARIES = ("fit.json", "select.json", "diagnosis.json", "evaluate.json")
 OTHERS = ("model.npz", "report.html", "policy.parquet", "diagnosis.html", "diagnosis.csv")
 SHOWN = 6  # names of files in a remark
 

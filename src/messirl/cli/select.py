@@ -13,13 +13,13 @@ from messirl.cli.common import (
     count,
     filled,
     not_negative,
-    path,
+    one_line,
     positive,
     problem_in,
     trajectories_in,
 )
 from messirl.cli.groups import add_by, by_lines
-from messirl.cli.options import add_cluster, add_data, add_objective, add_streamed, bound, executor
+from messirl.cli.options import add_cluster, add_data, add_objective, add_results, add_streamed, bound, executor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ DESCRIPTION = (
     "Choose how to use the unlabelled trajectories, and how strongly, or not at all: MESSI, the complete graph, a base "
     "policy, light pooling and the experts alone, each judged on expert trajectories it has not seen. What is clearly "
     "better than a fixed default is chosen, else the default. Writes the chosen model, its numbers (select.json) and a "
-    "figure."
+    "report with figures."
 )
 
 
@@ -62,8 +62,7 @@ def add(made: Parser) -> None:
     add_objective(group)
     group.add_argument("--features", metavar="A,B,…", help="only these features (default: all)")
     add_cluster(made)
-    made.add_argument("--out", type=path, default="out/select", help="folder of the results (out/select)")
-    made.add_argument("--json", action="store_true", help="print select.json instead of a summary")
+    add_results(made, "out/select", "the model and select.json")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -72,24 +71,27 @@ def run(arguments: argparse.Namespace) -> int:
 
     from messirl.cli.results import Results
     from messirl.io.folder.labels import save_model
-    from messirl.report.fit.selection_figures import gains_figure
-    from messirl.report.kit.images import render
     from messirl.workflow.select import SelectSettings, select
     from messirl.workflow.split import Split
 
     options, problem, place = vars(arguments), problem_in(arguments.folder), arguments.out / "model.npz"
-    files = ("select.json", "model.npz")
-    out = Results(arguments.out, files, True, lambda model: save_model(model, place, problem))
+    files = ("select.json", "model.npz", *(("report.html",) if arguments.report else ()))
+    out = Results(arguments.out, files, arguments.report, lambda model: save_model(model, place, problem))
     split, settings = filled(Split, options), filled(SelectSettings, options)
     with executor(arguments.cluster) as workers:
         streamed = trajectories_in(arguments.unlabelled_from, problem, workers)
         record = select(
             problem, split, settings, out.watcher, folder=str(arguments.folder), streamed=streamed, executor=workers
         )
-    summary = replace(record, command=arguments.command).summary()
-    image = render("gains", lambda: gains_figure(record), arguments.out / "figures")
+    record = replace(record, title=arguments.folder.resolve().name, command=arguments.command)
+    summary, written = record.summary(), {"model": place}
     summary["next"] = _next(arguments, summary)
-    text = text_of(arguments.out, summary, drawn=image is not None)
+    out.write_summary("select.json", summary)
+    if arguments.report:
+        from messirl.report.fit.selection import write_selection_report
+
+        written["report"] = write_selection_report(record, arguments.out)
+    text = text_of(summary, written)
     return out.finish("select.json", summary, text, json=arguments.json)
 
 
@@ -130,20 +132,17 @@ def _knobs(chosen: dict[str, Any]) -> str:
     return " ".join([*words, *prior])
 
 
-def text_of(out: Path, summary: dict[str, Any], *, drawn: bool) -> str:
+def text_of(summary: dict[str, Any], files: dict[str, Path]) -> str:
     """The summary for the terminal: the best of every method, the chosen one, why, and what would change it."""
     kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
     chosen, every = summary["chosen"], summary["candidates"]
-    lines = [f"{kinds}; {summary['units']} held out; {summary['seconds']:.1f} s", ""] if every else [kinds, ""]
+    lines = [*map(one_line, summary["in_words"]), ""]
+    lines += [f"{kinds}; {summary['units']} held out; {summary['seconds']:.1f} s", ""] if every else [kinds, ""]
     if every:
         lines += [f"  {'score':>9} {'gain':>9} {'95 % interval':^21}  best of each method, of {len(every)} candidates"]
         lines += [_row(every, i, chosen["index"], summary["default"]) for i in _shown(summary)]
-        lines += [""]
-    lines += [f"chosen: {chosen['candidate']}", f"because: {summary['reason']}"]
     if summary["needed"] is not None:
         lines.append(f"about {summary['needed']:,} held-out experts would settle it, if the difference is as it seems")
-    if summary["use"] is not None:
-        lines += [f"the unlabelled trajectories {summary['verdict']}: {summary['use']['sentence']}"]
     if summary["held_out"] is not None:
         lines.append(f"held out: {nats(summary['held_out'])} nats a step on the test trajectories")
     if "nested" in summary:
@@ -155,8 +154,7 @@ def text_of(out: Path, summary: dict[str, Any], *, drawn: bool) -> str:
         lines += ["", *by_lines(summary["by"])[:-1]]
     if "stability" in summary:
         lines += ["", *_stability_lines(summary["stability"])]
-    lines += ["", f"model:  {out / 'model.npz'}"]
-    lines += [f"figure: {out / 'figures' / 'gains.png'}"] if drawn else []
+    lines += ["", *(f"{name + ':':<8}{place}" for name, place in files.items())]
     lines += ["next:", *(f"  {command}" for command in summary["next"])]
     return "\n".join(lines)
 

@@ -53,13 +53,18 @@ class UniformPolicy(PolicyEstimator):
         self.policy_, self.converged_ = uniform_policy(self.mdp_, self.goals_), True
 
     def _log_likelihood(self, trajectories: Trajectories) -> Floats:  # goals need not be those of the fit
-        return log_likelihood(self.mdp_, uniform_policy(self.mdp_, trajectories.goals), trajectories)
+        return uniform_logs(self.mdp_, trajectories)
 
 
 def uniform_score(mdp: MDP, trajectories: Trajectories) -> float:
     """Log-probability per step under the policy that takes every allowed action with the same probability."""
     steps = int((trajectories.lengths - 1).sum())
-    return float(log_likelihood(mdp, uniform_policy(mdp, trajectories.goals), trajectories).sum() / max(steps, 1))
+    return float(uniform_logs(mdp, trajectories).sum() / max(steps, 1))
+
+
+def uniform_logs(mdp: MDP, trajectories: Trajectories) -> Floats:
+    """Log-probability of each trajectory under that policy, (n,)."""
+    return log_likelihood(mdp, uniform_policy(mdp, trajectories.goals), trajectories)
 
 
 def uniform_policy(mdp: MDP, goals: Ints | None) -> Any:

@@ -11,8 +11,11 @@ counts the luck of the moves and of the starts. So p-values are the sandwich's: 
 chooses hangs together more than the model thinks.
 
 Where θ is not identified, or lies on the bound, there is no standard error: NaN; nor a robust one where the
-trajectories do not differ. A penalty shrinks θ: errors are then those of the penalised estimate, not of the truth.
-A base policy is taken as known.
+trajectories do not differ. A base policy is taken as known.
+
+A penalty Q enters H = −∇²L + Q, and G as before, of centred scores: the sandwich is then the spread of the penalised
+estimate over samples of experts. It misses how far the penalty draws θ from the truth, which more samples of the same
+size do not show, and that MESSI's Q would be another with other trajectories.
 """
 
 from __future__ import annotations

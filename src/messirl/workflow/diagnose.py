@@ -132,6 +132,7 @@ def diagnose(
         lambda0=model.lambda0,
         folder=folder,
         counts=parts.counts,
+        filters=split.filters,
         settings=settings_of(model),
         warnings=notes,
         by=broken,

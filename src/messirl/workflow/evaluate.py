@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from messirl.estimators.maximum_entropy import MaximumEntropy
-from messirl.estimators.uniform import uniform_score
+from messirl.estimators.uniform import uniform_logs, uniform_score
 from messirl.evaluation import next_state_accuracy
+from messirl.evaluation.paired import paired_gain
 from messirl.problem.filters import matching
 from messirl.problem.mdp import MDP
 from messirl.problem.problem import Problem
@@ -45,6 +46,8 @@ def evaluate(
     some = problem.trajectories
     if test is not None:
         some = some[matching(problem.facts, test, "--test")]
+    watcher.begin()
+    own, chance, steps = model._log_likelihood(some), uniform_logs(model.mdp_, some), some.lengths - 1
     return EvaluationRecord(
         called,
         folder,
@@ -55,6 +58,8 @@ def evaluate(
         uniform=uniform_score(model.mdp_, some),
         next_state_accuracy=next_state_accuracy(model, some),
         differences=differences,
+        gain=paired_gain(own, chance, steps),
+        each=(own - chance)[steps > 0] / steps[steps > 0],
     )
 
 

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sklearn.base import clone
+
 from messirl._defaults import THETA_MAX
 from messirl._types import Floats
 from messirl.estimators import MESSI
 from messirl.estimators.maximum_entropy import MaximumEntropy
-from messirl.estimators.methods import ALONE, COMPARED, METHODS, described, entry_of
+from messirl.estimators.methods import ALONE, COMPARED, EXPERT, METHODS, described, entry_of
+from messirl.estimators.standing import quietly
 from messirl.evaluation import Breakdown, next_state_accuracy
 from messirl.evaluation.comparison import Comparison, below_chance, compare, held_out_scores
 from messirl.problem.mdp import MDP
@@ -23,7 +26,7 @@ from messirl.workflow.by import By, cluster_remarks, groups_by, likeness_by, sco
 from messirl.workflow.change import change_of
 from messirl.workflow.drawing import map_of
 from messirl.workflow.estimate import Estimate, divide_and_estimate
-from messirl.workflow.inference import check_inference, has_errors, inferred
+from messirl.workflow.inference import check_inference, inferred
 from messirl.workflow.model import ModelSettings, make_model, make_similarity, with_features
 from messirl.workflow.record import FitRecord, Score, settings_of
 from messirl.workflow.split import PROBLEM, Parts, Split, divide, with_streamed
@@ -108,10 +111,10 @@ def fit(
     model = make_model(settings, unlabelled=parts.unlabelled is not None)
     check_inference(settings, model, mdp, parts)
     by = groups_by(parts, settings.by, settings.groups, watcher)
-    if settings.groups is not None and parts.test is None and by is None and not has_errors(model):
+    if settings.groups is not None and parts.test is None and by is None and settings.method == "em":
         raise ValueError(
-            "--groups is of robust errors and of held-out scores, and this fit has neither: say --test or --method "
-            "maxent, or leave it out"
+            "--groups is of robust errors and of held-out scores, and --method em has none without --test: give it, or "
+            "leave this out"
         )
     odd_clusters = cluster_remarks(settings.groups, parts)
     watcher.begin()
@@ -139,6 +142,7 @@ def fit(
         verdict=verdict,
         folder=folder,
         counts=parts.counts,
+        filters=split.filters,
         settings=settings_of(model),
         warnings=notes,
         by=broken,
@@ -164,14 +168,21 @@ def _scores(
         alone = len(scores) if row.name == ALONE else alone
         scores.append(Score(method.label, method.fitted_to, row.expert, row.held_out, note))
         logs.append(row.logs)
+    twin = _twin(model, mdp, parts, watcher) if settings.baselines and fitted_to != EXPERT else None
+    if twin is not None:
+        held_out, own = held_out_scores(twin, parts.test)
+        note = "" if twin.converged_ else "did not converge"
+        scores.append(Score(described(twin)[0], EXPERT, twin.score(parts.expert), held_out, note))
+        logs.append(own)
     known = [one for one in logs if one is not None]
     if parts.test is None or len(known) < 2:
-        return scores, None, [own]
-    cluster = parts.groups(settings.groups, "test")
-    verdict, gains = judged([score.name for score in scores], known, parts.test.lengths - 1, alone, cluster)
+        return scores, None, logs[:1]
+    without = [i for i, score in enumerate(scores) if fitted_to != EXPERT and score.fit_on == EXPERT]
+    asked: dict[str, Any] = {"without": without, "cluster": parts.groups(settings.groups, "test")}
+    verdict, gains = judged([score.name for score in scores], known, parts.test.lengths - 1, alone, **asked)
     gained = [None if i == alone else gain for i, gain in enumerate(gains)]
     told = [replace(score, gain=gain) for score, gain in zip(scores, gained, strict=True)]
-    return told, verdict, [own, logs[alone]] if alone else [own]
+    return told, verdict, [logs[0], logs[alone]] if alone else logs[:1]
 
 
 def _broken_down(
@@ -185,6 +196,17 @@ def _broken_down(
         asked: dict[str, Any] = {"groups": parts.groups(settings.groups), "random_state": settings.seed}
         out.append(likeness_by(by, parts, likeness(mdp, parts.expert, parts.unlabelled, **asked)))
     return out
+
+
+def _twin(model: Any, mdp: MDP, parts: Parts, watcher: Watcher) -> Any:
+    """The model with its own ridge, fitted to the experts alone; None where a baseline is just that."""
+    if parts.unlabelled is None or not getattr(model, "ridge", 0.0):
+        return None
+    alone = {"unlabelled_weight": 0.0} | ({"reference": None} if isinstance(model.reference, str) else {})
+    twin = clone(model).set_params(**alone)
+    watcher.say("fitting the same without the unlabelled trajectories")
+    with quietly():  # its score says whether it converged
+        return twin.fit(mdp, parts.expert)
 
 
 def _beside(settings: FitSettings, mdp: MDP, parts: Parts, model: Any, watcher: Watcher) -> list[Comparison]:

@@ -46,15 +46,32 @@ def has_errors(model: Any) -> bool:
     return method_of(model).inference and not any(getattr(model, name, None) for name in penalties)
 
 
+def has_robust_errors(model: Any) -> bool:
+    """Whether it is at the optimum of a penalised likelihood of the experts, around which the sandwich holds."""
+    pooled = getattr(model, "unlabelled_weight", 0.0) > 0.0
+    return (
+        method_of(model).kind in ("MESSI", "MaxEntIRL") and not pooled and model.converged_ and model.solver == "lbfgs"
+    )
+
+
 def inferred(
     settings: FitSettings, model: Any, mdp: MDP, parts: Parts, watcher: Watcher
 ) -> tuple[dict[str, Any], list[str]]:
-    """What a record holds of standard errors (table, estimates, ratios and tests), and remarks on it."""
-    if not has_errors(model) or len(parts.expert) < 2:
+    """What a record holds of standard errors (table, estimates, ratios and tests), and remarks on it.
+
+    Of a fit with a penalty these are the estimates and their robust errors alone: see evaluation/inference.py.
+    """
+    if len(parts.expert) < 2 or not (has_errors(model) or has_robust_errors(model)):
+        return {"table": None}, []
+    cluster = parts.groups(settings.groups)
+    if cluster is not None and len(set(cluster)) < 2 and not has_errors(model):
         return {"table": None}, []
     with warnings.catch_warnings():  # what they say about the data was said when the model was fitted
         warnings.simplefilter("ignore")
-        table = estimation_table(model, parts.expert, parts.groups(settings.groups))
+        table = estimation_table(model, parts.expert, cluster)
+    if not has_errors(model):
+        rows = [{name: row[name] for name in ("name", "estimate", "robust_std_error")} for row in table.rows()]
+        return {"table": None, "estimates": rows}, []
     ratios = [weight_ratio(table, *two_of(text, table.names)) for text in settings.ratio]
     notes = watcher.noted([_endless(ratio) for ratio in ratios if math.isinf(ratio.fieller_low)])
     tests = []

@@ -1,7 +1,7 @@
 """What a fit, a choice, a diagnosis or an evaluation found: all that a page, a terminal and a file of numbers show.
 
-A record is filled by its workflow and only read afterwards. `summary()` is what fit.json, select.json and
-diagnosis.json hold.
+A record is filled by its workflow and only read afterwards. `summary()` is what fit.json, select.json,
+diagnosis.json and evaluate.json hold.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from messirl import __version__
 from messirl._docstrings import inherit_documentation
 from messirl._types import Floats, Ints
 from messirl.estimators.maximum_entropy import MaximumEntropy
+from messirl.estimators.methods import EXPERT, described
+from messirl.workflow import sentences
 from messirl.workflow.ranking import ALIKE, ranked
 
 if TYPE_CHECKING:
@@ -78,6 +80,8 @@ class Record:
         The command line that produces the record again.
     counts : dict from str to int
         How many trajectories there were of each kind, {"expert": 10, "unlabelled": 500, "test": 464}.
+    filters : dict from str to str
+        The filters that chose them, {"expert": "who = guide"}.
     settings : dict from str to str
         The arguments of the estimator, as text.
     warnings : list of str
@@ -90,6 +94,7 @@ class Record:
     folder: str = ""
     command: str = ""
     counts: dict[str, int] = field(default_factory=dict)
+    filters: dict[str, str] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     by: list[Breakdown] = field(default_factory=list)
@@ -160,6 +165,7 @@ class FitRecord(Record):
         model = self.model
         return {
             "folder": self.folder,
+            "in_words": self.in_words,
             "method": self.method,
             "trajectories": self.counts,
             "theta": weights(model),
@@ -181,6 +187,16 @@ class FitRecord(Record):
             "base_policy": None if self.change is None else self.change.summary(),
             "by": [breakdown.summary() for breakdown in self.by],
         }
+
+    @property
+    def in_words(self) -> list[str]:
+        """The verdict, in sentences."""
+        return sentences.fit_sentences(self)
+
+    @property
+    def uses_unlabelled(self) -> bool:
+        """Whether the fit learnt from unlabelled trajectories."""
+        return described(self.model)[1] != EXPERT
 
     @property
     def method(self) -> str:
@@ -291,12 +307,18 @@ class SelectionRecord(Record):
     stability: list[dict[str, float]] | None = None
     seconds: float = 0.0
 
+    @property
+    def in_words(self) -> list[str]:
+        """The verdict, in sentences."""
+        return sentences.selection_sentences(self)
+
     def summary(self) -> dict[str, Any]:
         """What select.json holds."""
         choice, found, use = self.choice, self.validation, self.model.use_
         chosen, made = choice.candidate, self.model.best_estimator_.get_params(deep=False)
         out: dict[str, Any] = {
             "folder": self.folder,
+            "in_words": self.in_words,
             "trajectories": self.counts,
             "version": __version__,
             "command": self.command,
@@ -358,12 +380,18 @@ class DiagnosisRecord(Record):
     features: list[str]
     lambda0: float = 0.0
 
+    @property
+    def in_words(self) -> list[str]:
+        """The verdict, in sentences."""
+        return sentences.diagnosis_sentences(self)
+
     def summary(self) -> dict[str, Any]:
         """What diagnosis.json holds."""
         found, choice = self.diagnosis, self.diagnosis.choice
         most, least = self.extremes(LISTED)
         return {
             "folder": self.folder,
+            "in_words": self.in_words,
             "trajectories": self.counts,
             "verdict": found.verdict,
             "evidence": found.evidence,
@@ -411,7 +439,7 @@ class DiagnosisRecord(Record):
 
 @dataclass(frozen=True)
 class EvaluationRecord:
-    """How well a saved model predicts trajectories; `summary()` is what `messirl evaluate --json` prints.
+    """How well a saved model predicts trajectories; `summary()` is what evaluate.json holds.
 
     Attributes
     ----------
@@ -429,6 +457,12 @@ class EvaluationRecord:
         How often the next state was the one that the model considers most likely.
     differences : list of str
         In what the problem differs from the one that the model was fitted to.
+    gain : Gain
+        What the model gains over that policy, paired by trajectory.
+    each : array (n,)
+        The same of every single trajectory that makes a step.
+    command : str
+        The command line that produces the record again.
     """
 
     model: str
@@ -440,12 +474,21 @@ class EvaluationRecord:
     uniform: float
     next_state_accuracy: float
     differences: list[str]
+    gain: Gain
+    each: Floats = field(default_factory=lambda: np.zeros(0), compare=False, repr=False)
+    command: str = ""
+
+    @property
+    def in_words(self) -> list[str]:
+        """The verdict, in sentences."""
+        return sentences.evaluation_sentences(self)
 
     def summary(self) -> dict[str, Any]:
-        """What `messirl evaluate --json` prints."""
-        first = asdict(self)
-        last = {name: first.pop(name) for name in ("uniform", "next_state_accuracy", "differences")}
-        return {**first, "log_likelihood": self.score * self.steps, **last}
+        """What evaluate.json holds, and `messirl evaluate --json` prints."""
+        first = {name: value for name, value in asdict(self).items() if name != "each"}
+        last = {name: first.pop(name) for name in ("uniform", "gain", "next_state_accuracy", "differences", "command")}
+        words = {"in_words": self.in_words, "version": __version__}
+        return {**first, "log_likelihood": self.score * self.steps, **last, **words}
 
 
 def weights(model: Any) -> dict[str, float]:

@@ -17,7 +17,7 @@ from messirl.problem.trajectories import Trajectories
 from messirl.selection import LAMBDAS, MESSICV, bootstrap, nested_score, stability
 from messirl.workflow.by import By, groups_by, likeness_by, scores_by
 from messirl.workflow.model import check_reference, with_features
-from messirl.workflow.record import SelectionRecord, weights
+from messirl.workflow.record import SelectionRecord, settings_of, weights
 from messirl.workflow.split import PROBLEM, Parts, Split, divide, with_streamed
 from messirl.workflow.watch import SILENT, Watcher, remarks
 
@@ -158,8 +158,11 @@ def select(
         intervals,
         rows,
         seconds,
+        title=folder,
         folder=folder,
         counts=parts.counts,
+        filters=split.filters,
+        settings=settings_of(model.best_estimator_),
         warnings=notes,
         by=broken,
     )

@@ -53,6 +53,12 @@ class Split:
     n_unlabelled: int | None = None
     seed: int = 0
 
+    @property
+    def filters(self) -> dict[str, str]:
+        """The filters that were given, by what they choose."""
+        given = {"expert": self.expert, "unlabelled": self.unlabelled, "test": self.test}
+        return {kind: text for kind, text in given.items() if text is not None}
+
 
 @dataclass(frozen=True)
 class Parts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,8 @@ class Verdict:
         The methods from which the best does not differ clearly: the 95 % interval of the difference includes zero.
     methods, trajectories : int
         How many methods were compared, and on how many held-out trajectories.
+    without : dict from str to Gain
+        What the first method gains over each that learns from the experts alone, where it learns from others too.
     """
 
     best: str
@@ -40,6 +42,7 @@ class Verdict:
     alike: list[str]
     methods: int
     trajectories: int
+    without: dict[str, Gain] = field(default_factory=dict)
 
     @property
     def sentence(self) -> str:
@@ -65,6 +68,7 @@ def judged(
     logs: Sequence[Floats],
     steps: Ints,
     alone: int,
+    without: Sequence[int] = (),
     cluster: Sequence[str] | None = None,
 ) -> tuple[Verdict, list[Gain]]:
     """The verdict, and what each method gains over the one that learns from the experts alone.
@@ -72,6 +76,7 @@ def judged(
     names, logs : of the methods, and the log-probabilities (n,) that each gives the held-out trajectories
     steps : of the trajectories, (n,)
     alone : which method learns from the experts alone
+    without : those that the first method, which learns from others too, is compared with, as they do not
     cluster : whose the trajectories are, (n,), where those of one individual may hang together
     """
     best = int(ranked(np.maximum([own.sum() for own in logs], -np.finfo(np.float64).max))[0])
@@ -79,7 +84,8 @@ def judged(
     behind = [paired_gain(logs[best], own, steps, cluster=cluster) for own in logs]
     alike = [name for i, (name, by) in enumerate(zip(names, behind, strict=True)) if i != best and not by.clear]
     gain = None if best == alone else gains[best]
-    return Verdict(names[best], names[alone], gain, alike, len(names), int((steps > 0).sum())), gains
+    apart = {names[i]: paired_gain(logs[0], logs[i], steps, cluster=cluster) for i in without}
+    return Verdict(names[best], names[alone], gain, alike, len(names), int((steps > 0).sum()), apart), gains
 
 
 def _quoted(name: str) -> str:

@@ -11,42 +11,48 @@ from messirl._numbers import whole_per_cent
 from messirl._types import Ints
 from messirl.report.fit import diagnosis_figures as figures, tables
 from messirl.report.fit.groups import groups_section
-from messirl.report.kit.digits import fixed, rounded, score, share
+from messirl.report.kit.digits import as_sentence, fixed, rounded, score, share
+from messirl.report.kit.dots import BETTER, gains_figure
+from messirl.report.kit.glossary import linked
 from messirl.report.kit.markup import Html, join, row, table, tag
 from messirl.report.kit.names import named
-from messirl.report.kit.page import drawn, opening, write_page, written_with
+from messirl.report.kit.page import drawn, opening, rerun, write_page, written_with
 from messirl.workflow.record import DiagnosisRecord
 
 SHOWN = 10  # rows of each table
 HEAVIEST = 4  # features of a direction
-MEANING = {
-    "help": "The unlabelled trajectories help: held-out experts are predicted better with them.",
-    "do not matter": "The unlabelled trajectories make no clear difference to how well held-out experts are predicted.",
-    "hurt": "The unlabelled trajectories hurt: held-out experts are predicted worse with them.",
-}
 
 
 def write_diagnosis_report(record: DiagnosisRecord, out: Path) -> Path:
-    """Draw the figures into out/figures and write out/diagnosis.html; returns its path."""
+    """Draw the figures into out/figures and write out/report.html; returns its path."""
     folder = out / "figures"
     parts = {
-        "verdict": ("Do they help?", _verdict(record, folder)),
+        "verdict": ("Do they help?", _verdict(record)),
         "groups": ("Which groups", groups_section(record.by, folder)),
         "trajectories": ("Which ones", _trajectories(record, folder)),
         "directions": ("What the penalty decides", _directions(record, folder)),
         "settings": ("Settings", [tables.words_table(record.settings), written_with()]),
-        "rerun": ("How to run it again", [tag("pre", tag("code", record.command))]),
+        "rerun": ("How to run it again", rerun(record.command)),
     }
     lead = (
         f"MESSI with λ0 = {record.lambda0:g} was fitted to {record.counts.get('expert', 0):,} expert and "
-        f"{len(record.ids):,} unlabelled trajectories. Here is what the unlabelled ones did."
+        f"{len(record.ids):,} unlabelled trajectories. Whether these help is judged by what the best choice of method "
+        "gains from them; who they are and what they do, by this fit."
     )
-    return write_page(out / "diagnosis.html", record.title, "diagnosis", opening(lead, record.warnings), parts)
+    first = opening(record.in_words, _pictures(record, folder), lead, record.warnings)
+    return write_page(out / "report.html", record.title, "diagnosis", first, parts)
 
 
-def _verdict(record: DiagnosisRecord, folder: Path) -> list[Html]:
-    """The verdict, the reasons for it, and how much the unlabelled trajectories look like the expert's."""
-    found = record.diagnosis
+def _pictures(record: DiagnosisRecord, folder: Path) -> list[Html]:
+    """What held-out experts gain from them, and how much they look like the expert's."""
+    found, shown = record.diagnosis, list[Html]()
+    if found.use is not None:
+        caption = (
+            f"Did they help? What held-out experts gain with {found.use.using} over {found.use.alone}, with its 95 % "
+            "interval."
+        )
+        rows = [("with them", found.use.gain)]
+        shown += drawn("use", partial(gains_figure, rows, BETTER), folder, caption, small=True)
     caption = (
         "Likeness. How much better each unlabelled trajectory is explained by what the experts alone teach than by "
         "chance; blue ones are above zero. The dashed line is where held-out experts are."
@@ -54,11 +60,12 @@ def _verdict(record: DiagnosisRecord, folder: Path) -> list[Html]:
     beyond = figures.beyond(record) if np.isfinite(found.likeness.unlabelled).any() else 0
     if beyond:
         caption += f" Far outside, and drawn at the edge: {beyond:,}."
-    return [
-        tag("p", tag("b", MEANING[found.verdict])),
-        tag("ul", *(tag("li", f"{text[0].upper()}{text[1:]}.") for text in found.evidence)),
-        *drawn("likeness", partial(figures.likeness_figure, record), folder, caption, half=True),
-    ]
+    return shown + drawn("likeness", partial(figures.likeness_figure, record), folder, caption, small=True)
+
+
+def _verdict(record: DiagnosisRecord) -> list[Html]:
+    """The reasons for the verdict."""
+    return [tag("ul", *(tag("li", linked(f"{as_sentence(text)}.")) for text in record.diagnosis.evidence))]
 
 
 def _trajectories(record: DiagnosisRecord, folder: Path) -> list[Html]:

@@ -8,7 +8,8 @@ import numpy as np
 
 from messirl._numbers import whole_per_cent
 from messirl._types import Floats, Ints
-from messirl.report.fit.figures import ADDS, BLUE, INK, MANY, TAKES, name_bars, panels
+from messirl.report.fit.figures import MANY
+from messirl.report.kit.axes import ADDS, BLUE, INK, TAKES, name_bars, panels
 from messirl.report.kit.names import short
 from messirl.report.kit.style import WIDTH
 from messirl.workflow.record import DiagnosisRecord
@@ -36,13 +37,13 @@ def likeness_figure(record: DiagnosisRecord) -> Figure | None:
     bins = width * np.arange(np.floor(low / width), np.ceil(high / width) + 1)  # zero is an edge between bars
     low, high = float(bins[0]), float(bins[-1])
     shown = np.clip(values, low, high)
-    figure, ax = panels(WIDTH * 0.8, 2.3)
+    figure, ax = panels(3.7, 2.3)
     parts = [shown[values <= 0.0], shown[values > 0.0]]
     ax.hist(parts, bins=bins.tolist(), stacked=True, color=[UNLIKE, BLUE], edgecolor="white", linewidth=0.5)
     ax.axvline(0.0, color=INK, linewidth=0.9)
     _experts(ax, record)
     ax.set_xlim(low, high)
-    ax.set_xlabel("likeness: nats a step better explained by the experts than by chance")
+    ax.set_xlabel("likeness (nats a step)")
     ax.set_ylabel("trajectories")
     return figure
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from messirl import plot
 from messirl._types import Floats
+from messirl.report.kit.axes import ADDS, BLUE, INK, TAKES, name_bars, panels
 from messirl.report.kit.digits import rounded
 from messirl.report.kit.names import short
 from messirl.report.kit.style import WIDTH
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
 
 MOST_FEATURES = 40
 MANY = 1000  # states, moves or dots above which they are drawn as pixels
-PIXELS = 115  # per inch, inside an SVG
-BLUE, INK = "#0072B2", "#222222"
-ADDS, TAKES = "#B35806", "#542788"  # the ends of the maps’ colours
 HELD_OUT: dict[str, Any] = {"marker": "o", "markersize": 5.5}
 EXPERT: dict[str, Any] = {"marker": "D", "markersize": 4.0, "markerfacecolor": "white"}
 
@@ -99,22 +97,6 @@ def history_figure(record: FitRecord) -> Figure:
         for axes in (ax, other):
             axes.lines[0].set_marker("o")
     return figure
-
-
-def panels(width: float, height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
-    """A figure of this size in inches, with one panel or with an array of them."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained", dpi=PIXELS)
-    return figure, figure.subplots(rows, columns, **options)
-
-
-def name_bars(ax: Axes, names: list[str]) -> None:
-    """A name beside each bar, from the top."""
-    ax.set_yticks(np.arange(len(names)), names)
-    ax.set_ylim(len(names) - 0.4, -0.6)
-    ax.tick_params(axis="y", length=0)
-    ax.grid(False, axis="y")
 
 
 def _values(scores: list[Score]) -> Floats:

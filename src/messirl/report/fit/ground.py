@@ -15,7 +15,8 @@ import scipy.sparse as sp
 
 from messirl import plot
 from messirl._types import Floats, Ints
-from messirl.report.fit.figures import MANY, panels
+from messirl.report.fit.figures import MANY
+from messirl.report.kit.axes import panels
 from messirl.report.kit.hover import Spot, spots_of
 from messirl.report.kit.maps import dot_diameter, say_axes, spacing, write_names
 from messirl.report.kit.style import WIDTH

@@ -11,7 +11,7 @@ import numpy as np
 
 from messirl.evaluation.groups import Breakdown, Group
 from messirl.evaluation.paired import Gain
-from messirl.report.fit.figures import ADDS, BLUE, INK, TAKES, name_bars, panels
+from messirl.report.kit.axes import ADDS, BLUE, INK, TAKES, name_bars, panels
 from messirl.report.kit.digits import as_sentence, rounded, score
 from messirl.report.kit.markup import Html, row, table, tag
 from messirl.report.kit.names import named, short

@@ -13,8 +13,8 @@ import numpy as np
 from messirl import plot
 from messirl._types import Floats, Ints
 from messirl.problem.trajectories import Trajectories
-from messirl.report.fit.figures import BLUE, INK, panels
 from messirl.report.fit.ground import Ground, widely_spread
+from messirl.report.kit.axes import BLUE, INK, panels
 from messirl.report.kit.digits import rounded
 from messirl.report.kit.hover import Spot
 from messirl.report.kit.maps import CROWDED

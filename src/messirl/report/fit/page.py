@@ -8,16 +8,28 @@ from pathlib import Path
 import numpy as np
 
 from messirl import plot
+from messirl.estimators.methods import described
 from messirl.report.fit import figures, maps, tables
 from messirl.report.fit.base import base_section
 from messirl.report.fit.ground import MARKED, MOST_MOVES, Ground, widely_spread
 from messirl.report.fit.groups import groups_section
+from messirl.report.fit.verdict_figures import wants_figure
 from messirl.report.kit.digits import as_sentence, many, score
+from messirl.report.kit.dots import BETTER, gains_figure
+from messirl.report.kit.glossary import linked
 from messirl.report.kit.hover import MOST as SPOTS, Spot, over
 from messirl.report.kit.markup import Html, tag
 from messirl.report.kit.names import one_line, short
-from messirl.report.kit.page import drawn, opening, write_page, written_with
+from messirl.report.kit.page import drawn, opening, rerun, write_page, written_with
 from messirl.workflow.record import FitRecord, Score
+from messirl.workflow.sentences import feature_names
+
+INTERVALS = " Lines are 95 % intervals; a hollow bar’s includes zero."
+NO_INTERVALS = " These are estimates without intervals."
+PENALISED = (
+    "The robust std. error of a fit with a penalty is how much the penalised weight varies from sample to sample. How "
+    "far the penalty draws it towards zero is no part of it, so that it is no test of the weight itself."
+)
 
 
 def write_fit_report(record: FitRecord, out: Path) -> Path:
@@ -33,20 +45,38 @@ def write_fit_report(record: FitRecord, out: Path) -> Path:
         "base": ("Base policy, and what the experts change in it", base_section(record, folder, _which(record))),
         "convergence": ("Convergence", _convergence(record, folder)),
         "settings": ("Settings", [tables.words_table(record.settings), written_with("environment")]),
-        "rerun": ("How to run it again", [tag("pre", tag("code", record.command))] if record.command else []),
+        "rerun": ("How to run it again", rerun(record.command)),
     }
-    first = opening(lead(record), record.remarks)
-    return write_page(out / "report.html", record.title, record.method, first, parts)
+    first = opening(record.in_words, _pictures(record, folder), lead(record), record.remarks)
+    return write_page(out / "report.html", record.title, described(record.model)[0], first, parts)
+
+
+def _pictures(record: FitRecord, folder: Path) -> list[Html]:
+    """What the experts want, and what using the unlabelled trajectories gains."""
+    model, half = record.model, record.half_widths()
+    ends = model.theta_ - half, model.theta_ + half
+    wants = partial(wants_figure, feature_names(model.mdp_), model, *ends)
+    known = bool(np.isfinite(half).any())
+    caption = f"What the experts want. Each feature by its contribution.{INTERVALS if known else NO_INTERVALS}"
+    shown = drawn("wants", wants, folder, caption, small=True)
+    if record.verdict is not None and record.verdict.without:
+        gains = partial(gains_figure, list(record.verdict.without.items()), BETTER)
+        caption = (
+            "Did the unlabelled trajectories help? What the fit gains on held-out trajectories over each method that "
+            "does without them, with 95 % intervals; hollow and grey is no clear difference."
+        )
+        shown += drawn("use", gains, folder, caption, small=True)
+    return shown
 
 
 def lead(record: FitRecord) -> str:
-    """What was fitted, whether it converged, and which method predicts best, in two or three sentences."""
+    """What was fitted, whether it converged, and how it predicts, in two sentences."""
     model, mdp = record.model, record.model.mdp_
     kinds = [f"{n:,} {one_line(kind)}" for kind, n in record.counts.items() if kind in ("expert", "unlabelled")]
     data = f" to {' and '.join(kinds)} trajectories" if kinds else ""
     of = "steps" if mdp.state_action else "states"
     first = (
-        f"{record.method} was fitted{data}, in a problem of {many(mdp.n_states, 'state')}, "
+        f"{described(model)[0]} was fitted{data}, in a problem of {many(mdp.n_states, 'state')}, "
         f"{many(mdp.n_actions, 'action')} and {many(mdp.n_features, 'feature')} of {of}."
     )
     end = "converged" if model.converged_ else "stopped before it converged,"
@@ -59,8 +89,7 @@ def lead(record: FitRecord) -> str:
         if known and record.verdict is None:
             value, best = max((float(b.held_out or 0.0), short(b.name)) for b in known)
             second += f"; the best baseline, {best}, gives {score(value, 3)}"
-    best = "" if record.verdict is None else f" {as_sentence(record.verdict.sentence)}"
-    return f"{first} {second}.{best}"
+    return f"{first} {second}."
 
 
 def _check(record: FitRecord) -> None:
@@ -73,6 +102,8 @@ def _check(record: FitRecord) -> None:
 
 def _scores(record: FitRecord, folder: Path) -> list[Html]:
     out: list[Html] = []
+    if record.verdict is not None:
+        out.append(tag("p", linked(as_sentence(record.verdict.sentence))))
     if record.scores:
         caption = (
             f"Scores. {short(record.scores[0].name)} (blue) and the baselines: the mean log-probability of what was "
@@ -107,7 +138,10 @@ def _weights(record: FitRecord, folder: Path) -> list[Html]:
     if record.at_bound:
         caption.append(f"{record.at_bound:,} of {d:,} lie on the bound ±{record.model.theta_max:g}.")
     picture = drawn("weights", partial(figures.weights_figure, record), folder, " ".join(caption), half=True)
-    return [*picture, tables.estimates_table(record), tables.ratios_table(record), tables.tests_table(record)]
+    penalised = record.estimates is not None and record.model.quadratic_ is not None
+    remark = [tag("p", linked(PENALISED))] if penalised else []
+    asked = [tables.ratios_table(record), tables.tests_table(record)]
+    return [*picture, *remark, tables.estimates_table(record), *asked]
 
 
 def _maps(record: FitRecord, folder: Path) -> list[Html]:

@@ -9,7 +9,7 @@ import numpy as np
 from messirl._defaults import REFERENCE_STRENGTH
 from messirl._types import Floats
 from messirl.estimators.methods import METHODS
-from messirl.report.fit.figures import BLUE, INK, panels
+from messirl.report.kit.axes import BLUE, INK, panels
 from messirl.report.kit.names import short
 from messirl.report.kit.style import LOOKS, WIDTH, Look
 from messirl.selection import Candidate, Validation

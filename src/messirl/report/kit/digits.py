@@ -5,17 +5,10 @@ from __future__ import annotations
 import math
 import re
 
-from messirl._numbers import nats, percentage
+from messirl._numbers import decimals, nats, percentage
 from messirl.experiments.curves import Interval
 
 MOST = 5  # decimals
-
-
-def decimals(half: float) -> int:
-    """The number of decimals that shows two digits of half the width of an interval."""
-    if not math.isfinite(half) or half <= 0:
-        return 4
-    return min(max(1 - math.floor(math.log10(half)), 0), MOST)
 
 
 def fixed(value: float, places: int, *, signed: bool = False) -> str:

@@ -15,9 +15,9 @@ from messirl.report.kit.digits import many, mean_and_interval
 from messirl.report.kit.markup import Html, join, row, table, tag
 from messirl.report.kit.page import opening, write_page
 from messirl.report.kit.style import LOOKS, domain_name, look
-from messirl.report.paper import verdicts
+from messirl.report.paper import answers, verdicts
 from messirl.report.paper.captions import READING
-from messirl.report.paper.gallery import gallery
+from messirl.report.paper.gallery import file_names, gallery
 from messirl.report.paper.provenance import Provenance, choices, command, environment, provenance, settings_table
 
 TITLE = "MESSI, reproduced"
@@ -34,7 +34,8 @@ def write_report(results: pa.Table, claims: Sequence[dict[str, Any]], out: Path)
     curves, made = Curves(results), provenance(results)
     pictures = gallery(curves, made.domains, out / "figures")
     parts = {
-        "summary": ("Summary", [tag("p", verdicts.sentence(claims)), verdicts.tally(claims)]),
+        "losses": ("Where it does not help", answers.where_not(curves, made.domains)),
+        "summary": ("The paper’s claims in brief", [tag("p", verdicts.sentence(claims)), verdicts.tally(claims)]),
         "results": ("Final performance", [_results_note(made), _results(curves, made)]),
         "claims": ("Claims", [tag("p", DECIDING), verdicts.tables(claims)]),
         "steps": ("Artefacts of the step size", [verdicts.differences(claims)]),
@@ -43,22 +44,27 @@ def write_report(results: pa.Table, claims: Sequence[dict[str, Any]], out: Path)
         "environment": ("Environment", [environment(made)]),
         "rerun": ("How to run it again", _rerun(made)),
     }
-    return write_page(out / "report.html", TITLE, "", _lead(made), parts)
+    shown = answers.panels(curves, file_names(made.domains), out / "figures")
+    first = opening(answers.sentences(curves, made.domains), shown, _lead(made), _few(made), answers.roles())
+    return write_page(out / "report.html", TITLE, "", first, parts)
 
 
-def _lead(made: Provenance) -> list[Html]:
+def _lead(made: Provenance) -> str:
     runs, domains = many(made.runs, "run"), listed([domain_name(d) for d in made.domains])
-    lead = (
+    return (
         "The experiments of “Maximum Entropy Semi-Supervised Inverse Reinforcement Learning” (Audiffren, Valko, "
         f"Lazaric and Ghavamzadeh, IJCAI 2015), run again over {runs} in {many(len(made.domains), 'domain')}: "
         f"{domains}. Each sentence of its results that can be true or false is tested here, with the paper’s own "
         "solver and at the exact optimum of the same objective."
     )
-    few = (
-        f"This is a first look: with {runs} intervals are wide and many claims stay undecided. The paper averages 50 "
-        "runs."
-    )
-    return opening(lead, []) + ([tag("p", few, class_="warning")] if made.runs < FEW else [])
+
+
+def _few(made: Provenance) -> list[str]:
+    if made.runs >= FEW:
+        return []
+    runs = many(made.runs, "run")
+    few = f"This is a first look: with {runs} intervals are wide and many claims stay undecided."
+    return [f"{few} The paper averages 50 runs."]
 
 
 def _results_note(made: Provenance) -> Html:

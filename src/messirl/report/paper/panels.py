@@ -99,10 +99,12 @@ def draw(ax: Axes, lines: Sequence[Line], shown: YRange | None, every_iteration:
             low, high = one.low, one.high
             if shown is not None and shown.logarithmic:  # no logarithm beyond zero; that is outside anyway
                 low, high = np.minimum(low, 0.1 * shown.high), np.minimum(high, 0.1 * shown.high)
-            ax.fill_between(one.x, low, high, where=banded.tolist(), color=look.colour, alpha=0.13, linewidth=0)
+            # Bands that cover each other are told apart by their edges.
+            edge: Any = {"edgecolor": (look.colour, 0.8), "linewidth": 0.45, "linestyle": look.dashes}
+            ax.fill_between(one.x, low, high, where=banded.tolist(), facecolor=(look.colour, 0.1), **edge)
         n = len(one.x)
         # The markers of different lines are at different iterations, so that none covers another.
-        marks: Any = (order * max(n // 40, 1), max(n // MARKS, 1)) if every_iteration else 1
+        marks: Any = (order * max(n // 40, 1), max(n // MARKS, 1)) if every_iteration and n > 1 else 1
         ax.plot(one.x, one.mean, markevery=marks, zorder=3 + look.width, **look.line)
     if shown is not None:
         _scale_y(ax, shown)

@@ -1,0 +1,136 @@
+"""The page of a choice: whether the unlabelled trajectories help, what was chosen, and what the others gained."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from messirl.estimators.methods import METHODS
+from messirl.evaluation.paired import Gain
+from messirl.report.fit import tables
+from messirl.report.fit.groups import groups_section
+from messirl.report.fit.selection_figures import gains_figure as knobs_figure
+from messirl.report.fit.verdict_figures import wants_figure
+from messirl.report.kit.digits import as_sentence, many, plain, rounded, score
+from messirl.report.kit.dots import BETTER, gains_figure
+from messirl.report.kit.glossary import linked
+from messirl.report.kit.markup import Html, row, table, tag
+from messirl.report.kit.names import named
+from messirl.report.kit.page import drawn, opening, rerun, write_page, written_with
+from messirl.workflow.record import SelectionRecord
+from messirl.workflow.sentences import feature_names
+
+MOST_ROWS = 60
+LUCKY = (
+    "The gains are paired by held-out trajectory, each interval of one pair. The chosen one was chosen by these same "
+    "trajectories, so that it looks a little too good; --nested gives an honest score of the whole procedure."
+)
+
+
+def write_selection_report(record: SelectionRecord, out: Path) -> Path:
+    """Draw the figures into out/figures and write out/report.html; returns its path."""
+    folder = out / "figures"
+    parts = {
+        "candidates": ("What every candidate gains", _candidates(record, folder)),
+        "groups": ("Group by group", groups_section(record.by, folder)),
+        "stability": ("How stable MESSI is", _stability(record)),
+        "weights": ("Reward by feature", _weights(record)),
+        "settings": ("Settings of the chosen model", [tables.words_table(record.settings), written_with()]),
+        "rerun": ("How to run it again", rerun(record.command)),
+    }
+    kinds = " and ".join(f"{n:,} {kind}" for kind, n in record.counts.items() if kind != "test")
+    found = record.validation
+    judged = f"{many(len(found.candidates), 'candidate')} were judged" if found is not None else "Nothing was judged"
+    lead = f"There were {kinds} trajectories. {judged}"
+    if found is not None:
+        lead += f" by {many(int(found.steps.size), 'held-out unit')} of the experts’ own"
+    lead += "."
+    if record.held_out is not None:
+        lead += f" The chosen model gives the test trajectories {score(record.held_out)} nats a step."
+    if record.nested is not None:
+        mean, error = score(record.nested.mean), score(record.nested.standard_error)
+        lead += f" The whole procedure, nested, gives held-out experts {mean} ± {error} nats a step."
+    first = opening(record.in_words, _pictures(record, folder), lead, record.warnings)
+    return write_page(out / "report.html", record.title, "selection", first, parts)
+
+
+def best_of_methods(record: SelectionRecord) -> list[tuple[str, Gain]]:
+    """The best candidate of every method with what it gains over the best that the experts alone give."""
+    found, use = record.validation, record.model.use_
+    if found is None or use is None:
+        return []
+    alone = found.candidates.index(use.alone)
+    best: dict[str, int] = {}
+    for i in (int(i) for i in np.argsort(-np.asarray(found.scores), kind="stable")):
+        best.setdefault(found.candidates[i].method, i)
+    best[record.choice.candidate.method] = record.choice.index
+    return [(METHODS[method].label, found.gain(i, alone)) for method, i in best.items() if i != alone]
+
+
+def _pictures(record: SelectionRecord, folder: Path) -> list[Html]:
+    rows, shown = best_of_methods(record), list[Html]()
+    if rows:
+        bold = METHODS[record.choice.candidate.method].label
+        caption = (
+            "Do the unlabelled trajectories help? The best of every method, and the chosen one in bold, beside the "
+            "best that the experts alone give: gains on held-out experts with 95 % intervals. Blue is clearly better, "
+            "orange clearly worse, hollow neither."
+        )
+        figure = partial(gains_figure, rows, BETTER, bold)
+        shown += drawn("use", figure, folder, caption, small=True)
+    model = record.model.best_estimator_
+    none = np.full(model.theta_.size, np.nan)
+    ends = (none, none) if record.intervals is None else np.array(list(record.intervals.values())).T
+    known = " Lines are 95 % intervals." if record.intervals is not None else " These are estimates without intervals."
+    caption = f"What the experts want, by the chosen model. Each feature by its contribution.{known}"
+    wants = partial(wants_figure, feature_names(model.mdp_), model, ends[0], ends[1])
+    return shown + drawn("wants", wants, folder, caption, small=True)
+
+
+def _candidates(record: SelectionRecord, folder: Path) -> list[Html]:
+    found, choice = record.validation, record.choice
+    if found is None:
+        return [tag("p", as_sentence(choice.reason) + ".")]
+    caption = (
+        "Candidates. What each gains on held-out experts over the fixed default, by its strength; the ring is the "
+        "chosen one, arrows at the edge are larger losses."
+    )
+    order = np.argsort(-np.asarray(found.scores), kind="stable")[:MOST_ROWS]
+    rows = []
+    for i in (int(i) for i in order):
+        gain = found.gain(i, choice.default)
+        mark = tag("b", str(found.candidates[i])) if i == choice.index else named(str(found.candidates[i]), 80)
+        ends = f"[{score(gain.low, signed=True)}, {score(gain.high, signed=True)}]" if np.isfinite(gain.low) else "–"
+        told = ("the default", "") if i == choice.default else (score(gain.mean, signed=True), ends)
+        rows.append(row(mark, score(float(found.scores[i])), *told))
+    heads = row("candidate (chosen in bold)", "nats a step", "over the default", "95 % interval", head=True)
+    left = f" The best {MOST_ROWS} of {len(found.candidates):,} are shown." if len(found.candidates) > MOST_ROWS else ""
+    return [
+        *drawn("gains", partial(knobs_figure, record), folder, caption),
+        tag("p", linked(LUCKY + left)),
+        table([heads], rows, "fit"),
+    ]
+
+
+def _stability(record: SelectionRecord) -> list[Html]:
+    if record.stability is None:
+        return []
+    rows = [row(plain(one["lambda0"]), rounded(one["spread"])) for one in record.stability]
+    say = (
+        "How far MESSI’s policy differs over halves of the unlabelled trajectories. A spread near zero is stable, "
+        "which is not to say right; a large one hangs on who happened to be there."
+    )
+    return [tag("p", say), table([row("λ0", "spread", head=True)], rows, "fit")]
+
+
+def _weights(record: SelectionRecord) -> list[Html]:
+    model, ends = record.model.best_estimator_, record.intervals or {}
+    order = np.argsort(-np.abs(model.theta_), kind="stable")[: tables.MOST_ROWS]
+    rows = []
+    for j in (int(j) for j in order):
+        name = model.mdp_.feature_ids[j]
+        around = f"[{rounded(ends[name][0])}, {rounded(ends[name][1])}]" if name in ends else "–"
+        rows.append(row(named(str(name)), rounded(float(model.theta_[j])), around))
+    return [table([row("feature", "weight θ", "95 % interval, resampled", head=True)], rows, "fit")]

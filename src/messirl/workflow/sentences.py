@@ -1,0 +1,234 @@
+"""What was found, in sentences that a colleague understands: what experts want, and whether the others helped.
+
+Pages and terminals take their verdict from here. No sentence names a direction that its own interval does not carry:
+where the 95 % interval of a difference includes zero there is no clear difference, and where there is no interval the
+sentence says that, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from messirl._numbers import decimals, percentage
+from messirl._types import Floats
+from messirl._words import listed
+from messirl.evaluation.paired import Gain
+from messirl.workflow.wants import Wants, contributions, wants_of
+
+if TYPE_CHECKING:
+    from messirl.workflow.record import DiagnosisRecord, EvaluationRecord, FitRecord, Record, SelectionRecord
+
+NATS = " nats a step"
+HELPED, HURT, UNCLEAR = "helped", "hurt", "made no clear difference"
+MIXED = "helped or hurt, by what they are compared with"
+NEITHER = "neither clearly better nor clearly worse than"
+NAMED = 4  # features of a kind that a sentence names
+LONGEST = 60  # characters of a name or a filter
+MOST_DECIMALS = 6
+PENALISED = "95 % intervals of the penalised weights, which leave out how far the penalty draws them"
+RESAMPLED = "95 % intervals from resampled trajectories; the choice of the method was not repeated"
+
+
+def difference(gain: Gain, than: str, unit: str = NATS) -> str:
+    """A difference in words with its 95 % interval: `0.05 nats a step better than chance (95 %: 0.03 to 0.07)`."""
+    if gain.clear and not math.isfinite(gain.mean):
+        words = ("better", "rules") if gain.mean > 0 else ("worse", "does not rule")
+        return f"{words[0]} than {than}, which {words[1]} out what was done"
+    if not math.isfinite(gain.mean):
+        return f"not to be compared with {than}: both rule out what was done"
+    if not (math.isfinite(gain.low) and math.isfinite(gain.high)):
+        (mean,) = _digits(gain.mean, signed=True)
+        return f"{NEITHER} {than}: {mean}{unit}, from too few for an interval"
+    if gain.clear:
+        better = gain.mean > 0
+        ends = (gain.low, gain.high) if better else (-gain.high, -gain.low)
+        mean, low, high = _digits(abs(gain.mean), *ends)
+        return f"{mean}{unit} {'better' if better else 'worse'} than {than} (95 %: {low} to {high})"
+    mean, low, high = _digits(gain.mean, gain.low, gain.high, signed=True)
+    return f"{NEITHER} {than}: {mean}{unit} (95 %: {low} to {high}; above zero is better)"
+
+
+def use_of(gains: Mapping[str, Gain]) -> tuple[str, list[str]]:
+    """Whether using the unlabelled ones helped, judged by what it gains over each method that does without them.
+
+    They helped, or hurt, if they clearly did against every one of these. Also the methods to name: of these the one
+    that is closest, else one without a clear difference, else the best and the worst of them.
+    """
+    by_gain = sorted(gains, key=lambda name: np.nan_to_num(gains[name].mean, nan=0.0))
+    better = [name for name in by_gain if gains[name].clear and gains[name].mean > 0]
+    worse = [name for name in by_gain if gains[name].clear and gains[name].mean < 0]
+    if len(better) == len(gains):
+        return HELPED, better[:1]
+    if len(worse) == len(gains):
+        return HURT, worse[-1:]
+    unclear = [name for name in by_gain if name not in better + worse]
+    return (UNCLEAR, unclear[:1]) if unclear else (MIXED, [better[0], worse[-1]])
+
+
+def fit_sentences(record: FitRecord) -> list[str]:
+    """What the experts want, and whether using the unlabelled trajectories helped."""
+    model, half = record.model, record.half_widths()
+    basis = PENALISED if model.quadratic_ is not None else ""
+    ends = model.theta_ - half, model.theta_ + half
+    said = [want_sentence(record, model, *ends, basis)]
+    if not model.converged_:
+        said.append(f"But the fit did not converge: {model.termination_}.")
+    if "unlabelled" not in record.counts:
+        return said
+    others = _group(record, "unlabelled")
+    verdict = record.verdict
+    if record.scores and not record.uses_unlabelled:
+        said.append(f"The {others} were not used by the fit itself.")
+    elif verdict is None or not verdict.without:
+        why = "no trajectories were held out" if verdict is None else "no method without them was fitted beside it"
+        said.append(f"Whether using the {others} helped is not known: {why} (messirl select finds out).")
+    else:
+        held = f"the {verdict.trajectories:,} held-out trajectories are predicted"
+        said.append(use_sentence(others, held, verdict.without))
+    return said
+
+
+def selection_sentences(record: SelectionRecord) -> list[str]:
+    """What the experts want by the chosen model, whether using the unlabelled trajectories helps, what was chosen."""
+    model, use = record.model.best_estimator_, record.model.use_
+    none = np.full(model.theta_.size, np.nan)
+    ends = (none, none) if record.intervals is None else np.array(list(record.intervals.values())).T
+    said = [want_sentence(record, model, ends[0], ends[1], RESAMPLED)]
+    if use is not None:
+        said.append(_of_candidates(_group(record, "unlabelled"), use))
+    elif "unlabelled" in record.counts:
+        said.append(f"Whether using the {_group(record, 'unlabelled')} helps is not known: nothing can be held out.")
+    return [*said, f"Chosen: {record.choice.candidate}; {record.choice.reason}."]
+
+
+def diagnosis_sentences(record: DiagnosisRecord) -> list[str]:
+    """Whether using the unlabelled trajectories helps, and how many of them behave like an expert."""
+    found, others = record.diagnosis, _group(record, "unlabelled", len(record.ids))
+    first = f"Whether using the {others} helps is not known: there is no interval of the difference."
+    if found.use is not None:
+        first = _of_candidates(others, found.use)
+    alike, many = int(found.likeness.alike.sum()), found.likeness.unlabelled.size
+    return [first, f"The experts explain {alike:,} of these {many:,} trajectories better than chance does."]
+
+
+def evaluation_sentences(record: EvaluationRecord) -> list[str]:
+    """How much better than chance the model predicts, and how often it names the next state."""
+    n = record.trajectories
+    which = f" ({_short(record.test)})" if record.test is not None else ""
+    first = f"The {n:,} {'trajectory' if n == 1 else 'trajectories'}{which} {'is' if n == 1 else 'are'} predicted "
+    first += difference(record.gain, "by chance")
+    accuracy = percentage(record.next_state_accuracy, 0).replace("%", " %")
+    said = [f"{first}.", f"The state that the model held most likely was the next one in {accuracy} of steps."]
+    if record.test is None:
+        said.append("These are all trajectories of the folder: those that the model was fitted to may be among them.")
+    return said
+
+
+def use_sentence(others: str, held: str, gains: Mapping[str, Gain]) -> str:
+    """Whether using the others helped, with the difference from the methods that do without them.
+
+    others : what they are called
+    held : what is predicted, up to the verb: `the 42 held-out trajectories are predicted`
+    """
+    verdict, rivals = use_of(gains)
+    said = [difference(gains[name], f"without them, by {quoted(name)} on the experts alone") for name in rivals]
+    return f"Using the {others} {verdict}: {held} {', but '.join(said)}."
+
+
+def want_sentence(record: Record, model: Any, low: Floats, high: Floats, basis: str) -> str:
+    """What the experts want and avoid.
+
+    low, high : (d,) ends of the 95 % intervals of the weights, NaN where there are none
+    basis : what is to be known of these intervals, if anything
+    """
+    names = [quoted(name) for name in feature_names(model.mdp_)]
+    found = wants_of(names, model.theta_, low, high, contributions(model))
+    who = f"the experts{_told(record, 'expert')}"
+    if model.reference_ is not None:
+        who = f"compared with what is usual among the unlabelled ones, {who}"
+    wants = _wants(found)
+    if not found.tested:
+        if not wants:
+            return f"The fit found nothing that {who} want or avoid."
+        return f"By its estimates, which have no intervals, {who} {wants}."
+    if basis == PENALISED and wants:
+        who = f"as far as a fit with a penalty can say, {who}"
+    if not wants:
+        return f"What {who} want is not settled: no 95 % interval of a weight leaves out zero."
+    said = f"{who[0].upper()}{who[1:]} {wants}"
+    if found.unsettled:
+        said += f"; not settled {'is' if len(found.unsettled) == 1 else 'are'} {_few(found.unsettled)}"
+    if found.unknown:
+        said += f"; without an interval {'is' if len(found.unknown) == 1 else 'are'} {_few(found.unknown)}"
+    return f"{said} ({basis or '95 % intervals of the weights'})."
+
+
+def feature_names(mdp: Any) -> list[str]:
+    """What features are called in sentences: without the mark of their column in a problem folder."""
+    if mdp.feature_names is None:
+        return [f"feature {j}" for j in range(mdp.n_features)]
+    plain = [str(name)[2:] if str(name)[:2] in ("f_", "g_") else str(name) for name in mdp.feature_names]
+    return [_short(name) for name in (plain if len(set(plain)) == len(plain) else map(str, mdp.feature_names))]
+
+
+def _wants(found: Wants) -> str:
+    parts = [f"want {_few(found.wanted)}"] if found.wanted else []
+    between = ", and " if len(found.wanted) > 1 else " and "
+    return between.join(parts + ([f"avoid {_few(found.avoided)}"] if found.avoided else []))
+
+
+def _of_candidates(others: str, use: Any) -> str:
+    """What the two candidates that a selection compares say of the unlabelled trajectories, called `others`."""
+    verdict, _ = use_of({"": use.gain})
+    what = difference(use.gain, f"without them, by {quoted(str(use.alone))}")
+    way = f"by {quoted(str(use.using))}, held-out experts are predicted"
+    return f"Using the {others} {verdict}: {way} {what}."
+
+
+def _group(record: Record, kind: str, n: int | None = None) -> str:
+    """`625 unlabelled trajectories (who = tourist)`."""
+    n = record.counts.get(kind, 0) if n is None else n
+    text = record.filters.get(kind)
+    noun = "trajectory" if n == 1 else "trajectories"
+    return f"{n:,} {kind} {noun}{'' if text is None else f' ({_short(text)})'}"
+
+
+def _told(record: Record, kind: str) -> str:
+    """` (28 trajectories, who = guide)`; nothing where the record does not say."""
+    n, text = record.counts.get(kind), record.filters.get(kind)
+    words = [] if n is None else [f"{n:,} {'trajectory' if n == 1 else 'trajectories'}"]
+    words += [] if text is None else [_short(text)]
+    return f" ({', '.join(words)})" if words else ""
+
+
+def _few(names: Sequence[str]) -> str:
+    """`painting, glass and 3 more`."""
+    if len(names) <= NAMED:
+        return listed(names)
+    return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more"
+
+
+def quoted(name: str) -> str:
+    """The name, in quotation marks where it could be misread."""
+    return f'"{name}"' if "," in name or " and " in name else name
+
+
+def _short(text: str) -> str:
+    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split()) or "no name"
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
+
+
+def _digits(*values: float, signed: bool = False) -> list[str]:
+    """Numbers with two digits of their spread; one that is not zero does not look like zero."""
+    half = (max(values) - min(values)) / 2 if len(values) > 1 else abs(values[0]) / 10
+    largest = max(abs(value) for value in values)
+    places = min(decimals(half), 2 - math.floor(math.log10(largest))) if largest > 0 else 1
+    places = max(places, 0)
+    while places < MOST_DECIMALS and any(v != 0 and float(f"{v:.{places}f}") == 0 for v in values):
+        places += 1
+    texts = [f"{v:+.{places}f}" if signed else f"{v:.{places}f}" for v in values]
+    return [text.lstrip("+-") if float(text) == 0 else text for text in texts]

@@ -1,0 +1,278 @@
+"""The sentences that pages and terminals begin with: none claims what its own interval does not carry."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from numpy.testing import assert_allclose
+from problems import KINDS, problem
+from seeds import generator, shifted
+from worlds import drawn, maze
+
+from messirl import MESSI, MaxEntIRL, Trajectories, sample
+from messirl.estimators.uniform import uniform_policy
+from messirl.evaluation.paired import NOTHING, Gain
+from messirl.io import Problem
+from messirl.selection import Candidate
+from messirl.selection.choice import Use
+from messirl.workflow.evaluate import evaluate
+from messirl.workflow.fit import FitSettings, fit
+from messirl.workflow.record import FitRecord
+from messirl.workflow.sentences import (
+    HELPED,
+    HURT,
+    MIXED,
+    UNCLEAR,
+    _of_candidates,
+    difference,
+    feature_names,
+    use_of,
+    use_sentence,
+)
+from messirl.workflow.split import Split
+from messirl.workflow.verdict import Verdict
+from messirl.workflow.wants import contributions, wants_of
+
+NUMBERS = st.floats(-3.0, 3.0, allow_nan=False)
+DIRECTION = re.compile(r"\d nats a step (better|worse) than|^(better|worse) than")
+SPLIT = Split("role = expert", "role = other", "role = test")
+
+
+@st.composite
+def gains(draw):
+    """A difference inside its interval; now and then a tiny one, one without an interval, or an infinite one."""
+    mean, below, above = draw(NUMBERS), abs(draw(NUMBERS)), abs(draw(NUMBERS))
+    scale = draw(st.sampled_from([1.0, 1.0, 1e-3, 1e-7]))
+    odd = draw(st.sampled_from(["", "", "", "no interval", "inf", "-inf", "nan"]))
+    if odd == "no interval":
+        return Gain(scale * mean, np.nan, np.nan)
+    if odd:
+        return Gain(float(odd), np.nan, np.nan)
+    return Gain(scale * mean, scale * (mean - below), scale * (mean + above))
+
+
+def says(gain: Gain) -> int:
+    """What an interval carries: 1 better, −1 worse, 0 neither. Written anew, not by `Gain.clear`."""
+    if np.isnan(gain.mean):
+        return 0
+    if np.isinf(gain.mean):
+        return int(np.sign(gain.mean))
+    if abs(gain.mean) <= NOTHING or np.isnan(gain.low):
+        return 0
+    return 1 if gain.low > 0.0 else -1 if gain.high < 0.0 else 0
+
+
+# ------------------------------------------------------------ differences
+
+
+@given(gains())
+@settings(max_examples=300, deadline=None)
+def test_a_sentence_claims_a_direction_only_where_the_interval_leaves_out_zero(gain):
+    words = difference(gain, "without them")
+    claimed = DIRECTION.search(words)
+    found = 0 if claimed is None else 1 if "better" in claimed[0] else -1
+    assert found == says(gain)
+
+
+@given(st.dictionaries(st.sampled_from(["MaxEnt-IRL", "L2", "L2, standardised"]), gains(), min_size=1))
+@settings(max_examples=300, deadline=None)
+def test_others_helped_only_if_they_did_against_every_method_without_them(found):
+    words = use_sentence("9 others", "the trips are predicted", found)
+    claims = {says(gain) for gain in found.values()}
+    verdict, named = use_of(found)
+    assert (verdict == HELPED) == (claims == {1})
+    assert (verdict == HURT) == (claims == {-1})
+    assert (verdict == MIXED) == (claims == {1, -1})
+    assert words.startswith(f"Using the 9 others {verdict}: ")
+    assert {says(found[name]) for name in named} == ({0} if verdict == UNCLEAR else claims)
+
+
+@pytest.mark.parametrize(
+    ("gain", "words"),
+    [
+        (Gain(0.0523, 0.031, 0.0736), "0.052 nats a step better than chance (95 %: 0.031 to 0.074)"),
+        (Gain(-0.0523, -0.0736, -0.031), "0.052 nats a step worse than chance (95 %: 0.031 to 0.074)"),
+        (Gain(0.5, 0.00041, 0.9996), "0.5000 nats a step better than chance (95 %: 0.0004 to 0.9996)"),
+        (Gain(np.inf, np.nan, np.nan), "better than chance, which rules out what was done"),
+        (Gain(-np.inf, np.nan, np.nan), "worse than chance, which does not rule out what was done"),
+    ],
+)
+def test_a_clear_difference_is_said_with_its_interval(gain, words):
+    assert difference(gain, "chance") == words
+
+
+def test_an_unclear_difference_is_a_signed_number_with_its_interval():
+    words = difference(Gain(-0.006, -0.014, 0.002), "without them")
+    assert words == (
+        "neither clearly better nor clearly worse than without them: -0.0060 nats a step (95 %: -0.0140 to +0.0020; "
+        "above zero is better)"
+    )
+    assert "too few for an interval" in difference(Gain(0.2, np.nan, np.nan), "chance")
+
+
+# ------------------------------------------------------------ what experts want
+
+
+@given(st.lists(st.tuples(NUMBERS, st.floats(0.0, 2.0) | st.just(np.nan)), min_size=1, max_size=6))
+@settings(max_examples=300, deadline=None)
+def test_a_feature_is_wanted_or_avoided_only_if_its_interval_says_so(weights):
+    theta, half = (np.array(column) for column in zip(*weights, strict=True))
+    names = [str(j) for j in range(theta.size)]
+    found = wants_of(names, theta, theta - half, theta + half, np.abs(theta))
+    every = [*found.wanted, *found.avoided, *found.unsettled, *found.unknown]
+    assert found.tested == bool(np.isfinite(half).any())
+    if found.tested:
+        assert sorted(every) == sorted(names)
+        assert {int(j) for j in found.wanted} == set(np.flatnonzero(theta - half > 0.0))
+        assert {int(j) for j in found.avoided} == set(np.flatnonzero(theta + half < 0.0))
+    else:
+        assert all(theta[int(j)] > 0.0 for j in found.wanted)
+        assert all(theta[int(j)] < 0.0 for j in found.avoided)
+
+
+def units(mdp, factor):
+    """The same problem with its first feature in other units."""
+    rows = mdp.features.copy()
+    rows[..., 0] *= factor
+    return mdp.replace(features=rows)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "sparse"])
+def test_contributions_do_not_depend_on_the_units_of_a_feature(kind):
+    mdp, expert, _ = problem(kind)
+    model = MaxEntIRL(ridge=0.1).fit(mdp, expert)
+    before = contributions(model)
+    model.mdp_, model.theta_ = units(mdp, 100.0), model.theta_ * np.where(np.arange(mdp.n_features) == 0, 0.01, 1.0)
+    assert_allclose(contributions(model), before, rtol=1e-9)
+
+
+def test_sparse_features_contribute_as_dense_ones_do():
+    dense, sparse = (MaxEntIRL(ridge=0.1).fit(*problem(kind)[:2]) for kind in ("steps", "sparse"))
+    assert_allclose(contributions(sparse), contributions(dense), rtol=1e-6)
+
+
+def test_what_is_the_same_everywhere_contributes_where_trajectories_end_only():
+    mdp = maze(discount=0.9, horizon=6, features=np.column_stack([np.ones(9), np.arange(9.0)]))
+    with pytest.warns(UserWarning, match="determined only up to"):
+        model = MaxEntIRL(ridge=0.1).fit(mdp, drawn(mdp, [0.0, 0.2], 8, 1, start=np.full(9, 1 / 9)))
+    model.theta_ = np.array([-1.0, 0.5])
+    assert_allclose(contributions(model)[0], 0.0, atol=1e-6)
+    model.mdp_ = mdp.replace(terminal=np.arange(9) == 8)
+    assert_allclose(contributions(model)[0], 1.0)
+
+
+def test_names_of_features_lose_the_mark_of_their_column_unless_two_become_one():
+    mdp = maze(discount=0.9, feature_names=["f_green", "g_time"])
+    assert feature_names(mdp) == ["green", "time"]
+    assert feature_names(maze(discount=0.9, feature_names=["f_time", "g_time"])) == ["f_time", "g_time"]
+    assert feature_names(maze(discount=0.9)) == ["feature 0", "feature 1"]
+
+
+def test_a_fit_says_what_its_intervals_settle_and_what_a_penalty_leaves_out():
+    mdp, expert, unlabelled = problem("finite")
+    rows = [{"name": str(j), "estimate": v, "robust_std_error": e} for j, (v, e) in enumerate(ROWS)]
+    model = MaxEntIRL(ridge=0.0, theta_prior=None).fit(mdp, expert)
+    model.theta_ = np.array([v for v, _ in ROWS])
+    counts, filters = {"expert": 30}, {"expert": "who = guide"}
+    [words] = FitRecord("a", model, estimates=rows, counts=counts, filters=filters).in_words
+    assert words == (
+        "The experts (30 trajectories, who = guide) want feature 0 and avoid feature 1; not settled is feature 2 (95 % "
+        "intervals of the weights)."
+    )
+    messi = MESSI(lambda0=0.1).fit(mdp, expert, unlabelled)
+    messi.theta_ = model.theta_
+    [words] = FitRecord("a", messi, estimates=rows).in_words
+    assert words.startswith("As far as a fit with a penalty can say, the experts want feature 0 and avoid feature 1")
+    assert "leave out how far the penalty draws them" in words
+    [words] = FitRecord("a", messi).in_words
+    assert words.startswith("By its estimates, which have no intervals, the experts want")
+
+
+ROWS = [(3.0, 1.0), (-2.0, 0.5), (1.0, 0.8)]
+
+
+# ------------------------------------------------------------ problems where the others help, hurt, do not matter
+
+ANYWHERE = np.full(9, 1 / 9)
+
+
+def known(kind, seed):
+    """Few experts and a set that is known to help, or more and one that hurts or does not matter; 300 held-out ones."""
+    mdp = maze(discount=0.9, horizon=7, features=generator(5).normal(size=(9, 4)), feature_names=["a", "b", "c", "d"])
+    theta = np.array([1.2, -1.0, 0.8, 0.0])
+    expert, test = (
+        drawn(mdp, theta, n, 100 * seed + k, start=ANYWHERE) for k, n in enumerate((3 if kind == "help" else 25, 300))
+    )
+    others = {
+        "help": lambda: drawn(mdp, theta, 300, 100 * seed + 2, start=ANYWHERE),
+        "hurt": lambda: drawn(mdp, -theta, 300, 100 * seed + 3, start=ANYWHERE),
+        "do not matter": lambda: sample(
+            mdp, uniform_policy(mdp, None), 1, start=ANYWHERE, random_state=shifted(100 * seed + 4)
+        ),
+    }[kind]()
+    role = np.repeat(["expert", "other", "test"], [len(expert), len(others), len(test)])
+    plain = (Trajectories(some.states, some.offsets) for some in (expert, others, test))
+    first, second, third = plain
+    return Problem(mdp, first + second + third, {"role": role})
+
+
+@pytest.mark.parametrize("kind", ["help", "hurt", "do not matter"])
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_page_says_what_is_true_of_the_others(kind, seed):
+    weight = 1e-6 if kind == "do not matter" else 1.0  # of one trajectory among many: nothing
+    record = fit(known(kind, seed), SPLIT, FitSettings(method="maxent", unlabelled_weight=weight, ridge=0.01))
+    verdict, words = record.verdict, record.in_words[-1]
+    assert verdict is not None
+    assert set(verdict.without) == {"MaxEnt-IRL", "L2", "L2, standardised", "MaxEnt-IRL with ridge 0.01"}
+    said, _ = use_of(verdict.without)
+    assert words.startswith(f"Using the {record.counts['unlabelled']} unlabelled ")
+    assert f" (role = other) {said}: the 300 held-out trajectories are predicted " in words
+    assert said == {"help": HELPED, "hurt": HURT, "do not matter": UNCLEAR}[kind]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["help", "do not matter", "hurt"])
+def test_the_sentences_are_wrong_no_more_often_than_they_say(kind):
+    """Of 50 draws of one set; each sentence is wrong with at most 2.5 %, and five of fifty would be too many for it."""
+    from studies.sentences import one
+
+    rows = [row for seed in range(50) for row in one("light pooling", shifted(seed) % 10**6) if row["set"] == kind]
+    assert sum(row["wrong"] for row in rows) < 5
+
+
+def test_others_that_were_not_used_or_not_tested_are_said_to_be():
+    given = known("help", 0)
+    record = fit(given, Split("role = expert", "role = other"), FitSettings(lambda0=0.1, baselines=False))
+    assert record.in_words[-1].startswith("Whether using the 300 unlabelled trajectories (role = other) helped is not")
+    record = fit(given, SPLIT, FitSettings(method="maxent"))
+    assert record.in_words[-1] == "The 300 unlabelled trajectories (role = other) were not used by the fit itself."
+    assert record.verdict is not None
+    assert record.verdict.without == {}
+
+
+def test_the_verdict_of_a_choice_is_that_of_its_use():
+    for gain, said in ((Gain(0.1, 0.05, 0.15), HELPED), (Gain(0.1, -0.05, 0.25), UNCLEAR), (Gain(-1, -2, -0.5), HURT)):
+        use = Use("", gain, Candidate("LightPooling", weight=0.1), Candidate("RidgeStd", 0.1))
+        words = _of_candidates("5 unlabelled trajectories", use)
+        assert words.startswith(f"Using the 5 unlabelled trajectories {said}: by light pooling weight=0.1, held-out")
+        assert difference(gain, 'without them, by "L2, standardised λ0=0.1"') in words
+
+
+def test_an_evaluation_is_compared_with_chance_by_trajectory():
+    given = known("help", 0)
+    record = fit(given, SPLIT, FitSettings(method="maxent", baselines=False))
+    found = evaluate(record.model, given, "role = test")
+    assert found.gain.mean == pytest.approx(found.score - found.uniform, abs=1e-12)
+    steps = given.trajectories[np.flatnonzero(given.meta["role"] == "test")].lengths - 1
+    assert found.each @ steps / steps.sum() == pytest.approx(found.gain.mean, abs=1e-12)
+    assert found.in_words[0].startswith("The 300 trajectories (role = test) are predicted ")
+    assert "may be among them" in evaluate(record.model, given).in_words[-1]
+
+
+def test_a_verdict_keeps_what_was_gained_over_each_method_without_the_others():
+    verdict = Verdict("a", "b", None, [], 2, 9, {"b": Gain(0.1, 0.0, 0.2)})
+    assert verdict.summary()["without"] == {"b": {"mean": 0.1, "low": 0.0, "high": 0.2}}
