@@ -11,7 +11,11 @@ import numpy as np
 
 from messirl.evaluation.groups import Breakdown, Group
 from messirl.evaluation.paired import Gain
+<<<<<<< HEAD
 from messirl.report.kit.axes import ADDS, BLUE, INK, TAKES, name_bars, panels
+=======
+from messirl.report.fit.figures import ADDS, BLUE, INK, name_bars, panels
+>>>>>>> groups
 from messirl.report.kit.digits import as_sentence, rounded, score
 from messirl.report.kit.markup import Html, row, table, tag
 from messirl.report.kit.names import named, short
@@ -21,6 +25,7 @@ from messirl.report.kit.style import WIDTH
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+OPEN = "#767676"  # nothing is clear
 EFFECTS = ("use", "gain")  # zero means something: no effect
 UNITS = {
     "score": "log-probability a step (nats); further right is better predicted",
@@ -29,7 +34,7 @@ UNITS = {
     "gain": "gain (nats a step); right of zero helps",
 }
 TESTS = (
-    "Lines are 95 % intervals of one group each; p-values are corrected for the number of groups (Holm), and what is "
+    "Lines are 95 % intervals of one group each, hollow dots those of which nothing is clear; p-values are corrected for the number of groups (Holm), and what is "
     "called clear has a corrected p below 0.05."
 )
 
@@ -95,12 +100,12 @@ def _word(found: Breakdown, group: Group) -> str:
 
 
 def _colour(found: Breakdown, group: Group) -> str:
-    """Orange for what is clearly good, purple for what is clearly not, blue else."""
+    """Blue for what is clearly good, orange for what is clearly not, grey else."""
     if found.measure in EFFECTS:
         sign = group.sign
     else:
         sign = 0 if not group.apart or group.difference is None else int(np.sign(group.difference.mean))
-    return {1: ADDS, -1: TAKES, 0: BLUE}[sign]
+    return {1: BLUE, -1: ADDS, 0: OPEN}[sign]
 
 
 def _value(gain: Gain | None, *, signed: bool) -> tuple[str, str]:
