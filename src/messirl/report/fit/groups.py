@@ -11,12 +11,9 @@ import numpy as np
 
 from messirl.evaluation.groups import Breakdown, Group
 from messirl.evaluation.paired import Gain
-<<<<<<< HEAD
-from messirl.report.kit.axes import ADDS, BLUE, INK, TAKES, name_bars, panels
-=======
-from messirl.report.fit.figures import ADDS, BLUE, INK, name_bars, panels
->>>>>>> groups
+from messirl.report.kit.axes import ADDS, BLUE, INK, name_bars, panels
 from messirl.report.kit.digits import as_sentence, rounded, score
+from messirl.report.kit.dots import OPEN
 from messirl.report.kit.markup import Html, row, table, tag
 from messirl.report.kit.names import named, short
 from messirl.report.kit.page import drawn
@@ -25,7 +22,7 @@ from messirl.report.kit.style import WIDTH
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-OPEN = "#767676"  # nothing is clear
+
 EFFECTS = ("use", "gain")  # zero means something: no effect
 UNITS = {
     "score": "log-probability a step (nats); further right is better predicted",
@@ -34,8 +31,8 @@ UNITS = {
     "gain": "gain (nats a step); right of zero helps",
 }
 TESTS = (
-    "Lines are 95 % intervals of one group each, hollow dots those of which nothing is clear; p-values are corrected for the number of groups (Holm), and what is "
-    "called clear has a corrected p below 0.05."
+    "Lines are 95 % intervals of one group each, hollow dots those of which nothing is clear; p-values are corrected "
+    "for the number of groups (Holm), and what is called clear has a corrected p below 0.05."
 )
 
 
