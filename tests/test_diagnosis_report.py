@@ -25,7 +25,7 @@ mpl.use("Agg")
 BAD = "<script>alert('$x_1$')</script>\n\x00" + "long " * 40
 ONE = RBF(1.0)
 GAINS = {
-    "help": (Gain(0.02, 0.01, 0.03), "helped: by light pooling λ0=0.01, held-out experts are predicted 0.020"),
+    "help": (Gain(0.02, 0.01, 0.03), "helped: by light pooling, held-out experts are predicted 0.020"),
     "do not matter": (Gain(0.02, -0.01, 0.05), "made no clear difference"),
     "hurt": (Gain(-0.02, -0.03, -0.01), "hurt: by light pooling"),
 }

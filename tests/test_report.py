@@ -11,16 +11,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from messirl.evaluation.paired import Gain
 from messirl.experiments.checks import FAILS, HOLDS, UNDECIDED
 from messirl.experiments.claims import decide
 from messirl.experiments.curves import Curve, Curves, Interval
 from messirl.experiments.settings import QUICK, SETTINGS
 from messirl.experiments.store import SCHEMA
 from messirl.report.kit.digits import decimals, fixed, mean_and_interval
+from messirl.report.kit.dots import gains_figure
 from messirl.report.kit.images import render, write_bytes
 from messirl.report.kit.markup import Html, join, tag
 from messirl.report.kit.style import LOOKS, MAIN, RC, domain_name, in_order, look
-from messirl.report.paper import captions, panels, verdicts
+from messirl.report.paper import answers, captions, panels, verdicts
 from messirl.report.paper.figures import em_figure, exact_figure, gain_figure, paper_figure
 from messirl.report.paper.gallery import file_names
 from messirl.report.paper.page import write_report
@@ -474,3 +476,62 @@ def test_captions_say_what_is_measured(curves):
     assert "baselines" in text
     assert "baselines" not in captions.paper_caption(Curves(results(methods=MAIN)), "pit")
     assert json.dumps(captions.domains_caption(["highway-far"])).count("Highway") == 1
+
+
+# ------------------------------------------------------------ does it help?
+
+
+def at_the_end(levels, noise=0.0001, runs=12, domain="pit"):
+    """Curves of iterations that end at these levels, paired by run."""
+    table, random = results((domain,), ("iterations",), tuple(levels), runs=runs, exact=False), np.random.RandomState(1)
+    rows = table.to_pylist()
+    for row in rows:
+        row["performance"] = levels[row["method"]] + 0.01 * row["run"] + noise * random.standard_normal()
+    return Curves(pa.Table.from_pylist(rows, schema=SCHEMA))
+
+
+def test_the_first_sentence_says_where_messi_helps_and_where_it_does_not():
+    better = at_the_end({"MaxEnt": -0.05, "MESSI-mu1": -0.03, "Ridge": -0.01, "Pooling": -0.03})
+    said = answers.sentences(better, ["pit"])
+    assert said[0] == "With the paper’s fixed steps, MESSI(μ1) is clearly better than MaxEnt-IRL in Pit."
+    assert said[1] == "Clearly better than MESSI(μ1), with fixed steps, are other baselines: in Pit L2."
+    assert said[2] == "Not clearly different from MESSI(μ1), with fixed steps, are other baselines: in Pit pooling."
+    worse = at_the_end({"MaxEnt": -0.03, "MESSI-mu1": -0.05})
+    assert answers.sentences(worse, ["pit"]) == [
+        "With the paper’s fixed steps, MESSI(μ1) is clearly better than MaxEnt-IRL in no domain."
+    ]
+    assert re.search(r"MESSI\(μ1\) is 0\.0200? worse than MaxEnt-IRL", answers.domain_sentence(worse, "pit"))
+    text = Parser(join(answers.where_not(worse, ["pit"]))).text
+    assert re.search(r"MESSI\(μ1\) with MaxEnt-IRL−0\.0[12]\d*\[.*\]worse$", text)
+    assert answers.sentences(Curves(results(figures=("em",))), ["pit"]) == []
+
+
+def test_a_difference_in_the_noise_is_no_claim_about_a_domain():
+    alike = at_the_end({"MaxEnt": -0.05, "MESSI-mu1": -0.05}, noise=0.01)
+    gain = answers.gains(alike, "pit")["MESSI-mu1"]
+    claimed = " better than " in answers.domain_sentence(alike, "pit").replace("clearly better nor", "")
+    assert claimed == (gain.low > 0)
+
+
+def test_the_first_screen_says_what_the_names_stand_for(whole):
+    text = whole[0].read_text(encoding="utf-8")
+    head = text[: text.index("<nav>")]
+    for word in ("MESSI", "MESSIMAX", "μ1", "μ2", "μ3"):
+        assert f"<dt>{word}</dt>" in head
+    assert head.index('class="said"') < head.index('class="roles"') < head.index("<figure")
+
+
+def test_a_difference_far_beyond_the_others_is_named_at_the_edge():
+    near = [("a", Gain(0.01, 0.0, 0.02)), ("b", Gain(-0.01, -0.02, 0.0)), ("c", Gain(0.012, 0.01, 0.014))]
+    [ax] = axes_of(lambda: gains_figure([*near, ("far", Gain(-0.5, -0.6, -0.4))], "gain", "c"))
+    assert [text.get_text() for text in ax.texts] == ["◂ −0.5"]
+    assert ax.get_xlim()[0] > -0.1
+    assert [t.get_fontweight() for t in ax.get_yticklabels()] == ["normal", "normal", "bold", "normal"]
+    assert gains_figure([("none", Gain(float("nan"), float("nan"), float("nan")))], "gain") is None
+
+
+def test_bands_that_cover_each_other_have_edges_of_their_own(curves):
+    ax = axes_of(lambda: paper_figure(curves, "pit"))[0]
+    edges = {tuple(np.round(band.get_edgecolor()[0], 3)) for band in ax.collections}
+    assert len(edges) == len(ax.collections) == 5
+    assert all(band.get_linewidth()[0] > 0 for band in ax.collections)

@@ -173,7 +173,7 @@ def _fit_recordings(arguments: argparse.Namespace) -> int:
 def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
     """The summary for the terminal: what was fitted, the weights, the scores, and the files written."""
     kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
-    lines = [*map(one_line, summary.get("in_words", ())), ""] if "in_words" in summary else []
+    lines = [*map(one_line, summary["in_words"]), ""] if "in_words" in summary else []  # of recordings there are none
     lines += [f"{summary['method']} on {kinds}: {summary['iterations']} iterations, {summary['termination']}", ""]
     if table is not None:
         lines += [str(table), "", *_ratios(summary["ratios"]), *_tests(summary["tests"])]

@@ -79,9 +79,14 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     with Progress("reproduction", "parts") as progress, executor(arguments.cluster) as workers:
         table, claims = reproduce(plan, progress, workers)
+    from messirl.experiments.curves import Curves
+    from messirl.report.kit.style import in_order
+    from messirl.report.paper.answers import sentences
     from messirl.report.paper.page import write_report
 
-    page = write_report(table, claims, plan.out)
+    page, curves = write_report(table, claims, plan.out), Curves(table)
+    for words in sentences(curves, in_order(curves.domains)):
+        print(words)
     print(_counted([claim["verdict"] for claim in claims]))
     print(f"report: {page}")
     return 0

@@ -84,7 +84,8 @@ def fit_sentences(record: FitRecord) -> list[str]:
     if record.scores and not record.uses_unlabelled:
         said.append(f"The {others} were not used by the fit itself.")
     elif verdict is None or not verdict.without:
-        why = "no trajectories were held out" if verdict is None else "no method without them was fitted beside it"
+        held = "no trajectories were held out" if "test" not in record.counts else ""
+        why = held or "no method without them was fitted beside it"
         said.append(f"Whether using the {others} helped is not known: {why} (messirl select finds out).")
     else:
         held = f"the {verdict.trajectories:,} held-out trajectories are predicted"

@@ -18,7 +18,7 @@ h3 { font-size: 1.08rem; margin: 2rem 0 .6rem; }
 h3 small { color: var(--soft); font-weight: normal; margin-left: .3rem; }
 p, dl, ul { max-width: 46rem; }
 a { color: var(--link); }
-a.term { color: inherit; text-decoration: underline dotted; text-underline-offset: .18em; }
+a.term { color: inherit; text-decoration: underline dotted; text-underline-offset: .18em; white-space: nowrap; }
 p.lead { font-size: 1.15rem; }
 .said { background: var(--verdict); border-left: 5px solid var(--edge); padding: .2rem 1.1rem; margin: 1rem 0 1.4rem;
   max-width: 52rem; -webkit-print-color-adjust: exact; print-color-adjust: exact; }

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from messirl._words import listed
 from messirl.evaluation.paired import Gain
-from messirl.experiments.curves import Curves, interval
+from messirl.experiments.curves import Curves, Interval, interval
 from messirl.experiments.settings import EXACT
-from messirl.report.kit.digits import as_sentence
+from messirl.report.kit.digits import as_sentence, mean_and_interval
 from messirl.report.kit.dots import gains_figure
-from messirl.report.kit.glossary import TERMS, linked
-from messirl.report.kit.markup import Html, tag
+from messirl.report.kit.glossary import TERMS
+from messirl.report.kit.markup import Html, row, table, tag
 from messirl.report.kit.page import drawn
 from messirl.report.kit.style import LOOKS, MAIN, domain_name, look
 from messirl.report.paper.captions import MEASURES
@@ -54,7 +54,7 @@ def sentences(curves: Curves, domains: Sequence[str]) -> list[str]:
         better = [quoted(domain_name(d)) for d, gain in found.items() if gain.clear and gain.mean > 0]
         others = [quoted(domain_name(d)) for d, gain in found.items() if not (gain.clear and gain.mean > 0)]
         where = f"in {listed(better)}" if better else "in no domain"
-        rest = f", not in {listed(others)}" if better and others else ""
+        rest = f", not clearly in {listed(others)}" if better and others else ""
         label = look(OWN).label
         said.append(f"{as_sentence(how)}, {label} is clearly better than {look(BASE).label} {where}{rest}.")
     rivals = {d: gains(curves, d, OWN) for d in domains}
@@ -92,19 +92,21 @@ def panels(curves: Curves, names: dict[str, str], folder: Path) -> list[Html]:
 
 def where_not(curves: Curves, domains: Sequence[str]) -> list[Html]:
     """The comparisons of MESSI with MaxEnt-IRL, and of μ1 with the other baselines, that MESSI does not win clearly."""
-    items = []
+    rows = []
     for domain in domains:
         for suffix, how in SOLVERS:
-            found = gains(curves, domain, suffix=suffix)
-            lost = [m for m in MAIN if m in found and not (found[m].clear and found[m].mean > 0)]
-            words = [f"{look(m).label} is {difference(found[m], look(BASE).label, '')}" for m in lost]
-            own = gains(curves, domain, OWN, suffix)
-            words += [f"{look(m).label} is {difference(own[m], look(OWN).label, '')}" for m in _as_good(own)]
-            if words:
-                items.append(
-                    tag("li", tag("b", f"{domain_name(domain)}, {how}: "), linked(as_sentence("; ".join(words)) + "."))
-                )
-    return [tag("ul", *items)] if items else []
+            found, own = gains(curves, domain, suffix=suffix), gains(curves, domain, OWN, suffix)
+            lost = [(m, BASE, found[m]) for m in MAIN if m in found and not (found[m].clear and found[m].mean > 0)]
+            lost += [(m, OWN, own[m]) for m in _as_good(own)]
+            rows += [_row(f"{domain_name(domain)}, {how}", *one) for one in lost]
+    head = row("where", "compared", "difference", "95 % interval", "the first is", head=True)
+    return [table([head], rows, "fit")] if rows else []
+
+
+def _row(where: str, one: str, other: str, gain: Gain) -> Html:
+    mean, ends = mean_and_interval(Interval(gain.mean, gain.low, gain.high, 0), signed=True)
+    words = "neither clearly" if not gain.clear else "better" if gain.mean > 0 else "worse"
+    return row(where, f"{look(one).label} with {look(other).label}", mean, ends, words)
 
 
 def _as_good(found: dict[str, Gain]) -> list[str]:

@@ -34,7 +34,7 @@ def write_report(results: pa.Table, claims: Sequence[dict[str, Any]], out: Path)
     curves, made = Curves(results), provenance(results)
     pictures = gallery(curves, made.domains, out / "figures")
     parts = {
-        "losses": ("Where it does not help", answers.where_not(curves, made.domains)),
+        "losses": ("Where it does not clearly help", answers.where_not(curves, made.domains)),
         "summary": ("The paper’s claims in brief", [tag("p", verdicts.sentence(claims)), verdicts.tally(claims)]),
         "results": ("Final performance", [_results_note(made), _results(curves, made)]),
         "claims": ("Claims", [tag("p", DECIDING), verdicts.tables(claims)]),
