@@ -47,7 +47,7 @@ def test_a_diagnosis_says_what_each_group_is_worth(made, run, tmp_path):
     assert "helps" in use["sentence"]
     assert use["sentence"] in said
     assert "tourist" in likeness["sentence"].split(" is clearly above the others")[0]
-    page = Page(tmp_path / "diagnosis.html")
+    page = Page(tmp_path / "report.html")
     assert "groups" in {a["id"] for a in page.of("section")}
     assert "Using each group alone, by who" in page.text
     assert {"by_use.svg", "by_likeness.svg"} <= {path.name for path in (tmp_path / "figures").iterdir()}
@@ -87,6 +87,7 @@ def test_a_choice_breaks_likeness_down(made, run, tmp_path):
     [likeness] = summary(tmp_path, "select")["by"]
     assert likeness["measure"] == "likeness"
     assert likeness["sentence"] in said
+    assert "Likeness to the experts, by day" in Page(tmp_path / "report.html").text
     assert any("--by day" in command for command in summary(tmp_path, "select")["next"] if "diagnose" in command)
 
 
@@ -171,8 +172,8 @@ def test_clusters_are_counted_in_the_table():
         (
             "fit",
             "museum",
-            [*GUIDES, "--unlabelled", "who = tourist", "--groups", "day"],
-            "--groups is of robust errors and of held-out scores, and this fit has neither",
+            [*GUIDES, "--unlabelled", "who = tourist", "--groups", "day", "--method", "em"],
+            "--groups is of robust errors and of held-out scores, and --method em has none",
         ),
         ("select", "museum", [*GUIDES, "--by", "day"], "--by is of --test and of --unlabelled, and neither is given"),
         ("fit", "maze", ["--expert", "animal = A1", "--groups", "animal"], "at least two clusters"),

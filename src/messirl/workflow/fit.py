@@ -26,7 +26,7 @@ from messirl.workflow.by import By, cluster_remarks, groups_by, likeness_by, sco
 from messirl.workflow.change import change_of
 from messirl.workflow.drawing import map_of
 from messirl.workflow.estimate import Estimate, divide_and_estimate
-from messirl.workflow.inference import check_inference, has_errors, inferred
+from messirl.workflow.inference import check_inference, inferred
 from messirl.workflow.model import ModelSettings, make_model, make_similarity, with_features
 from messirl.workflow.record import FitRecord, Score, settings_of
 from messirl.workflow.split import PROBLEM, Parts, Split, divide, with_streamed
@@ -111,10 +111,10 @@ def fit(
     model = make_model(settings, unlabelled=parts.unlabelled is not None)
     check_inference(settings, model, mdp, parts)
     by = groups_by(parts, settings.by, settings.groups, watcher)
-    if settings.groups is not None and parts.test is None and by is None and not has_errors(model):
+    if settings.groups is not None and parts.test is None and by is None and settings.method == "em":
         raise ValueError(
-            "--groups is of robust errors and of held-out scores, and this fit has neither: say --test or --method "
-            "maxent, or leave it out"
+            "--groups is of robust errors and of held-out scores, and --method em has none without --test: give it, or "
+            "leave this out"
         )
     odd_clusters = cluster_remarks(settings.groups, parts)
     watcher.begin()

@@ -63,9 +63,12 @@ def inferred(
     """
     if len(parts.expert) < 2 or not (has_errors(model) or has_robust_errors(model)):
         return {"table": None}, []
+    cluster = parts.groups(settings.groups)
+    if cluster is not None and len(set(cluster)) < 2 and not has_errors(model):
+        return {"table": None}, []
     with warnings.catch_warnings():  # what they say about the data was said when the model was fitted
         warnings.simplefilter("ignore")
-        table = estimation_table(model, parts.expert, parts.groups(settings.groups))
+        table = estimation_table(model, parts.expert, cluster)
     if not has_errors(model):
         rows = [{name: row[name] for name in ("name", "estimate", "robust_std_error")} for row in table.rows()]
         return {"table": None, "estimates": rows}, []

@@ -13,6 +13,7 @@ from messirl.evaluation.groups import Breakdown, Group
 from messirl.evaluation.paired import Gain
 from messirl.report.kit.axes import ADDS, BLUE, INK, name_bars, panels
 from messirl.report.kit.digits import as_sentence, rounded, score
+from messirl.report.kit.dots import OPEN
 from messirl.report.kit.markup import Html, row, table, tag
 from messirl.report.kit.names import named, short
 from messirl.report.kit.page import drawn
@@ -21,7 +22,7 @@ from messirl.report.kit.style import WIDTH
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-OPEN = "#767676"  # nothing is clear
+
 EFFECTS = ("use", "gain")  # zero means something: no effect
 UNITS = {
     "score": "log-probability a step (nats); further right is better predicted",

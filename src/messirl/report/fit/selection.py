@@ -10,6 +10,7 @@ import numpy as np
 from messirl.estimators.methods import METHODS
 from messirl.evaluation.paired import Gain
 from messirl.report.fit import tables
+from messirl.report.fit.groups import groups_section
 from messirl.report.fit.selection_figures import gains_figure as knobs_figure
 from messirl.report.fit.verdict_figures import wants_figure
 from messirl.report.kit.digits import as_sentence, many, plain, rounded, score
@@ -33,6 +34,7 @@ def write_selection_report(record: SelectionRecord, out: Path) -> Path:
     folder = out / "figures"
     parts = {
         "candidates": ("What every candidate gains", _candidates(record, folder)),
+        "groups": ("Group by group", groups_section(record.by, folder)),
         "stability": ("How stable MESSI is", _stability(record)),
         "weights": ("Reward by feature", _weights(record)),
         "settings": ("Settings of the chosen model", [tables.words_table(record.settings), written_with()]),
