@@ -9,7 +9,7 @@ from messirl.evaluation.paired import paired_gain
 from messirl.problem.filters import matching
 from messirl.problem.mdp import MDP
 from messirl.problem.problem import Problem
-from messirl.workflow.record import EvaluationRecord
+from messirl.workflow.evaluation_record import EvaluationRecord
 from messirl.workflow.split import PROBLEM
 from messirl.workflow.watch import SILENT, Watcher
 

@@ -20,7 +20,8 @@ from messirl.evaluation.paired import Gain
 from messirl.workflow.wants import Wants, contributions, wants_of
 
 if TYPE_CHECKING:
-    from messirl.workflow.record import DiagnosisRecord, EvaluationRecord, FitRecord, Record, SelectionRecord
+    from messirl.workflow.evaluation_record import EvaluationRecord
+    from messirl.workflow.record import DiagnosisRecord, FitRecord, Record, SelectionRecord
 
 NATS = " nats a step"
 HELPED, HURT, UNCLEAR = "helped", "hurt", "made no clear difference"

@@ -11,7 +11,7 @@ from messirl.report.kit.dots import BETTER
 from messirl.report.kit.markup import row, table
 from messirl.report.kit.names import named
 from messirl.report.kit.page import drawn, opening, rerun, write_page, written_with
-from messirl.workflow.record import EvaluationRecord
+from messirl.workflow.evaluation_record import EvaluationRecord
 
 
 def write_evaluation_report(record: EvaluationRecord, title: str, out: Path) -> Path:

@@ -50,6 +50,24 @@ TERMS = {
     "else is said.",
     LABEL["Pooling"]: "Every unlabelled trajectory counts as an expert’s, in full.",
     LABEL["EM"]: "Unlabelled trajectories are weighed by how likely the present reward makes them, again and again.",
+    LABEL["AbbeelNg"]: "Policies that are mixed until their feature counts are those of the experts.",
+    LABEL["MaxMargin"]: "The same, mixed so that they come as close as any mixture of them can.",
+    LABEL["SSIRL"]: "Max-margin learning that unlabelled trajectories steer, by what the experts do and what policies "
+    "found so far do.",
+    LABEL["MWAL"]: "A mixture of policies that does no worse than the experts under any possible reward, found by "
+    "weighing features again and again.",
+    LABEL["LPAL"]: "One policy that does no worse than the experts under any possible reward, found by a linear "
+    "programme.",
+    LABEL["NgRussell"]: "The reward under which the experts do better than other policies by as much as possible.",
+    LABEL["RelativeEntropy"]: "MaxEnt-IRL without known dynamics: recorded trajectories of a base policy are weighed "
+    "instead.",
+    LABEL["Bayesian"]: "Rewards drawn from their posterior, if experts prefer what is worth more.",
+    LABEL["Cloning"]: "No reward: what the experts did in each state, counted.",
+    LABEL["DWBC"]: "Cloning of everyone, weighed by a classifier that tells experts from others and knows the policy.",
+    LABEL["ISWBC"]: "Cloning of everyone, weighed by how much likelier a choice is among the experts’.",
+    LABEL["DemoDICE"]: "The policy whose visits are near the experts’, and not far from everyone’s.",
+    LABEL["Several"]: "MESSI with a θ for each group of experts, drawn towards one that they share.",
+    LABEL["Mixture"]: "MESSI with groups of experts that it finds itself, each with a θ of its own.",
     LABEL["uniform"]: "Chance: every allowed action is as likely as any other.",
     "likeness": "How much better, in nats a step, a trajectory is explained by what the experts alone teach than by "
     "chance. Above zero it goes where an expert would.",
