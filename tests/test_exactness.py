@@ -550,6 +550,8 @@ def policy_at(problem, theta, expert, entropy="causal") -> tuple[np.ndarray, np.
 
 def assert_best(est, problem, expert, quadratic, entropy, start, *, unique: bool) -> None:
     theta, value = best_theta(problem, expert, quadratic, entropy, start=start)
+    if value < est.objective_ - 1e-8:  # a wall stopped SciPy on its way: from what was found it must not climb either
+        theta, value = best_theta(problem, expert, quadratic, entropy, start=est.theta_)
     assert est.objective_ == pytest.approx(value, abs=1e-8, rel=1e-8)
     truth = oracle.evaluate(problem, est.theta_, expert, entropy=entropy, quadratic=quadratic)
     assert est.objective_ == pytest.approx(truth.value, abs=1e-9, rel=1e-9)
