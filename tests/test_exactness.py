@@ -493,7 +493,9 @@ def fitting_problem(name: str) -> tuple[oracle.Problem, list, list]:
     """Problem, four expert trajectories and six others of a different theta."""
     problem = oracle.random_problem(**({"n_features": 2} | FITS[name]))
     rng = generator(FITS[name]["seed"])
-    if FITS[name].get("positive"):
+    if FITS[name].get("positive"):  # met or not, every state must have a finite value for the oracle: let all be met
+        worth = oracle.living(problem) & ~problem.terminal
+        problem = replace(problem, start=worth / worth.sum())
         good = np.array([-1.5, -1.5])
         bad = np.array([-3.0, -1.0])
         length = 10_000
