@@ -187,7 +187,7 @@ def test_states_on_a_line_are_seen_and_have_no_arrows(folder_problem):
 
     def arrows(one):
         kinds = [type(item).__name__ for ax in base_figure(one).axes for item in ax.collections]
-        return kinds.count("Quiver")
+        return kinds.count("PolyCollection")
 
     assert arrows(record) == 2
     assert arrows(line) == 0

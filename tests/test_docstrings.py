@@ -74,12 +74,12 @@ RECORDS = {  # what functions return: every field
     "messirl.diagnostics": ("Diagnosis", "Direction"),
     "messirl.workflow.by": ("By",),
     "messirl.workflow.change": ("Change",),
+    "messirl.workflow.evaluation_record": ("EvaluationRecord",),
     "messirl.workflow.import_courses": ("ImportedCourses",),
     "messirl.workflow.import_tracks": ("ImportedTracks",),
     "messirl.workflow.importing": ("ImportRecord",),
     "messirl.workflow.record": (
         "DiagnosisRecord",
-        "EvaluationRecord",
         "FitRecord",
         "Record",
         "Score",

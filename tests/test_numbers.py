@@ -140,11 +140,9 @@ def test_small_gains_of_select_have_digits_that_count():
         "trajectories": {"expert": 2, "unlabelled": 3}, "units": 2, "candidates": [row, row], "reason": "so",
         "chosen": {"index": 1, "candidate": "MESSI"}, "held_out": -1e-7, "next": [], "verdict": "help", "default": 0,
         "seconds": 1.0, "needed": None, "use": {"sentence": "they help"},
-        "theta": TINY, "intervals": {name: [x - 1e-10, x + 1e-10] for name, x in TINY.items()},
+        "theta": TINY, "intervals": {name: [x - 1e-10, x + 1e-10] for name, x in TINY.items()}, "in_words": [], "by": [],
     }  # fmt: skip
-    from pathlib import Path
-
-    said = select_text(Path("out"), summary, drawn=False)
+    said = select_text(summary, {})
     assert re.search(r"\+2.0e-06 \[\+1.0e-06, \+3.0e-06\] +MESSI", said)
     assert not re.search(r"[-+]?0\.0+\b", said), said
     weights = said[said.index("weight") :].splitlines()
@@ -154,14 +152,13 @@ def test_small_gains_of_select_have_digits_that_count():
 
 
 def test_small_numbers_of_a_diagnosis_have_digits_that_count():
-    from pathlib import Path
     from types import SimpleNamespace
 
     row = {"likeness": -1e-6, "share": 1e-8, "influence": 1.5e-9, "trajectory_id": "anna"}
     summary = {
         "trajectories": {"expert": 2}, "verdict": "help", "evidence": [], "most_alike": [row], "least_alike": [],
-        "most_influential": [], "degrees_of_freedom": 1.0, "identified": 2,
+        "most_influential": [], "degrees_of_freedom": 1.0, "identified": 2, "in_words": [], "by": [],
     }  # fmt: skip
     record = SimpleNamespace(diagnosis=SimpleNamespace(directions=[]))
-    said = diagnosis_text(record, summary, Path("page.html"))
+    said = diagnosis_text(record, summary, {})
     assert re.search(r"^ +-1.0e-06 +<0.01% +1.50e-09  anna$", said, re.MULTILINE)
