@@ -140,7 +140,8 @@ def test_small_gains_of_select_have_digits_that_count():
         "trajectories": {"expert": 2, "unlabelled": 3}, "units": 2, "candidates": [row, row], "reason": "so",
         "chosen": {"index": 1, "candidate": "MESSI"}, "held_out": -1e-7, "next": [], "verdict": "help", "default": 0,
         "seconds": 1.0, "needed": None, "use": {"sentence": "they help"},
-        "theta": TINY, "intervals": {name: [x - 1e-10, x + 1e-10] for name, x in TINY.items()}, "in_words": [], "by": [],
+        "theta": TINY, "intervals": {name: [x - 1e-10, x + 1e-10] for name, x in TINY.items()},
+        "in_words": [], "by": [],
     }  # fmt: skip
     said = select_text(summary, {})
     assert re.search(r"\+2.0e-06 \[\+1.0e-06, \+3.0e-06\] +MESSI", said)
