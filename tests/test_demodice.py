@@ -72,6 +72,7 @@ def test_the_optimum_obeys_its_conditions(case, alpha):
     assert_allclose(found.objective, -dual, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:Values in x were outside bounds")  # of the other solver
 @each
 def test_another_solver_of_the_primal_problem_ends_there_too(case):
     flow, own, usual = densities(case)

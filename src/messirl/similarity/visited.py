@@ -41,7 +41,8 @@ class VisitedStates(Similarity):
         states, n = sequences(self, trajectories), len(trajectories)
         whose = np.repeat(np.arange(n), trajectories.lengths)
         met = sp.csr_array((np.ones(states.size), (whose, states)), shape=(n, int(states.max(initial=0)) + 1))
-        met.data[:] = 1.0  # once, however often: what was added up on the way in
+        met.sum_duplicates()
+        met.data[:] = 1.0  # once, however often
         size = np.diff(met.indptr).astype(np.float64)
 
         def block(rows: Any, columns: Any) -> Floats:

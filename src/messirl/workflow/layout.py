@@ -29,7 +29,7 @@ def network_places(mdp: MDP, states: Ints | None = None) -> Floats | None:
         return None
     moves = mdp.transitions.tocoo()
     among = sp.coo_array((np.ones(moves.nnz), (moves.row // mdp.n_actions, moves.col)), shape=(mdp.n_states,) * 2)
-    hops = shortest_path(sp.csr_array(among)[chosen][:, chosen], directed=False, unweighted=True)
+    hops = shortest_path(sp.csr_array(among)[chosen][:, chosen].toarray(), directed=False, unweighted=True)
     known = np.isfinite(hops)
     hops = np.where(known, hops, hops[known].max() + APART)
     out = np.full((mdp.n_states, 2), np.nan)
