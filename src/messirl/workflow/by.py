@@ -7,7 +7,6 @@ each with as many trajectories as the others; which, the names of the groups say
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -161,8 +160,9 @@ def cluster_remarks(column: str | None, parts: Parts) -> list[str]:
     for name, labels in found.items():
         many = len(set(labels or ()))
         if labels is not None and many < FEW_CLUSTERS:
+            values = "one value" if many == 1 else f"{many} different values"
             out.append(
-                f"the {name} trajectories have {many} different value{'s' if many > 1 else ''} of {column}: standard errors and "
+                f"the {name} trajectories have {values} of {column}: standard errors and "
                 f"intervals from fewer than {FEW_CLUSTERS} clusters are rough, and often too small"
             )
     both = set(found["expert"] or ()) & set(found["test"] or ())
