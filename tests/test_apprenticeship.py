@@ -190,10 +190,10 @@ def test_the_closest_mixture_does_not_depend_on_units_or_order():
 def test_the_policy_does_not_depend_on_the_unit_of_all_features(method, unit):
     mdp, expert = tiny(3, "endless")
     one, other = (
-        method(max_policies=5).fit(some, expert, expert).score(expert)
+        method().fit(some, expert, expert).score(expert)
         for some in (mdp, mdp.replace(features=unit * np.asarray(mdp.features)))
     )
-    assert_allclose(one, other, rtol=1e-6)
+    assert_allclose(one, other, rtol=1e-3)
 
 
 def test_a_projection_ends_on_the_segment():
