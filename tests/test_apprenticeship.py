@@ -185,6 +185,17 @@ def test_the_closest_mixture_does_not_depend_on_units_or_order():
     assert_allclose(closest(points[order], np.ones(1), target), weights[order], atol=1e-9)
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+@pytest.mark.parametrize("method", [AbbeelNg, SSIRL])
+def test_the_policy_does_not_depend_on_the_unit_of_all_features(method, unit):
+    mdp, expert = tiny(3, "endless")
+    one, other = (
+        method().fit(some, expert, expert).score(expert)
+        for some in (mdp, mdp.replace(features=unit * np.asarray(mdp.features)))
+    )
+    assert_allclose(one, other, rtol=1e-3)
+
+
 def test_a_projection_ends_on_the_segment():
     counts, target = np.array([[0.0, 0.0], [2.0, 0.0]]), np.array([0.5, 1.0])
     assert_allclose(projected(counts, np.ones(1), target), [0.75, 0.25])

@@ -9,14 +9,16 @@ import sys
 
 import numpy as np
 import pytest
-from folders import PARK, park
+from folders import PARK, park, read_json
 
-from messirl import MDP, MaxEntIRL, Trajectories, cli, estimation_table
+from messirl import MDP, MESSI, MaxEntIRL, Trajectories, cli, estimation_table
 from messirl._files import beside
 from messirl.cli.results import Results, out_of_date
+from messirl.estimators import SSIRL, BehaviourCloning
 from messirl.estimators.standing import quietly
 from messirl.experiments.store import Store, StoreError
 from messirl.io import InputError, read_problem
+from messirl.similarity import DynamicTimeWarping, EditDistance, FisherKernel, VisitedStates
 
 COUNTS = ["--objective", "counts"]
 PLAIN = ["--no-baselines", "--no-report"]
@@ -39,6 +41,35 @@ def run(capsys):
 
 
 # ------------------------------------------------------------ places
+
+
+def test_what_stood_beside_an_earlier_result_is_not_written_over(run, tmp_path):
+    folder, out = park(tmp_path / "park"), tmp_path / "out"
+    out.mkdir()
+    for name in ("report.html", "diagnosis.csv"):
+        (out / name).write_text("mine")
+    others = ["--unlabelled", "trajectory_id = bob", "--out", out]
+    code, _, said = run("fit", folder, *others, *PLAIN)
+    assert code == 0
+    assert "of an earlier command" not in said
+    code, _, said = run("fit", folder, *others, "--no-baselines")
+    assert code == 2
+    assert "holds report.html, which is no result of messirl" in said
+    code, _, said = run("diagnose", folder, *others, "--no-report")
+    assert code == 2
+    assert "holds diagnosis.csv, which is no result of messirl" in said
+    assert [(out / name).read_text() for name in ("report.html", "diagnosis.csv")] == ["mine", "mine"]
+
+
+def test_a_page_that_took_the_place_of_a_strange_one_is_ours(run, tmp_path):
+    folder, out = park(tmp_path / "park"), tmp_path / "out"
+    out.mkdir()
+    (out / "report.html").write_text("mine")
+    assert run("fit", folder, "--out", out, *PLAIN)[0] == 0
+    (out / "report.html").rename(tmp_path / "report.html")
+    for _ in range(2):
+        assert run("fit", folder, "--out", out, "--no-baselines")[0] == 0
+    assert "strangers" not in read_json((out / "fit.json").read_text(encoding="utf-8"))
 
 
 def test_a_device_is_never_replaced_by_a_file(tmp_path):
@@ -301,3 +332,32 @@ def test_a_table_of_estimates_is_refused_for_trajectories_that_were_not_fitted_t
     others = Trajectories.from_lists([[0, 2, 1, 0], [0, 2, 0, 2], [0, 1, 0, 1]])
     with pytest.raises(ValueError, match="not the trajectories the model was fitted to"):
         estimation_table(model, others)
+
+
+# ------------------------------------------------------------ arguments in Python
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (BehaviourCloning(by_step="no"), "by_step='no': it must be True or False"),
+        (SSIRL(offset="no"), "offset='no': it must be True or False"),
+        (MESSI(EditDistance), "similarity is the class EditDistance: make one of it"),
+        (MESSI(FisherKernel(MaxEntIRL)), "FisherKernel needs a fitted model"),
+    ],
+)
+def test_what_is_no_truth_value_and_what_is_only_a_class_is_refused(model, message):
+    mdp, some = small()
+    with pytest.raises(TypeError, match=re.escape(message)), quietly():
+        model.fit(mdp, some, some)
+
+
+@pytest.mark.parametrize("similarity", [EditDistance(), DynamicTimeWarping(np.eye(2)), VisitedStates()])
+def test_similarities_of_no_trajectories_are_refused(similarity):
+    with pytest.raises(ValueError, match="compares trajectories, and was given none"):
+        similarity(Trajectories.from_lists([]), np.zeros((0, 2)))
+
+
+def test_coordinates_of_no_dimension_are_refused():
+    with pytest.raises(ValueError, match="one row per state and k from 1 on"):
+        DynamicTimeWarping(np.zeros((2, 0)))(Trajectories.from_lists([[0, 1]]), np.zeros((1, 2)))

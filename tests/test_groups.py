@@ -245,3 +245,17 @@ def test_many_numbers_are_cut_into_quarters_and_many_words_are_refused():
     assert named_groups("tied", ties)[1][0] == "0 to 0"
     with pytest.raises(ValueError, match="--by name has 21 different values, and 20 can be compared"):
         named_groups("name", np.array([f"n{i}" for i in range(21)], dtype=object))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([1.0000001, 1.0000002, 1.0000003]),
+        1e9 + np.arange(40.0),
+        np.array(["", None, "(empty)", "x"], dtype=object),
+    ],
+)
+def test_no_two_groups_of_a_column_are_called_alike(values):
+    names, order, _ = named_groups("c", values)
+    assert len(set(order)) == len(order) == min(len(set(values.tolist())), 4)
+    assert set(names) == set(order)

@@ -172,6 +172,12 @@ def test_names_of_features_lose_the_mark_of_their_column_unless_two_become_one()
     assert feature_names(maze(discount=0.9)) == ["feature 0", "feature 1"]
 
 
+def test_long_names_of_features_that_begin_alike_are_told_apart():
+    long = "f_" + "how far it is to the " * 10
+    names = feature_names(maze(discount=0.9, feature_names=[f"{long}lake", f"{long}wood"]))
+    assert [name.rpartition("… ")[2] for name in names] == ["(feature 0)", "(feature 1)"]
+
+
 def test_a_fit_says_what_its_intervals_settle_and_what_a_penalty_leaves_out():
     mdp, expert, unlabelled = problem("finite")
     rows = [{"name": str(j), "estimate": v, "robust_std_error": e} for j, (v, e) in enumerate(ROWS)]

@@ -20,6 +20,13 @@ def is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
+def flag(name: str, value: Any) -> bool:
+    """The value as True or False, or an error that names the argument: a text such as "no" is neither."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name}={value!r}: it must be True or False")
+    return bool(value)
+
+
 def whole(name: str, value: Any, least: int = 1) -> int:
     """The value as a whole number, at least `least`, or an error that names the argument."""
     if not is_whole(value) or value < least:

@@ -2,7 +2,8 @@
 
 Nothing is ever deleted. The summary of a command (fit.json, select.json, diagnosis.json, evaluate.json) lists under
 `files` what belongs to it, each with its checksum, so that a model or a page of another command is not taken for its
-own. Files that remain from earlier commands are named in the terminal.
+own. Files that remain from earlier commands are named in the terminal. What stood there before any command of ours and
+is called like a result is listed under `strangers`, so that no later command writes over it.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Results:
     draws : whether pictures are written as well, to a folder `figures` in it
     keep : called with the model as soon as it is fitted
     before : what was there when the work began
+    strangers : names of files there that are called like results and are none of ours
     checksums : of the files that this command wrote, each found as soon as it is known to be there
     """
 
@@ -41,21 +43,22 @@ class Results:
     draws: bool = False
     keep: Callable[[Any], None] = lambda _: None
     before: dict[str, tuple[int, int]] = field(default_factory=dict)
+    strangers: list[str] = field(default_factory=list)
     checksums: dict[str, str] = field(default_factory=dict)
 
     def begin(self) -> None:
         """Make the folder; refuse to write over files in it that are not results of a messirl command."""
-        figures, ours = self.folder / "figures", any(_is_summary(self.folder / name) for name in SUMMARIES)
+        figures = self.folder / "figures"
         if self.draws and figures.exists() and not figures.is_dir():
             raise ValueError(
                 f"{figures} is no folder, but figures are to be written there: give another folder with --out"
             )
-        drawn = _pictures(self.folder) if self.draws and not _is_model(self.folder / "model.npz") else []
-        places = [*drawn, *(self.folder / name for name in self.writes)]
-        foreign = [] if ours else [place for place in places if place.exists() and not _is_model(place)]
+        self.strangers = _strangers(self.folder)
+        drawn = [name for name in self.strangers if self.draws and name.startswith("figures/")]
+        foreign = [*drawn, *(name for name in self.writes if name in self.strangers)]
         if foreign:
             raise ValueError(
-                f"{self.folder} holds {foreign[0].relative_to(self.folder).as_posix()}, which is no result of messirl: "
+                f"{self.folder} holds {foreign[0]}, which is no result of messirl: "
                 "give another folder with --out, or move it away"
             )
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -73,13 +76,14 @@ class Results:
     def finish(self, name: str, summary: dict[str, Any], text: str, *, json: bool) -> int:
         """Write the summary, name what earlier commands left, and print the text, or the summary as JSON."""
         self.write_summary(name, summary)
-        left = [file for file, state in _there(self.folder).items() if self.before.get(file) == state]
+        there = {file: state for file, state in _there(self.folder).items() if file not in self.strangers}
+        left = [file for file, state in there.items() if self.before.get(file) == state]
         if left:
             more = f" and {len(left) - SHOWN} more" if len(left) > SHOWN else ""
             verb = "is" if len(left) == 1 else "are"
             note(f"{', '.join(left[:SHOWN])}{more} in {self.folder} {verb} of an earlier command, not of this one")
-        there = {file: self.folder / file for file in self.checksums}
-        lost = [file for file, at in there.items() if not at.is_file() or _checksum(at) != self.checksums[file]]
+        places = {file: self.folder / file for file in self.checksums}
+        lost = [file for file, at in places.items() if not at.is_file() or _checksum(at) != self.checksums[file]]
         if lost:
             note(
                 f"another command changed {', '.join(lost[:SHOWN])} in {self.folder} meanwhile, so that what is there "
@@ -92,6 +96,8 @@ class Results:
         """Write the summary with the files that this command wrote so far."""
         self._look()
         summary["files"] = dict(self.checksums)
+        if self.strangers:
+            summary["strangers"] = self.strangers
         with beside(self.folder / name) as part:
             part.write_text(as_json(summary) + "\n", encoding="utf-8")
 
@@ -106,8 +112,8 @@ def out_of_date(folder: Path) -> list[str]:
     """The summaries in a folder that describe another model than the one there."""
     model, found = folder / "model.npz", []
     for name in SUMMARIES:
-        if model.is_file() and _is_summary(folder / name):
-            files = json.loads((folder / name).read_text(encoding="utf-8")).get("files", {})
+        if model.is_file():
+            files = _summary(folder / name).get("files", {})
             if "model.npz" in files and files["model.npz"] != _checksum(model):
                 found.append(name)
     return found
@@ -129,12 +135,31 @@ def _checksum(place: Path) -> str:
         return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
-def _is_summary(place: Path) -> bool:
+def _strangers(folder: Path) -> list[str]:
+    """The files in a folder that are called like results and are none of ours, in the order they are named in.
+
+    Without a summary of ours these are all but models. Summaries list those that they found; others are of a command
+    that was interrupted. A name that a summary lists among its own files is ours by now.
+    """
+    there = {*_there(folder), *(name for name in (*SUMMARIES, *OTHERS) if (folder / name).exists())}
+    found = [summary for summary in (_summary(folder / name) for name in SUMMARIES) if summary]
+    if found:
+        named = {name for summary in found for name in summary.get("strangers", ())}
+        strange = named - {name for summary in found for name in summary.get("files", ())}
+    else:
+        drawn = _is_model(folder / "model.npz")  # what an interrupted fit had drawn
+        strange = {name for name in there if not (drawn and name.startswith("figures/"))}
+    return sorted(name for name in strange & there if not _is_model(folder / name))
+
+
+def _summary(place: Path) -> dict[str, Any]:
+    """What a summary of ours holds; nothing if the file is none."""
     try:
         found = json.loads(place.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return False
-    return isinstance(found, dict) and str(found.get("command", "")).startswith("messirl ")
+        return {}
+    ours = isinstance(found, dict) and str(found.get("command", "")).startswith("messirl ")
+    return found if ours else {}
 
 
 def _is_model(place: Path) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-from messirl._checks import number
+from messirl._checks import flag, number
 from messirl.estimators.counted import CountedPolicy
 from messirl.estimators.reference import action_counts, smoothed
 from messirl.problem.mdp import MDP
@@ -58,10 +58,10 @@ class BehaviourCloning(CountedPolicy):
 
     def fit(self, mdp: MDP, expert: Trajectories, unlabelled: Any = None) -> Self:
         """Count what the experts did; unlabelled trajectories are checked, and else not looked at."""
-        strength = number("smoothing", self.smoothing, least=0.0)
+        strength, by_step = number("smoothing", self.smoothing, least=0.0), flag("by_step", self.by_step)
         self._read(mdp, expert, unlabelled, needs_unlabelled=False)
         policy = smoothed(mdp, action_counts(mdp, expert), strength)
-        if self.by_step and mdp.horizon is not None:
+        if by_step and mdp.horizon is not None:
             policy = smoothed(mdp, action_counts(mdp, expert, by_step=True), strength, policy)
         self._learnt(mdp, expert, policy)
         return self

@@ -30,8 +30,10 @@ class Responses:
         self._counts = [visits(mdp, first, start=self.start).counts(mdp)]
 
     def best(self, theta: Floats) -> tuple[Floats, Floats]:
-        """The best policy under the reward of θ (d,), and its counts (d,)."""
-        solution = self.model.hard(self.mdp.reward(theta))
+        """The best policy under the reward of θ (d,), and its counts (d,); a multiple of θ has the same."""
+        reward = self.mdp.reward(theta)
+        size = float(np.abs(reward).max())
+        solution = self.model.hard(reward / size if size > 0.0 else reward)  # what counts as a tie has no unit
         seen = solution.expectation(self.start, steps=self.mdp.state_action).visits
         return np.array(solution.table), seen.counts(self.mdp)
 

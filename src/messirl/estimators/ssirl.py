@@ -22,7 +22,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from messirl._checks import number, whole
+from messirl._checks import flag, number, whole
 from messirl._types import Floats
 from messirl.estimators.abbeel_ng import closest
 from messirl.estimators.apprentice import Mixture
@@ -104,6 +104,7 @@ class SSIRL(Mixture):
         """Fit to the counts of the expert's trajectories, with the help of the unlabelled ones."""
         self._check_arguments()
         cost = number("unlabelled_cost", self.unlabelled_cost, least=0.0)
+        offset = flag("offset", self.offset)
         ridge, most = number("ridge", self.ridge, above=0.0), whole("max_policies", self.max_policies)
         start = read_sets("SSIRL", mdp, expert, unlabelled, needed=NEEDED)
         check_bounded("SSIRL", mdp)
@@ -113,7 +114,7 @@ class SSIRL(Mixture):
         margins = [float(np.linalg.norm(target - found.counts[0]))]
         weights = np.ones(1)
         while len(margins) < most:
-            directions.append(separating(target, found.counts, others, cost, ridge, offset=bool(self.offset)))
+            directions.append(separating(target, found.counts, others, cost, ridge, offset=offset))
             found.add(directions[-1])
             weights = closest(found.counts, weights, target)
             margins.append(float(np.linalg.norm(target - weights @ found.counts)))

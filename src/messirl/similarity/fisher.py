@@ -91,7 +91,9 @@ class FisherKernel(Similarity):
         """F^(−½) u of every trajectory, (n, k), one column for each direction in which the scores vary."""
         if trajectories is None:
             raise ValueError("FisherKernel scores trajectories, and was given their counts alone")
-        if not callable(getattr(self.model, "scores", None)):
+        if not len(trajectories):
+            raise ValueError("FisherKernel scores trajectories, and was given none")
+        if isinstance(self.model, type) or not callable(getattr(self.model, "scores", None)):
             raise TypeError(f"FisherKernel needs a fitted model that has theta_ and scores, not {self.model!r:.80}")
         scores = np.asarray(self.model.scores(trajectories), dtype=np.float64)
         unit = np.sqrt((scores**2).mean(axis=0))

@@ -147,10 +147,12 @@ def as_similarity(given: Any) -> Similarity:
     """The similarity given, or a plain function made into one."""
     if isinstance(given, Similarity):
         return given
+    if isinstance(given, type) and issubclass(given, Similarity):
+        raise TypeError(f"similarity is the class {given.__name__}: make one of it, {given.__name__}(...)")
     if not callable(given) or isinstance(given, type):
         raise TypeError(
             f"similarity must be RBF, Exponential, CompleteGraph, Precomputed or a callable (trajectories, counts) -> "
-            f"matrix, not {given!r}"
+            f"matrix, or another of messirl.similarity, not {given!r}"
         )
     return Computed(given)
 

@@ -106,8 +106,8 @@ class DynamicTimeWarping(Similarity):
         """The blocks exp(−D/scale)."""
         scale, states = number("scale", self.scale, above=0.0), sequences(self, trajectories)
         points = numbers("coordinates", self.coordinates)
-        if points.ndim != 2 or not np.isfinite(points).all():
-            raise ValueError("coordinates must be finite numbers (S, k), one row per state")
+        if points.ndim != 2 or not points.shape[1] or not np.isfinite(points).all():
+            raise ValueError("coordinates must be finite numbers (S, k), one row per state and k from 1 on")
         if states.size and states.max() >= len(points):
             raise ValueError(
                 f"coordinates has {len(points)} rows, but trajectories visit state {states.max()}: give one per state"
@@ -137,4 +137,6 @@ def sequences(similarity: Similarity, trajectories: Any) -> Ints:
     """The states of all trajectories, one after the other, or an error that says that counts alone are not enough."""
     if trajectories is None:
         raise ValueError(f"{type(similarity).__name__} compares trajectories, and was given their counts alone")
+    if not len(trajectories):
+        raise ValueError(f"{type(similarity).__name__} compares trajectories, and was given none")
     return np.asarray(trajectories.states)

@@ -7,7 +7,6 @@ each with as many trajectories as the others; which, the names of the groups say
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from messirl.workflow.watch import Watcher
 MOST = 20  # groups
 FEW_CLUSTERS = 10  # below which errors by cluster are too small
 EMPTY = "(empty)"
+DIGITS = (4, 6, 9, 12, 15, 17)  # of numbers, the first that tell groups apart
 
 
 @dataclass(frozen=True)
@@ -81,25 +81,34 @@ def named_groups(column: str, values: Array) -> tuple[list[str], list[str], bool
             f"--by {column} has {distinct.size} different values, and {MOST} can be compared: make a column of fewer"
         )
     else:
-        names, order = [_text(value) for value in known], [_text(value) for value in distinct]
+        order = _texts(distinct)
+        names = [order[k] for k in np.searchsorted(distinct, known.astype(distinct.dtype))]
+    none = EMPTY
+    while none in order:  # a value of the column is called so
+        none = f"({none})"
     rest = iter(names)
-    return [EMPTY if none else next(rest) for none in empty], [*order, *([EMPTY] if empty.any() else [])], cut
+    return [none if missing else next(rest) for missing in empty], [*order, *([none] if empty.any() else [])], cut
 
 
 def _quarters(numbers: Floats) -> tuple[list[str], list[str]]:
     """Four groups, as equal in number as ties allow, called by their least and their largest."""
     cuts = np.unique(np.quantile(numbers, [0.25, 0.5, 0.75], method="inverted_cdf"))
-    part = np.searchsorted(cuts, numbers, side="left")
-    order = []
-    for k in np.unique(part):
-        some = numbers[part == k]
-        order.append(f"{some.min():.4g} to {some.max():.4g}")
-    place = {k: i for i, k in enumerate(np.unique(part).tolist())}
-    return [order[place[k]] for k in part.tolist()], order
+    _, part = np.unique(np.searchsorted(cuts, numbers, side="left"), return_inverse=True)
+    ends = [(numbers[part == k].min(), numbers[part == k].max()) for k in range(part.max() + 1)]
+    order = _unlike([[f"{low:.{digits}g} to {high:.{digits}g}" for low, high in ends] for digits in DIGITS])
+    return [order[k] for k in part.tolist()], order
 
 
-def _text(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
+def _texts(values: Array) -> list[str]:
+    """What different values are called: numbers with as many digits as tell them apart."""
+    if values.dtype.kind != "f":
+        return [str(value) for value in values]
+    return _unlike([[f"{value:.{digits}g}" for value in values] for digits in DIGITS if digits >= 6])
+
+
+def _unlike(ways: list[list[str]]) -> list[str]:
+    """The first of several ways to call groups in which no two are called alike, else the last."""
+    return next((names for names in ways if len(set(names)) == len(names)), ways[-1])
 
 
 def scores_by(by: By, parts: Parts, logs: Floats, alone: Floats | None = None, *, held_out: bool) -> list[Breakdown]:
@@ -151,8 +160,9 @@ def cluster_remarks(column: str | None, parts: Parts) -> list[str]:
     for name, labels in found.items():
         many = len(set(labels or ()))
         if labels is not None and many < FEW_CLUSTERS:
+            values = "one value" if many == 1 else f"{many} different values"
             out.append(
-                f"the {name} trajectories have {many} different values of {column}: standard errors and "
+                f"the {name} trajectories have {values} of {column}: standard errors and "
                 f"intervals from fewer than {FEW_CLUSTERS} clusters are rough, and often too small"
             )
     both = set(found["expert"] or ()) & set(found["test"] or ())

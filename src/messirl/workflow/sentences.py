@@ -89,7 +89,8 @@ def fit_sentences(record: FitRecord) -> list[str]:
         why = held or "no method without them was fitted beside it"
         said.append(f"Whether using the {others} helped is not known: {why} (messirl select finds out).")
     else:
-        held = f"the {verdict.trajectories:,} held-out trajectories are predicted"
+        n = verdict.trajectories
+        held = f"the {n:,} held-out {'trajectory is' if n == 1 else 'trajectories are'} predicted"
         said.append(use_sentence(others, held, verdict.without))
     return said
 
@@ -174,7 +175,8 @@ def feature_names(mdp: Any) -> list[str]:
     if mdp.feature_names is None:
         return [f"feature {j}" for j in range(mdp.n_features)]
     plain = [str(name)[2:] if str(name)[:2] in ("f_", "g_") else str(name) for name in mdp.feature_names]
-    return [_short(name) for name in (plain if len(set(plain)) == len(plain) else map(str, mdp.feature_names))]
+    short = [_short(name) for name in (plain if len(set(plain)) == len(plain) else map(str, mdp.feature_names))]
+    return [name if short.count(name) == 1 else f"{name} (feature {j})" for j, name in enumerate(short)]
 
 
 def _wants(found: Wants) -> str:
