@@ -62,9 +62,9 @@ class Ground:
 
     @cached_property
     def room(self) -> float:
-        """Beside the outermost states: for dots at the edge of the map, or half a tile."""
+        """Beside the outermost states: so that dots at the edge, and states on one line, are seen; or half a tile."""
         span = float(np.ptp(self.at, axis=0).max())
-        return (0.5 * plot.apart(self.at) if self.tiles else max(0.6 * self.spacing, 0.03 * span)) or 1.0
+        return (0.5 * plot.apart(self.at) if self.tiles else max(0.6 * self.spacing, 0.06 * span)) or 1.0
 
     @property
     def around(self) -> Floats:
