@@ -10,8 +10,8 @@ from benchmarks.table import Row, seconds
 from benchmarks.timing import compare
 from messirl import MESSI
 from messirl.domains import Scene, gridworld, highway, mixture, pit
-from messirl.estimators.standing import quietly
-from messirl.estimators.together import answered_alone, search_together
+from messirl.estimators.parts.standing import quietly
+from messirl.estimators.parts.together import answered_alone, search_together
 from messirl.planning.lanes import L
 
 STEPS = 10

@@ -23,8 +23,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import dijkstra
 
-from messirl.estimators.beginning import first_theta
-from messirl.estimators.reference import usual_policy
+from messirl.estimators.parts.beginning import first_theta
+from messirl.estimators.parts.reference import usual_policy
 from messirl.io import read_problem
 from messirl.objective import Evaluation, Objective
 from messirl.optimise import lbfgs

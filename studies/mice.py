@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from messirl.estimators.reference import usual_policy
+from messirl.estimators.parts.reference import usual_policy
 from messirl.estimators.uniform import uniform_policy
 from messirl.io import read_problem
 from messirl.planning import log_likelihood

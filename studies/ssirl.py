@@ -15,7 +15,7 @@ from messirl import feature_counts, state_visitation
 from messirl.domains import DOMAINS, mixture
 from messirl.estimators import SSIRL, AbbeelNg
 from messirl.estimators.abbeel_ng import closest
-from messirl.estimators.responses import mixed_policy
+from messirl.estimators.parts.responses import mixed_policy
 from studies.common import Rows, column, draws, options, shown, write
 
 PLACES = ("gridworld", "highway")

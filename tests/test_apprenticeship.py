@@ -15,9 +15,9 @@ from worlds import drawn, maze, random_mdp
 from messirl import MDP, Trajectories, feature_counts
 from messirl.estimators import LPAL, MWAL, SSIRL, AbbeelNg
 from messirl.estimators.abbeel_ng import closest, projected
-from messirl.estimators.game import largest_count, stakes
-from messirl.estimators.machine import support_vector_machine
-from messirl.estimators.responses import mixed_policy, occupancy
+from messirl.estimators.parts.game import largest_count, stakes
+from messirl.estimators.parts.machine import support_vector_machine
+from messirl.estimators.parts.responses import mixed_policy, occupancy
 from messirl.estimators.ssirl import separating
 from messirl.planning import visits
 

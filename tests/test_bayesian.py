@@ -11,7 +11,7 @@ from worlds import drawn, random_mdp, without_actions
 
 from messirl.estimators import BayesianIRL
 from messirl.estimators.bayesian import Posterior, log_boltzmann
-from messirl.estimators.chains import draw_chains, effective_sample_size, metropolis_step, r_hat
+from messirl.estimators.parts.chains import draw_chains, effective_sample_size, metropolis_step, r_hat
 from messirl.problem.units import feature_spread
 
 

@@ -15,7 +15,7 @@ from messirl import MDP, MESSI, MaxEntIRL, Trajectories, cli, estimation_table
 from messirl._files import beside
 from messirl.cli.results import Results, out_of_date
 from messirl.estimators import SSIRL, BehaviourCloning
-from messirl.estimators.standing import quietly
+from messirl.estimators.parts.standing import quietly
 from messirl.experiments.store import Store, StoreError
 from messirl.io import InputError, read_problem
 from messirl.similarity import DynamicTimeWarping, EditDistance, FisherKernel, VisitedStates

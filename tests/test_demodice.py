@@ -17,7 +17,7 @@ from messirl import MDP, Trajectories, sample, state_visitation
 from messirl.domains import slippery
 from messirl.estimators import BehaviourCloning, DemoDICE
 from messirl.estimators.demodice import nearest_occupancy
-from messirl.estimators.flow import Flow, discounted
+from messirl.estimators.parts.flow import Flow, discounted
 from messirl.planning import visits
 
 CASES = ["endless", "ending", "horizon", "horizon ending"]

@@ -195,7 +195,7 @@ def test_an_episode_that_is_only_cut_short_keeps_its_last_state():
     assert rollouts[0].states.tolist() == [0, 0, 0, 0]
 
 
-@pytest.mark.filterwarnings("ignore::messirl.estimators.standing.IdentifiabilityWarning")
+@pytest.mark.filterwarnings("ignore::messirl.estimators.parts.standing.IdentifiabilityWarning")
 def test_rollouts_of_the_soft_policy_teach_a_policy_that_scores_better_than_chance():
     env = make("lake")
     mdp = from_gym(env, discount=0.9, features="entered")

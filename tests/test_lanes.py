@@ -14,8 +14,8 @@ from worlds import maze, random_mdp, ring
 
 from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL
 from messirl.domains import gridworld, highway, pit
-from messirl.estimators.standing import quietly
-from messirl.estimators.together import SIDE_BY_SIDE, search_together
+from messirl.estimators.parts.standing import quietly
+from messirl.estimators.parts.together import SIDE_BY_SIDE, search_together
 from messirl.objective import Objective, evaluations
 from messirl.optimise import lbfgs, paper
 from messirl.planning import Planner, together

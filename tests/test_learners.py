@@ -16,7 +16,7 @@ from messirl import state_visitation
 from messirl.domains import gridworld, mixture, pit
 from messirl.estimators import MESSI, MaxEntIRL
 from messirl.estimators.methods import METHODS
-from messirl.estimators.standing import quietly
+from messirl.estimators.parts.standing import quietly
 from messirl.experiments import reproduce as whole
 from messirl.experiments.curves import Curves
 from messirl.experiments.learner_tables import ASKED, claims_of, rows_of

@@ -14,7 +14,7 @@ from seeds import generator
 from worlds import ROUNDING, never_falls
 
 from messirl import MESSI, MaxEntIRL, feature_counts, soft_policy, state_visitation
-from messirl.estimators.beginning import first_theta
+from messirl.estimators.parts.beginning import first_theta
 from messirl.optimise import lbfgs, paper, projected_norm, rescaled
 from messirl.selection import Bench, Candidate
 from messirl.similarity import RBF, CompleteGraph, penalty_matrix

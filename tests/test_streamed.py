@@ -19,8 +19,8 @@ from sklearn.base import clone
 from worlds import random_mdp
 
 from messirl import MDP, MESSI, MESSICV, EMMaxEnt, MaxEntIRL, Trajectories, cli, diagnose
-from messirl.estimators.reference import usual_policy
-from messirl.estimators.streaming import Together, counts_of_both
+from messirl.estimators.parts.reference import usual_policy
+from messirl.estimators.parts.streaming import Together, counts_of_both
 from messirl.io import InputError, StreamedTrajectories, read_problem, read_trajectories, write_trajectories
 from messirl.io.folder.labels import Labels
 from messirl.objective import Objective

@@ -22,8 +22,8 @@ from sklearn.base import clone
 from messirl._defaults import CV, INFLUENTIAL, WEAK_PRIOR
 from messirl._types import Floats, Ints
 from messirl.estimators.messi import MESSI
-from messirl.estimators.standing import quietly
-from messirl.estimators.streaming import counts_of_both, refuse_streamed
+from messirl.estimators.parts.standing import quietly
+from messirl.estimators.parts.streaming import counts_of_both, refuse_streamed
 from messirl.execution import run
 from messirl.objective import Objective
 from messirl.problem.counts import counts_of_sets

@@ -7,7 +7,7 @@ from typing import Any
 
 from messirl import dynamics, estimators
 from messirl.estimators.methods import METHODS
-from messirl.estimators.persistence import Saved, read
+from messirl.estimators.parts.persistence import Saved, read
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -37,7 +37,7 @@ from messirl.dynamics.samples import (
     sample_counts,
 )
 from messirl.dynamics.soft_iteration import RefittedModel, RefittedObjective
-from messirl.estimators.persistence import Saved
+from messirl.estimators.parts.persistence import Saved
 from messirl.objective import OBJECTIVES, Objective, bending
 from messirl.optimise import lbfgs
 from messirl.planning import Planner, soft_values

@@ -13,8 +13,8 @@ from messirl.estimators.messi import MESSI as MESSI
 from messirl.estimators.mixture import MixtureMESSI as MixtureMESSI
 from messirl.estimators.mwal import MWAL as MWAL
 from messirl.estimators.ng_russell import NgRussell as NgRussell
+from messirl.estimators.parts.standing import IdentifiabilityWarning as IdentifiabilityWarning
 from messirl.estimators.relative_entropy import RelativeEntropyIRL as RelativeEntropyIRL
 from messirl.estimators.several import SeveralExperts as SeveralExperts
 from messirl.estimators.ssirl import SSIRL as SSIRL
-from messirl.estimators.standing import IdentifiabilityWarning as IdentifiabilityWarning
 from messirl.estimators.uniform import UniformPolicy as UniformPolicy

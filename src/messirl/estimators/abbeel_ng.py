@@ -25,9 +25,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from messirl._checks import number, whole
 from messirl._types import Floats
-from messirl.estimators.apprentice import Mixture
-from messirl.estimators.reading import check_bounded, mean_counts, read_sets
-from messirl.estimators.responses import Responses
+from messirl.estimators.parts.apprentice import Mixture
+from messirl.estimators.parts.reading import check_bounded, mean_counts, read_sets
+from messirl.estimators.parts.responses import Responses
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 

@@ -22,9 +22,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from messirl._checks import number, whole
 from messirl._types import Floats
-from messirl.estimators.chains import draw_chains, effective_sample_size, r_hat
-from messirl.estimators.reading import check_bounded, read_sets
-from messirl.estimators.reward import RewardEstimator
+from messirl.estimators.parts.chains import draw_chains, effective_sample_size, r_hat
+from messirl.estimators.parts.reading import check_bounded, read_sets
+from messirl.estimators.parts.reward import RewardEstimator
 from messirl.planning import optimal_values
 from messirl.planning.likelihood import action_values, step_logs, sum_of_steps
 from messirl.planning.sampling import random_source

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from messirl._checks import flag, number
-from messirl.estimators.counted import CountedPolicy
-from messirl.estimators.reference import action_counts, smoothed
+from messirl.estimators.parts.counted import CountedPolicy
+from messirl.estimators.parts.reference import action_counts, smoothed
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 

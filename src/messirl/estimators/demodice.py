@@ -31,10 +31,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from messirl._checks import number, whole
 from messirl._types import Floats
-from messirl.estimators.counted import CountedPolicy, beginning
-from messirl.estimators.flow import Flow
-from messirl.estimators.reference import action_counts, smoothed
-from messirl.estimators.streaming import refuse_streamed
+from messirl.estimators.parts.counted import CountedPolicy, beginning
+from messirl.estimators.parts.flow import Flow
+from messirl.estimators.parts.reference import action_counts, smoothed
+from messirl.estimators.parts.streaming import refuse_streamed
 from messirl.objective import check_alive
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories

@@ -31,9 +31,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from messirl._checks import number, whole
 from messirl._types import Floats, Ints
-from messirl.estimators.discriminator import by_features, by_table, pair_features
-from messirl.estimators.reference import smoothed
-from messirl.estimators.weighted import WeightedCloning, weighted_clone
+from messirl.estimators.parts.discriminator import by_features, by_table, pair_features
+from messirl.estimators.parts.reference import smoothed
+from messirl.estimators.parts.weighted import WeightedCloning, weighted_clone
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 

@@ -17,10 +17,10 @@ from scipy.special import softmax
 from messirl._checks import whole
 from messirl._defaults import EM_SOLVER, STEPS_PER_ROUND
 from messirl._types import Floats
-from messirl.estimators.maximum_entropy import MaximumEntropy
-from messirl.estimators.reference import base_counts
-from messirl.estimators.streaming import refuse_streamed
-from messirl.estimators.together import Learning, answered_alone
+from messirl.estimators.parts.maximum_entropy import MaximumEntropy
+from messirl.estimators.parts.reference import base_counts
+from messirl.estimators.parts.streaming import refuse_streamed
+from messirl.estimators.parts.together import Learning, answered_alone
 from messirl.objective import Objective
 from messirl.optimise import Callback, Result
 from messirl.planning import start_values

@@ -20,8 +20,8 @@ import numpy as np
 
 from messirl._checks import number
 from messirl._types import Floats
-from messirl.estimators.discriminator import by_features, by_table, pair_features
-from messirl.estimators.weighted import WeightedCloning, weighted_clone
+from messirl.estimators.parts.discriminator import by_features, by_table, pair_features
+from messirl.estimators.parts.weighted import WeightedCloning, weighted_clone
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 

@@ -1,4 +1,4 @@
-"""LPAL, Syed, Bowling and Schapire 2008: the game of game.py as one linear programme over discounted visits.
+"""LPAL, Syed, Bowling and Schapire 2008: the game of parts/game.py as one linear programme over discounted visits.
 
     max  B     such that   B ≤ g_iᵀ(Fᵀx − f*)  for every i
                            Σ_a x(s, a) = start(s) + γ Σ_{s',a'} p(s|s', a') x(s', a')  for every s that does not end
@@ -18,9 +18,9 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from messirl._types import Flags, Floats
-from messirl.estimators.apprentice import Apprentice
-from messirl.estimators.game import stakes, value_of
-from messirl.estimators.reading import check_bounded, mean_counts, read_sets
+from messirl.estimators.parts.apprentice import Apprentice
+from messirl.estimators.parts.game import stakes, value_of
+from messirl.estimators.parts.reading import check_bounded, mean_counts, read_sets
 from messirl.planning import model_for, soft_policy
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from messirl._checks import number
 from messirl._defaults import RIDGE
 from messirl._types import Floats
-from messirl.estimators.pooled import PooledEstimator
-from messirl.estimators.together import Learning, answered_alone
+from messirl.estimators.parts.pooled import PooledEstimator
+from messirl.estimators.parts.together import Learning, answered_alone
 from messirl.problem.mdp import MDP
 from messirl.problem.streamed import streamed_or_not
 from messirl.problem.trajectories import Trajectories

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from messirl._checks import number
 from messirl._defaults import LAMBDA0
 from messirl._types import Floats
-from messirl.estimators.pooled import PooledEstimator
-from messirl.estimators.streaming import penalty_of, refuse_streamed
-from messirl.estimators.together import Learning, answered_alone
+from messirl.estimators.parts.pooled import PooledEstimator
+from messirl.estimators.parts.streaming import penalty_of, refuse_streamed
+from messirl.estimators.parts.together import Learning, answered_alone
 from messirl.problem.mdp import MDP
 from messirl.problem.streamed import streamed_or_not
 from messirl.problem.trajectories import Trajectories

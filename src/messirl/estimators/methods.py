@@ -102,7 +102,7 @@ class Method:
         self, model: Any, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | StreamedTrajectories | None
     ) -> Task:
         """The unfitted estimator, with a penalty as strong as that of a MESSI `model`, and what to fit it to."""
-        from messirl.estimators.streaming import Together, counts_of_both
+        from messirl.estimators.parts.streaming import Together, counts_of_both
         from messirl.problem.counts import counts_of_sets
         from messirl.problem.trajectories import Trajectories
 
@@ -175,7 +175,7 @@ def _as_strong(
     shape_of: Callable[[Floats], Floats], model: Any, mdp: MDP, everyone: Any, counts: Floats
 ) -> dict[str, Any] | None:
     """Parameters that make a ridge or a complete graph as strong as the model's penalty; None if no counts differ."""
-    from messirl.estimators.streaming import penalty_of
+    from messirl.estimators.parts.streaming import penalty_of
     from messirl.similarity import CompleteGraph
     from messirl.similarity.points import deviations
 

@@ -27,9 +27,9 @@ from scipy.special import logsumexp
 
 from messirl._checks import is_whole, whole
 from messirl._types import Flags, Floats
-from messirl.estimators.grouped import Grouped, as_labels
-from messirl.estimators.streaming import refuse_streamed
-from messirl.estimators.together import Learning, Question, about, answered_alone
+from messirl.estimators.parts.grouped import Grouped, as_labels
+from messirl.estimators.parts.streaming import refuse_streamed
+from messirl.estimators.parts.together import Learning, Question, about, answered_alone
 from messirl.objective import Evaluation, Objective
 from messirl.optimise import ASKED, HISTORY, Result, seek_maximum
 from messirl.planning.likelihood import reward_log_likelihood

@@ -25,10 +25,10 @@ from sklearn.exceptions import ConvergenceWarning
 from messirl._checks import number, whole
 from messirl._types import Floats
 from messirl.estimators.abbeel_ng import rounding
-from messirl.estimators.apprentice import LAPSE, check_lapse, with_lapses
-from messirl.estimators.reading import check_bounded, mean_counts, read_sets
-from messirl.estimators.responses import Responses
-from messirl.estimators.reward import RewardEstimator
+from messirl.estimators.parts.apprentice import LAPSE, check_lapse, with_lapses
+from messirl.estimators.parts.reading import check_bounded, mean_counts, read_sets
+from messirl.estimators.parts.responses import Responses
+from messirl.estimators.parts.reward import RewardEstimator
 from messirl.planning import log_likelihood, optimal_policy, visits
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories

@@ -27,9 +27,9 @@ from messirl._checks import number, whole
 from messirl._defaults import REFERENCE_STRENGTH
 from messirl._types import Floats
 from messirl.estimators.abbeel_ng import closest
-from messirl.estimators.reading import mean_counts, read_sets
-from messirl.estimators.reference import usual_policy
-from messirl.estimators.reward import RewardEstimator
+from messirl.estimators.parts.reading import mean_counts, read_sets
+from messirl.estimators.parts.reference import usual_policy
+from messirl.estimators.parts.reward import RewardEstimator
 from messirl.estimators.uniform import uniform_rows
 from messirl.planning import log_likelihood, sample
 from messirl.planning.likelihood import reward_log_likelihood

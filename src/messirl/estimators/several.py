@@ -24,8 +24,8 @@ import numpy.typing as npt
 from messirl._checks import number
 from messirl._types import Floats, Ints
 from messirl._words import listed
-from messirl.estimators.grouped import Grouped, as_labels
-from messirl.estimators.together import Learning, answered_alone
+from messirl.estimators.parts.grouped import Grouped, as_labels
+from messirl.estimators.parts.together import Learning, answered_alone
 from messirl.objective import Evaluation, Objective, bending, checked_weights
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories

@@ -25,10 +25,10 @@ import numpy as np
 from messirl._checks import flag, number, whole
 from messirl._types import Floats
 from messirl.estimators.abbeel_ng import closest
-from messirl.estimators.apprentice import Mixture
-from messirl.estimators.machine import support_vector_machine
-from messirl.estimators.reading import check_bounded, mean_counts, read_sets
-from messirl.estimators.responses import Responses
+from messirl.estimators.parts.apprentice import Mixture
+from messirl.estimators.parts.machine import support_vector_machine
+from messirl.estimators.parts.reading import check_bounded, mean_counts, read_sets
+from messirl.estimators.parts.responses import Responses
 from messirl.problem.counts import checked_feature_counts
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from messirl._types import Floats, Ints
-from messirl.estimators.policy import PolicyEstimator
+from messirl.estimators.parts.policy import PolicyEstimator
 from messirl.planning import log_likelihood
 from messirl.problem.faults import check_trajectories
 from messirl.problem.mdp import MDP

@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.base import clone
 
 from messirl._types import Floats
-from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.estimators.messi import MESSI
 from messirl.estimators.methods import COMPARED, Method
-from messirl.estimators.standing import quietly
+from messirl.estimators.parts.maximum_entropy import MaximumEntropy
+from messirl.estimators.parts.standing import quietly
 from messirl.estimators.uniform import uniform_score
 from messirl.problem.mdp import MDP
 from messirl.problem.streamed import StreamedTrajectories

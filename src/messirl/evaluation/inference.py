@@ -31,8 +31,8 @@ from scipy.stats import chi2, norm
 
 from messirl._numbers import in_columns, probability, significant
 from messirl._types import Floats, Ints
-from messirl.estimators.maximum_entropy import MaximumEntropy
-from messirl.estimators.standing import some_features
+from messirl.estimators.parts.maximum_entropy import MaximumEntropy
+from messirl.estimators.parts.standing import some_features
 from messirl.evaluation import formats
 from messirl.objective import Objective
 from messirl.optimise import projected_norm

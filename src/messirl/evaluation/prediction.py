@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from messirl._types import Floats, Ints
-from messirl.estimators.maximum_entropy import MaximumEntropy
+from messirl.estimators.parts.maximum_entropy import MaximumEntropy
 from messirl.planning import Planner, Visits
 from messirl.planning.chain import choices
 from messirl.planning.likelihood import log_policies

@@ -16,7 +16,7 @@ from typing import Any
 from messirl.domains import Scene, mixture
 from messirl.estimators import MESSI, MaxEntIRL
 from messirl.estimators.methods import METHODS, baseline
-from messirl.estimators.standing import quietly
+from messirl.estimators.parts.standing import quietly
 from messirl.experiments.settings import Setting
 from messirl.experiments.trials import EXACT_ITERATIONS
 from messirl.objective import OBJECTIVES

@@ -15,8 +15,8 @@ from typing import Any
 from messirl.domains import Scene, mixture
 from messirl.estimators import MESSI, EMMaxEnt
 from messirl.estimators.methods import BASELINES, METHODS, baseline
-from messirl.estimators.standing import quietly
-from messirl.estimators.together import search_together
+from messirl.estimators.parts.standing import quietly
+from messirl.estimators.parts.together import search_together
 from messirl.experiments.settings import EXACT, Setting
 
 FIGURES = ("iterations", "unlabelled", "nu", "lambda", "em")

@@ -26,10 +26,10 @@ import numpy as np
 from messirl._checks import numbers
 from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX, THETA_PRIOR, TOL
 from messirl._types import Flags, Floats
-from messirl.estimators.beginning import first_theta
 from messirl.estimators.methods import LIGHT_RIDGE, METHODS, baseline, equal_trace
-from messirl.estimators.reference import usual_policy
-from messirl.estimators.streaming import Together, counts_of_both, penalty_of
+from messirl.estimators.parts.beginning import first_theta
+from messirl.estimators.parts.reference import usual_policy
+from messirl.estimators.parts.streaming import Together, counts_of_both, penalty_of
 from messirl.objective import Objective, made_likely
 from messirl.optimise import FEW, lbfgs
 from messirl.planning import NoFiniteValue, log_likelihood, soft_policy

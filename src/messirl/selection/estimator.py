@@ -16,9 +16,9 @@ from sklearn.model_selection import GroupKFold
 from messirl._checks import number
 from messirl._defaults import CV, SOLVER, STEP_SIZE, WEAK_PRIOR
 from messirl._types import Floats, Ints
-from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.estimators.messi import MESSI
-from messirl.estimators.streaming import refuse_streamed
+from messirl.estimators.parts.maximum_entropy import MaximumEntropy
+from messirl.estimators.parts.streaming import refuse_streamed
 from messirl.execution import run
 from messirl.problem.mdp import MDP
 from messirl.problem.streamed import streamed_or_not

@@ -12,10 +12,10 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from messirl._types import Floats, Ints
-from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.estimators.messi import MESSI
-from messirl.estimators.standing import quietly
-from messirl.estimators.streaming import refuse_streamed
+from messirl.estimators.parts.maximum_entropy import MaximumEntropy
+from messirl.estimators.parts.standing import quietly
+from messirl.estimators.parts.streaming import refuse_streamed
 from messirl.execution import run
 from messirl.planning.sampling import random_source
 from messirl.problem.mdp import MDP

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from messirl._types import Floats, Ints
-from messirl.estimators.maximum_entropy import MaximumEntropy
+from messirl.estimators.parts.maximum_entropy import MaximumEntropy
 from messirl.planning import log_likelihood
 from messirl.problem.gathered import gathered
 from messirl.problem.mdp import MDP

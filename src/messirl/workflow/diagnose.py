@@ -11,7 +11,7 @@ from messirl import diagnostics
 from messirl._defaults import CV, INFLUENTIAL, WEAK_PRIOR
 from messirl.diagnostics import Diagnosis
 from messirl.estimators import MESSI
-from messirl.estimators.standing import quietly
+from messirl.estimators.parts.standing import quietly
 from messirl.evaluation import Breakdown
 from messirl.problem.problem import Problem
 from messirl.problem.streamed import StreamedTrajectories

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from messirl.estimators.maximum_entropy import MaximumEntropy
+from messirl.estimators.parts.maximum_entropy import MaximumEntropy
 from messirl.estimators.uniform import uniform_logs, uniform_score
 from messirl.evaluation import next_state_accuracy
 from messirl.evaluation.paired import paired_gain

@@ -12,9 +12,9 @@ from sklearn.base import clone
 from messirl._defaults import THETA_MAX
 from messirl._types import Floats
 from messirl.estimators import MESSI
-from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.estimators.methods import ALONE, COMPARED, EXPERT, METHODS, described, entry_of
-from messirl.estimators.standing import quietly
+from messirl.estimators.parts.maximum_entropy import MaximumEntropy
+from messirl.estimators.parts.standing import quietly
 from messirl.evaluation import Breakdown, next_state_accuracy
 from messirl.evaluation.comparison import Comparison, below_chance, compare, held_out_scores
 from messirl.problem.mdp import MDP

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from messirl import __version__
 from messirl._docstrings import inherit_documentation
 from messirl._types import Floats, Ints
-from messirl.estimators.maximum_entropy import MaximumEntropy
 from messirl.estimators.methods import EXPERT, described
+from messirl.estimators.parts.maximum_entropy import MaximumEntropy
 from messirl.workflow import sentences
 from messirl.workflow.ranking import ALIKE, ranked
 

@@ -12,10 +12,10 @@ import numpy.typing as npt
 from messirl._checks import number
 from messirl._defaults import THETA_PRIOR, UNLABELLED_WEIGHT
 from messirl._types import Floats
-from messirl.estimators.maximum_entropy import MaximumEntropy
-from messirl.estimators.streaming import Together
-from messirl.estimators.summit import upward
-from messirl.estimators.together import Question
+from messirl.estimators.parts.maximum_entropy import MaximumEntropy
+from messirl.estimators.parts.streaming import Together
+from messirl.estimators.parts.summit import upward
+from messirl.estimators.parts.together import Question
 from messirl.objective import Evaluation, Objective, checked_weights
 from messirl.optimise import Result
 from messirl.problem.mdp import MDP

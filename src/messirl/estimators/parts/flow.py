@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from messirl._types import Floats, Ints
-from messirl.estimators.reference import action_counts
+from messirl.estimators.parts.reference import action_counts
 from messirl.planning import model_for
 from messirl.planning.structure import arcs_of, reach
 from messirl.problem.mdp import MDP

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from messirl._checks import is_whole
 from messirl._docstrings import inherit_documentation
 from messirl._types import Floats
-from messirl.estimators.persistence import Saved
+from messirl.estimators.parts.persistence import Saved
 from messirl.planning import log_likelihood, sample
 from messirl.planning.arguments import check_goal
 from messirl.problem.faults import check_trajectories

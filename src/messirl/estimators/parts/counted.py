@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from messirl._types import Floats
-from messirl.estimators.maximum_entropy import EMPTY
-from messirl.estimators.policy import PolicyEstimator
+from messirl.estimators.parts.maximum_entropy import EMPTY
+from messirl.estimators.parts.policy import PolicyEstimator
 from messirl.objective import check_start
 from messirl.problem.faults import check_trajectories
 from messirl.problem.mdp import MDP

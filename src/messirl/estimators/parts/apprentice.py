@@ -13,8 +13,8 @@ import numpy as np
 
 from messirl._checks import number
 from messirl._types import Floats
-from messirl.estimators.policy import PolicyEstimator
-from messirl.estimators.responses import Responses, mixed_policy
+from messirl.estimators.parts.policy import PolicyEstimator
+from messirl.estimators.parts.responses import Responses, mixed_policy
 from messirl.estimators.uniform import uniform_rows
 from messirl.planning import log_likelihood, visits
 from messirl.problem.mdp import MDP

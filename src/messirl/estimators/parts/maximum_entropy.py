@@ -18,11 +18,11 @@ from sklearn.exceptions import ConvergenceWarning
 from messirl._checks import is_whole, number
 from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, REFERENCE_STRENGTH, SOLVER, STEP_SIZE, THETA_MAX, TOL
 from messirl._types import Floats, Ints
-from messirl.estimators.beginning import first_theta
-from messirl.estimators.policies import GoalPolicies, StepPolicies
-from messirl.estimators.reference import usual_policy
-from messirl.estimators.reward import RewardEstimator
-from messirl.estimators.standing import (
+from messirl.estimators.parts.beginning import first_theta
+from messirl.estimators.parts.policies import GoalPolicies, StepPolicies
+from messirl.estimators.parts.reference import usual_policy
+from messirl.estimators.parts.reward import RewardEstimator
+from messirl.estimators.parts.standing import (
     IdentifiabilityWarning,
     Standing,
     held_by_box,
@@ -31,8 +31,8 @@ from messirl.estimators.standing import (
     numbers_of,
     some_features,
 )
-from messirl.estimators.streaming import IN_MEMORY, Together, counts_of_both
-from messirl.estimators.together import Learning, Question, about
+from messirl.estimators.parts.streaming import IN_MEMORY, Together, counts_of_both
+from messirl.estimators.parts.together import Learning, Question, about
 from messirl.objective import OBJECTIVES, Evaluation, Objective, check_start, made_likely
 from messirl.optimise import HISTORY, Callback, Result, fixed_steps, seek_maximum
 from messirl.planning import log_likelihood

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from messirl._types import Floats
-from messirl.estimators.policy import PolicyEstimator
+from messirl.estimators.parts.policy import PolicyEstimator
 from messirl.problem.mdp import MDP
 
 

@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from messirl._types import Floats, Ints
-from messirl.estimators.counted import CountedPolicy
-from messirl.estimators.discriminator import checked_discriminator
-from messirl.estimators.reference import action_counts, smoothed
+from messirl.estimators.parts.counted import CountedPolicy
+from messirl.estimators.parts.discriminator import checked_discriminator
+from messirl.estimators.parts.reference import action_counts, smoothed
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from messirl._checks import numbers
 from messirl._types import Floats
-from messirl.estimators.standing import some_features
+from messirl.estimators.parts.standing import some_features
 from messirl.objective import Objective
 from messirl.planning.feasible import feasible_theta
 from messirl.planning.sampling import random_source

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from messirl._types import Floats
-from messirl.estimators.streaming import refuse_streamed
+from messirl.estimators.parts.streaming import refuse_streamed
 from messirl.objective import check_start
 from messirl.problem.counts import checked_feature_counts
 from messirl.problem.faults import check_trajectories
