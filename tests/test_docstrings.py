@@ -54,6 +54,7 @@ MADE = {  # what a user makes, and no paper describes: parameters and an example
     "messirl.estimators": ("UniformPolicy",),
     "messirl.io": ("Grid", "Hexagons", "KMeans", "Problem", "Recording", "StreamedTrajectories"),
     "messirl.selection": ("Bench", "Candidate"),
+    "messirl.workflow.compare": ("CompareSettings",),
     "messirl.workflow.diagnose": ("DiagnoseSettings",),
     "messirl.workflow.fit": ("FitSettings",),
     "messirl.workflow.import_settings": ("ImportSettings",),
@@ -65,7 +66,7 @@ MADE = {  # what a user makes, and no paper describes: parameters and an example
 }
 RECORDS = {  # what functions return: every field
     "messirl.problem": ("Trajectory",),
-    "messirl.domains": ("Domain", "Scene"),
+    "messirl.domains": ("Domain", "Scene", "World"),
     "messirl.io": ("Estimable",),
     "messirl.dynamics": ("EstimatedMDP", "Evidence", "Spread"),
     "messirl.synthetic": ("Example",),
@@ -74,6 +75,8 @@ RECORDS = {  # what functions return: every field
     "messirl.diagnostics": ("Diagnosis", "Direction"),
     "messirl.workflow.by": ("By",),
     "messirl.workflow.change": ("Change",),
+    "messirl.workflow.compare": ("FolderCase",),
+    "messirl.workflow.contest_record": ("ContestRecord",),
     "messirl.workflow.evaluation_record": ("EvaluationRecord",),
     "messirl.workflow.import_courses": ("ImportedCourses",),
     "messirl.workflow.import_tracks": ("ImportedTracks",),

@@ -1,13 +1,14 @@
-"""The paper's three problems: highway (section 4), gridworld (App. B.1) and pit (App. B.2).
+"""The paper's three problems: highway (section 4), gridworld (App. B.1) and pit (App. B.2), and two random families.
 
 Each is parametrised, and gives for every run its expert, the policies that unlabelled trajectories come from, its
-similarity and its measure of performance. `DOMAINS` maps names to their makers. `slippery` gives the moves of a grid of
-any size, of millions of cells too.
+similarity and its measure of performance. `DOMAINS` maps names to their makers. `garnet` and `network` give another
+problem for every seed. `slippery` gives the moves of a grid of any size, of millions of cells too.
 """
 
 from collections.abc import Callable
 
-from messirl.domains.base import Domain, Scene, mixture
+from messirl.domains.base import Domain, Scene, World, mixture
+from messirl.domains.families import garnet, network
 from messirl.domains.grids import slippery
 from messirl.domains.gridworld import gridworld
 from messirl.domains.highway import highway
@@ -15,4 +16,16 @@ from messirl.domains.pit import pit
 
 DOMAINS: dict[str, Callable[..., Domain]] = {"highway": highway, "gridworld": gridworld, "pit": pit}
 
-__all__ = ["DOMAINS", "Domain", "Scene", "gridworld", "highway", "mixture", "pit", "slippery"]
+__all__ = [
+    "DOMAINS",
+    "Domain",
+    "Scene",
+    "World",
+    "garnet",
+    "gridworld",
+    "highway",
+    "mixture",
+    "network",
+    "pit",
+    "slippery",
+]

@@ -22,8 +22,8 @@ MIXTURES = {"MAX": ("star", "star"), "mu1": ("star", "one"), "mu2": ("star", "tw
 
 
 @dataclass(frozen=True)
-class Scene:
-    """One run of a domain: its expert trajectories, and what unlabelled ones are drawn from.
+class World:
+    """One run of a problem whose truth is known: expert trajectories, and what unlabelled ones are drawn from.
 
     Attributes
     ----------
@@ -35,6 +35,28 @@ class Scene:
         Draws of each source: "star" near-expert, "one" and "two" the others.
     coins : array
         One uniform random number per unlabelled trajectory, which decides between two sources.
+    truth : array (S,) or (S, A)
+        The reward that performance is measured by.
+    policy : array (S, A)
+        What the expert follows, or near-experts where the expert follows no policy.
+    """
+
+    mdp: MDP
+    expert: Trajectories
+    pools: dict[str, Trajectories]
+    coins: Floats
+    truth: Floats
+    policy: Floats
+
+
+@dataclass(frozen=True)
+class Scene(World):
+    """One run of a domain of the paper.
+
+    Attributes
+    ----------
+    mdp, expert, pools, coins, truth, policy : MDP, Trajectories, dict, array, array, array
+        As of every `World`.
     similarity : similarity
         The one that the paper uses in this domain.
     performance : callable
@@ -43,10 +65,6 @@ class Scene:
         The weights θ*, θ1 and θ2, where the sources follow rewards.
     """
 
-    mdp: MDP
-    expert: Trajectories
-    pools: dict[str, Trajectories]
-    coins: Floats
     similarity: Any
     performance: Callable[[Floats], float]
     thetas: dict[str, Floats]
@@ -77,7 +95,7 @@ class Domain:
     draw: Callable[[Any], None]
 
 
-def mixture(scene: Scene, name: str, u: int, nu: float) -> Trajectories | None:
+def mixture(scene: World, name: str, u: int, nu: float) -> Trajectories | None:
     """The first u unlabelled trajectories of a mixture; None for u = 0."""
     if u == 0:
         return None

@@ -60,7 +60,8 @@ def gridworld(
         def performance(visits: Floats) -> float:
             return (1.0 - discount) * float(mdp.counts(visits) @ star)
 
-        return Scene(mdp, expert, pools, random.random_sample(pool), alike, performance, thetas)
+        drawn = (expert, pools, random.random_sample(pool), mdp.reward(star), policies["star"])
+        return Scene(mdp, *drawn, alike, performance, thetas)
 
     def draw(ax: Any) -> None:
         tiles(ax, mdp.reward(scene(0).thetas["star"]), "reward of θ*")

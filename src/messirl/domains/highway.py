@@ -81,11 +81,12 @@ def highway(
         expert = Trajectories.from_lists(*zip(*drives, strict=True))
         pools = {k: sample(mdp, policy, pool, length, random) for k, policy in policies.items()}
         bad = (collision | ~on_road).astype(float)
+        drawn = (expert, pools, random.random_sample(pool), -bad, policies["star"])
 
         def performance(visits: Floats) -> float:
             return -(1.0 - discount) * float(visits @ bad)
 
-        return Scene(mdp, expert, pools, random.random_sample(pool), alike, performance, thetas)
+        return Scene(mdp, *drawn, alike, performance, thetas)
 
     return Domain("highway", mdp, settings, scene, partial(_draw, chance=chance))
 

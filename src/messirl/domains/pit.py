@@ -53,10 +53,14 @@ def pit(
     discount: float = 0.95,
     length: int = 200,
     scale: float = 1.0,
+    experts: int = 1,
     pool: int = 100,
     similarity: Any = None,
 ) -> Domain:
-    """The domain. `length` caps a trajectory that does not get to the end; `scale` is the similarity's."""
+    """The domain. `length` caps a trajectory that does not get to the end; `scale` is the similarity's.
+
+    Experts beyond the first take the same way round, and slip as everyone does.
+    """
     settings = {k: v for k, v in locals().items() if k != "similarity"}
     at = coordinates(side)
     x, y = at.T
@@ -96,10 +100,13 @@ def pit(
             "two": sample(mdp, straight, pool, length, random),
         }
 
+        drawn = (pools, random.random_sample(pool), -inside.astype(float), counter_clockwise)
+        more = [] if experts == 1 else [sample(mdp, counter_clockwise, experts - 1, length, random)]
+
         def performance(visits: Floats) -> float:
             return -(1.0 - discount) * float(visits[inside].sum())
 
-        return Scene(mdp, expert, pools, random.random_sample(pool), alike, performance, {})
+        return Scene(mdp, sum(more, expert), *drawn, alike, performance, {})
 
     def draw(ax: Any) -> None:
         ax.imshow((0.75 * inside + 0.25 * right).reshape(side, side), origin="lower", cmap="Greys", vmin=0, vmax=1)

@@ -58,7 +58,7 @@ class Method:
     name : what candidates, tables and files call it
     label : what pages and figures call it, in words
     fitted_to : what a table of scores says that it learns from
-    kind : the name of its class
+    kind : the name of its class, or a class of your own
     option : what the command line calls it; None if it is a baseline only
     shape : function from counts (n, d) to the matrix (d, d) that its penalty is a multiple of; None: by similarity
     sets : parameters that make it what it is, whatever those of the model beside it are
@@ -70,7 +70,7 @@ class Method:
     name: str
     label: str
     fitted_to: str
-    kind: str
+    kind: str | type[Any]
     option: str | None = None
     shape: Callable[[Floats], Floats] | None = None
     sets: dict[str, Any] = field(default_factory=dict, hash=False)
@@ -90,7 +90,7 @@ class Method:
 
     def estimator(self) -> type[Any]:
         """Its class, imported now."""
-        kind: type[Any] = getattr(estimators, self.kind)
+        kind: type[Any] = getattr(estimators, self.kind) if isinstance(self.kind, str) else self.kind
         return kind
 
     def build(self, settings: dict[str, Any]) -> Any:

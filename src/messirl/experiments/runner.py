@@ -1,4 +1,4 @@
-"""Running the reproduction: tasks over processes or a cluster, results into the store, resumed where it stopped."""
+"""Running the reproduction: what one run of one setting is, and how its figures share their trainings."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import functools
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from messirl import execution
 from messirl.domains import DOMAINS, Domain
-from messirl.execution import processes, uninterrupted
 from messirl.experiments.learners import FIGURE, run_learners
+from messirl.experiments.resuming import resume
 from messirl.experiments.settings import Setting
-from messirl.experiments.store import Origin, Store
+from messirl.experiments.store import Store
 from messirl.experiments.trials import rows_of, train_all, trials
 
 
@@ -70,14 +68,6 @@ def do_all(tasks: Sequence[Task]) -> list[list[dict[str, Any]]]:
     return out
 
 
-def _work(folder: Path, origin: Origin, tasks: Sequence[Task]) -> Sequence[Task]:
-    """Do the tasks of one run of one setting, and write their rows."""
-    for task, rows in zip(tasks, do_all(tasks), strict=True):
-        with uninterrupted():
-            Store(folder, origin).put(task.key, rows)
-    return tasks
-
-
 def together(tasks: Sequence[Task]) -> list[list[Task]]:
     """Tasks that are done together: those of one run of one setting."""
     groups: dict[tuple[str, int, int, str], list[Task]] = {}
@@ -94,25 +84,4 @@ def run(
     executor : does them instead of processes here (see execution.completed); the store may be out of its reach, so
         that the rows come back and are written here
     """
-    left = together([task for task in todo if not store.has(task.key)])
-    there = len(todo) - sum(map(len, left))
-    progress(there, len(todo))
-    if not left:
-        return
-
-    def told(tasks: Sequence[Task]) -> None:
-        nonlocal there
-        for _ in tasks:
-            there += 1
-            progress(there, len(todo))
-
-    if executor is not None:
-        for one_run, every in execution.completed(do_all, left, executor):
-            for task, rows in zip(one_run, every, strict=True):
-                store.put(task.key, rows)
-            told(one_run)
-        return
-    with processes(jobs) as pool:
-        work = functools.partial(_work, store.folder, store.origin)
-        for done in execution.run(work, left, pool):  # the workers have written the results
-            told(done)
+    resume(store, todo, together, do_all, jobs, progress, executor)

@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import uuid
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ SCHEMA = pa.schema(
         ("commit", pa.string()),
     ]
 )
-ORDER = [(name, "ascending") for name in ("domain", "figure", "method", "x", "run", "iteration")]
+ORDER = ("domain", "figure", "method", "x", "run", "iteration")
 
 
 class StoreError(ValueError):
@@ -75,10 +76,13 @@ def commit() -> str:
 
 
 class Store:
-    """The results of one reproduction in a folder, one part per task."""
+    """The results of one experiment in a folder, one part per task.
 
-    def __init__(self, folder: Path, origin: Origin) -> None:
-        self.folder, self.origin = folder, origin
+    schema, order : the columns of its table, and those that it is sorted by; those of the reproduction
+    """
+
+    def __init__(self, folder: Path, origin: Origin, schema: pa.Schema = SCHEMA, order: Sequence[str] = ORDER) -> None:
+        self.folder, self.origin, self.schema, self.order = folder, origin, schema, order
         self.parts = folder / "parts"
 
     def open(self) -> None:
@@ -130,7 +134,7 @@ class Store:
     def put(self, key: str, rows: list[dict[str, Any]]) -> None:
         """Write one part, completely or not at all."""
         origin = {"version": self.origin.version, "commit": self.origin.commit}
-        table = pa.Table.from_pylist([{**row, **origin} for row in rows], schema=SCHEMA)
+        table = pa.Table.from_pylist([{**row, **origin} for row in rows], schema=self.schema)
         self.write_table(table.replace_schema_metadata({"digest": _digest(table)}), self.path(key))
 
     def table(self, keys: list[str]) -> pa.Table:
@@ -145,13 +149,13 @@ class Store:
                 ) from error
             meta = table.schema.metadata or {}
             table = table.replace_schema_metadata(None)
-            if not table.schema.equals(SCHEMA) or meta.get(b"digest") != _digest(table):
+            if not table.schema.equals(self.schema) or meta.get(b"digest") != _digest(table):
                 raise StoreError(f"{self.path(key)} is damaged or not ours: remove it and run again")
             for name in ("version", "commit"):
                 if pc.unique(table[name]).to_pylist() != [getattr(self.origin, name)]:
                     raise StoreError(f"{self.path(key)} was made by another {name}: remove it and run again")
             tables.append(table)
-        return pa.concat_tables(tables).sort_by(ORDER).combine_chunks()
+        return pa.concat_tables(tables).sort_by([(name, "ascending") for name in self.order]).combine_chunks()
 
     @staticmethod
     def write_table(table: pa.Table, target: Path) -> None:

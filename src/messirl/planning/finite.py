@@ -25,6 +25,7 @@ from messirl.planning.layout import NONE, Terms, layout_of, terms_of, usable_act
 from messirl.planning.solution import CANNOT_START, Expectation, Solution, Visits
 from messirl.planning.structure import lifespan
 from messirl.planning.sweeps import Walk, backward
+from messirl.planning.tally import counted
 from messirl.problem.mdp import MDP
 
 ROW_TOLERANCE = 1e-6
@@ -38,6 +39,7 @@ class FiniteModel:
         assert mdp.horizon is not None
         self.mdp, self.horizon = mdp, mdp.horizon
 
+    @counted
     def solve(self, reward: Floats) -> Solution:
         """Soft values and policies, from the last step to the first."""
         if 8 * (self.horizon - 1) * self.mdp.n_actions * layout_of(self.mdp).padded > MEMORY:
@@ -56,6 +58,7 @@ class FiniteModel:
             lo, hi = steps.start - first, steps.stop - first
             backward(layout_of(self.mdp), terms, self.mdp.discount, fixed, kept, values[lo : hi + 1], policy[lo:hi])
 
+    @counted
     def hard(self, reward: Floats) -> Solution:
         """Hard-max values and one-hot policies."""
         mdp, layout = self.mdp, layout_of(self.mdp)

@@ -25,6 +25,7 @@ from messirl.planning.paths import PathModel, Places, connections_fill_in, m_mat
 from messirl.planning.solution import Expectation, NoFiniteValue, Visits
 from messirl.planning.stationary import StationaryModel
 from messirl.planning.structure import Arcs, reachable
+from messirl.planning.tally import counted
 from messirl.problem.mdp import MDP
 
 SMALLEST = 1e-250  # z below this at a start: solve the goal on its own
@@ -105,6 +106,7 @@ class GoalsModel:
         moves = moves.where(self.within[moves.source])
         return moves, Places(moves.source, moves.target, self.mdp.n_states)
 
+    @counted
     def solve(self, reward: Floats) -> GoalsSolution:
         """Factorise once, where one factorisation serves all goals."""
         return GoalsSolution(self, reward)

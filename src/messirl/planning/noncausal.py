@@ -17,6 +17,7 @@ from messirl.planning.finite import FiniteModel, FiniteSolution
 from messirl.planning.layout import layout_of
 from messirl.planning.loops import noncausal_backward, noncausal_forward
 from messirl.planning.solution import Solution, Visits
+from messirl.planning.tally import counted
 from messirl.problem.mdp import MDP
 
 
@@ -35,6 +36,7 @@ class NoncausalModel(FiniteModel):
         super().__init__(mdp)
         self.tilted = tilted
 
+    @counted
     def solve(self, reward: Floats) -> Solution:
         """The backward pass over log Z (Eq. 3)."""
         mdp = self.mdp

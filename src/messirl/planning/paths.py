@@ -26,6 +26,7 @@ from messirl.planning.layout import layout_of
 from messirl.planning.solution import NoFiniteValue, Solution, Visits
 from messirl.planning.stationary import StationaryModel
 from messirl.planning.structure import Arcs, Structure, arcs_of
+from messirl.planning.tally import counted
 from messirl.problem.mdp import MDP
 
 
@@ -37,6 +38,7 @@ def moves_of(mdp: MDP) -> Arcs:
 class PathModel(StationaryModel):
     """Values (S,) and a policy (S, A) towards one goal, or towards the terminal states."""
 
+    @counted
     def solve(self, reward: Floats) -> Solution:
         """Soft values and the policy, by one factorisation or by iteration."""
         return PathSolution(self.mdp, reward, self.ways, iterate=self.iterates)

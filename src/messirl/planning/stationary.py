@@ -22,6 +22,7 @@ from messirl.planning.layout import Layout, Terms, layout_of, terms_of
 from messirl.planning.solution import NO_VALUE, NoFiniteValue, Solution, Visits
 from messirl.planning.structure import Structure, ends_of, structure_of
 from messirl.planning.sweeps import soft_backup
+from messirl.planning.tally import counted
 from messirl.problem.mdp import MDP
 
 MAX_NEWTON = 200
@@ -59,6 +60,7 @@ class StationaryModel:
         """Which actions the model may take in these states, at any step, (n, A)."""
         return self.live[states]
 
+    @counted
     def solve(self, reward: Floats) -> Solution:
         """Soft values and the policy."""
         mdp, layout, structure = self.mdp, layout_of(self.mdp), self.structure
@@ -96,6 +98,7 @@ class StationaryModel:
         self._values = solution.values
         return solution
 
+    @counted
     def hard(self, reward: Floats) -> Solution:
         """Hard-max values and the one-hot policy: policy iteration, or with γ = 1 sweeps from below."""
         mdp, layout = self.mdp, layout_of(self.mdp)

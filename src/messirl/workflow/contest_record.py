@@ -1,0 +1,133 @@
+"""What a contest of methods found: all that its page, the terminal and its JSON file show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from messirl import __version__
+from messirl._numbers import nats
+from messirl._words import counted, listed
+from messirl.estimators.methods import METHODS
+from messirl.evaluation.paired import Gain
+from messirl.experiments.standings import Cell, Standing
+
+OVERALL = "overall"
+
+
+@dataclass(frozen=True)
+class ContestRecord:
+    """Methods against each other; `summary()` is what compare.json and benchmark.json hold.
+
+    Attributes
+    ----------
+    title : str
+        What was compared on.
+    methods : list of str
+        Their names, in the order in which they were asked for.
+    cells : list of Cell
+        The standings of all methods, cell by cell.
+    ranks : dict from str to dict from str to Gain
+        Mean ranks of all methods, overall and by parts of the cells.
+    lead : str
+        What was done, in a sentence or two.
+    notes : list of str
+        What is to be known beside it, such as what was left out.
+    seconds : float
+        How long it took, by the clock; little where most of it was there already.
+    origin : dict
+        Seed, commit and configuration.
+    command : str
+        The command line that makes it again.
+    """
+
+    title: str
+    methods: list[str]
+    cells: list[Cell]
+    ranks: dict[str, dict[str, Gain]]
+    lead: str
+    notes: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    origin: dict[str, Any] = field(default_factory=dict)
+    command: str = ""
+
+    @property
+    def in_words(self) -> list[str]:
+        """The verdict, in sentences."""
+        told = _of_one(self.cells[0]) if len(self.cells) == 1 else _of_many(self)
+        return [*told, *_failures(self.cells)]
+
+    def summary(self) -> dict[str, Any]:
+        """What its JSON file holds."""
+        return {**asdict(self), "in_words": self.in_words, "version": __version__}
+
+
+def part_of(experts: int, unlabelled: str) -> str:
+    """What the ranks of the cells with so many experts and such unlabelled trajectories are called."""
+    return f"{experts}, {unlabelled}"
+
+
+def label(method: str) -> str:
+    """What pages and sentences call a method."""
+    return METHODS[method].label if method in METHODS else method
+
+
+def main_measure(cell: Cell, one: Standing) -> tuple[Gain, Gain]:
+    """What a method is ranked by, and its difference to the method that all are compared with."""
+    return (one.performance, one.over) if cell.truth else (one.score, one.score_over)
+
+
+def shown(gain: Gain, *, signed: bool = False) -> str:
+    """A number with its interval, where there is one."""
+    text = nats(gain.mean, 3, signed=signed)
+    return text if gain.low != gain.low else f"{text} [{nats(gain.low, 3)}, {nats(gain.high, 3)}]"
+
+
+def _of_one(cell: Cell) -> list[str]:
+    done = [one for one in cell.standings if one.runs]
+    if not done:
+        return ["No method could learn from this"]
+    best = max(done, key=lambda one: main_measure(cell, one)[0].mean)
+    value, over = main_measure(cell, best)
+    unit = ", where 1 is the expert and 0 is chance" if cell.truth else " nats a step on held-out experts"
+    verb = "performs" if cell.truth else "predicts"
+    first = f"Of {counted(len(done), 'method')}, {label(best.method)} {verb} best: {shown(value)}{unit}"
+    if best.method == cell.base:
+        second = f"No other is better than {label(cell.base)}, with which all are compared"
+    else:
+        sure = "clearly better than" if over.clear else "which is not clearly better than"
+        second = f"That is {shown(over, signed=True)} over {label(cell.base)}: {sure} {label(cell.base)}"
+    out = [first, second]
+    for words, sign in (("clearly better", 1.0), ("clearly worse", -1.0)):
+        gains = {one.method: main_measure(cell, one)[1] for one in done if one.method not in (cell.base, best.method)}
+        some = [label(m) for m, gain in gains.items() if gain.clear and sign * gain.mean > 0.0]
+        if some:
+            out.append(f"{listed(some)} {'is' if len(some) == 1 else 'are'} {words} than {label(cell.base)}")
+    return out
+
+
+def _of_many(record: ContestRecord) -> list[str]:
+    every = record.ranks[OVERALL]
+    order = sorted(every, key=lambda method: every[method].mean)
+    first = (
+        f"Over {counted(len(record.cells), 'cell')}, {label(order[0])} has the best mean rank, "
+        f"{shown(every[order[0]])} of {len(order)}, then {label(order[1])}, {shown(every[order[1]])}"
+    )
+    out = [first]
+    for part, ranks in record.ranks.items():
+        if part != OVERALL and "," not in part:
+            best = sorted(ranks, key=lambda method: ranks[method].mean)[:2]
+            out.append(f"{part}: {listed([f'{label(m)} ({nats(ranks[m].mean, 1)})' for m in best])}")
+    return [out[0], "; ".join(out[1:])] if len(out) > 1 else out
+
+
+def _failures(cells: Sequence[Cell]) -> list[str]:
+    """One sentence for each method that has cells without numbers, with the reason that it gave first."""
+    found: dict[str, list[str]] = {}
+    for cell in cells:
+        for one in cell.standings:
+            if one.failure:
+                found.setdefault(one.method, []).append(one.failure)
+    where = "" if len(cells) == 1 else " of {} cells"
+    return [f"{label(m)} has no numbers in some runs{where.format(len(why))}: {why[0]}" for m, why in found.items()]
