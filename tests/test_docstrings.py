@@ -28,6 +28,7 @@ from messirl.estimators import (
     DemoDICE,
     MixtureMESSI,
     NgRussell,
+    OwnPolicyMESSI,
     RelativeEntropyIRL,
     SeveralExperts,
     UniformPolicy,
@@ -40,7 +41,7 @@ METHODS = {  # what a user chooses among: parameters, a reference, and an exampl
     "messirl.problem": ("MDP", "Trajectories"),
     "messirl.estimators": (
         *("MESSI", "EMMaxEnt", "MaxEntIRL"),
-        *("BehaviourCloning", "DWBC", "DemoDICE", "ISWBC", "MixtureMESSI", "SeveralExperts"),
+        *("BehaviourCloning", "DWBC", "DemoDICE", "ISWBC", "MixtureMESSI", "OwnPolicyMESSI", "SeveralExperts"),
         *("AbbeelNg", "SSIRL", "MWAL", "LPAL", "NgRussell", "RelativeEntropyIRL", "BayesianIRL"),
     ),
     "messirl.selection": ("MESSICV",),
@@ -189,7 +190,7 @@ def fitted_attributes(model: object) -> set[str]:
     "cls",
     [
         *(MaxEntIRL, MESSI, EMMaxEnt, MESSICV, UniformPolicy),
-        *(BehaviourCloning, DWBC, ISWBC, DemoDICE, SeveralExperts, MixtureMESSI),
+        *(BehaviourCloning, DWBC, ISWBC, DemoDICE, OwnPolicyMESSI, SeveralExperts, MixtureMESSI),
         *(AbbeelNg, SSIRL, MWAL, LPAL, NgRussell, RelativeEntropyIRL, BayesianIRL),
     ],
 )

@@ -31,8 +31,11 @@ COMMANDS = {
     "check": "say everything that is wrong with a folder",
     "import": "make a folder of raw recordings: positions, places, click logs",
     "convert": "make a folder or a table of ours from another format",
+    "compare": "methods side by side, on your data or on a problem with a known truth",
+    "benchmark": "the core methods over many problems, with ranks",
     "reproduce": "run the paper's experiments and decide its claims",
 }
+RESUMED = ("compare", "benchmark", "reproduce")  # go on where they were stopped
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -65,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             stopping.begin()
             return _run(command, arguments)
         except (KeyboardInterrupt, Exception) as error:
-            kept = "; what was finished is kept, run the same command to go on" if words[0] == "reproduce" else ""
+            kept = "; what was finished is kept, run the same command to go on" if words[0] in RESUMED else ""
             if stopping.number is None and not isinstance(error, KeyboardInterrupt):
                 return _failed(error, kept, debug=arguments.debug)
             stopping.wait_until_said()  # an error after Ctrl-C only comes from the interrupted work

@@ -19,13 +19,19 @@ FILTERS = (
 def add_data(made: Parser) -> None:
     """Add FOLDER and the options that divide its trajectories."""
     made.add_argument("folder", type=path, metavar="FOLDER", help="a problem folder")
+    add_split(made)
+    made.set_defaults(seed=0)
+
+
+def add_split(made: Parser) -> None:
+    """Add the options that divide the trajectories of a folder."""
     group = made.add_argument_group("trajectories", FILTERS)
     group.add_argument("--expert", metavar="WHICH", help="the expert's (default: all that are not named otherwise)")
     group.add_argument("--unlabelled", metavar="WHICH", help="those of unknown quality (default: none)")
     group.add_argument("--test", metavar="WHICH", help="held out, for the score (default: none)")
     group.add_argument("--n-expert", type=count, metavar="N", help="draw N of the expert's at random")
     group.add_argument("--n-unlabelled", type=count, metavar="N", help="draw N of the unlabelled at random")
-    group.add_argument("--seed", type=seed, default=0, help="seed of these draws (0)")
+    group.add_argument("--seed", type=seed, help="seed of these draws (0)")
 
 
 def add_streamed(made: Parser) -> None:

@@ -1,6 +1,6 @@
 """The folder of a command's results: what this command wrote there, and what earlier ones left.
 
-Nothing is ever deleted. The summary of a command (fit.json, select.json, diagnosis.json, evaluate.json) lists under
+Nothing is ever deleted. The summary of a command (fit.json, select.json, …) lists under
 `files` what belongs to it, each with its checksum, so that a model or a page of another command is not taken for its
 own. Files that remain from earlier commands are named in the terminal. What stood there before any command of ours and
 is called like a result is listed under `strangers`, so that no later command writes over it.
@@ -21,8 +21,11 @@ from messirl.cli.common import as_json, note, say
 from messirl.cli.progress import Progress
 from messirl.workflow.watch import Watcher
 
-SUMMARIES = ("fit.json", "select.json", "diagnosis.json", "evaluate.json")
-OTHERS = ("model.npz", "report.html", "policy.parquet", "diagnosis.html", "diagnosis.csv")
+SUMMARIES = ("fit.json", "select.json", "diagnosis.json", "evaluate.json", "compare.json", "benchmark.json")
+OTHERS = (
+    *("model.npz", "report.html", "policy.parquet", "diagnosis.html", "diagnosis.csv"),
+    *("compare.csv", "benchmark.csv"),
+)
 SHOWN = 6  # names of files in a remark
 
 

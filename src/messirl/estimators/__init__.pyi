@@ -13,6 +13,7 @@ from messirl.estimators.messi import MESSI as MESSI
 from messirl.estimators.mixture import MixtureMESSI as MixtureMESSI
 from messirl.estimators.mwal import MWAL as MWAL
 from messirl.estimators.ng_russell import NgRussell as NgRussell
+from messirl.estimators.own_policy import OwnPolicyMESSI as OwnPolicyMESSI
 from messirl.estimators.parts.standing import IdentifiabilityWarning as IdentifiabilityWarning
 from messirl.estimators.relative_entropy import RelativeEntropyIRL as RelativeEntropyIRL
 from messirl.estimators.several import SeveralExperts as SeveralExperts

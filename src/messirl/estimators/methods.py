@@ -10,7 +10,7 @@
     Cloning       no reward: what the    DWBC, ISWBC      cloning weighted by a discriminator
                   experts did where      DemoDICE         visits near the experts', held to everyone's
     Several       MESSI with a θ for     Mixture          MESSI with groups that it finds
-                  each expert
+                  each expert            OwnPolicy        MESSI whose pairs are with the policy's own trajectories
     AbbeelNg      mixtures that match    MWAL, LPAL       no worse than the experts under any possible reward
     MaxMargin     the experts' counts    NgRussell        linear programmes; experts are taken to be optimal
     SSIRL         MaxMargin, steered by  RelativeEntropy  without the dynamics, against a base policy
@@ -229,6 +229,7 @@ METHODS = {
         Method("DWBC", "DWBC", BOTH, "DWBC"),
         Method("ISWBC", "ISW-BC", BOTH, "ISWBC"),
         Method("DemoDICE", "DemoDICE", BOTH, "DemoDICE"),
+        Method("OwnPolicy", "MESSI with own trajectories", BOTH, "OwnPolicyMESSI"),
         Method("Several", "several experts", BOTH, "SeveralExperts"),
         Method("Mixture", "mixture", BOTH, "MixtureMESSI"),
         Method("AbbeelNg", "Abbeel-Ng, projection", EXPERT, "AbbeelNg"),

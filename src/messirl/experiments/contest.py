@@ -62,6 +62,11 @@ SCHEMA = pa.schema(
     ]
 )
 ORDER = ("problem", "unlabelled", "experts", "method", "run")
+UNKNOWN = {  # what a row has where a method has no numbers
+    **dict.fromkeys(("knobs", "chosen", "failure", "logs", "steps"), ""),
+    **dict.fromkeys(("performance", "value", "distance", "cpu"), np.nan),
+    **{"solved": 0, "converged": False},
+}
 
 
 class Drawn(Protocol):
@@ -214,7 +219,7 @@ def _counts(task: Task, policy: Any, start: Floats) -> Floats:
 
 def judged(method: Method, task: Task, scale: Scale) -> dict[str, Any]:
     """The row of one method on one task."""
-    row: dict[str, Any] = {"method": method.name, "knobs": "", "chosen": "", "failure": ""}
+    row: dict[str, Any] = {"method": method.name, **UNKNOWN}
     began = time.process_time()
     with tally() as count, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the row says whether it converged

@@ -81,7 +81,7 @@ class Cell:
     base : str
         The method that all are compared with.
     standings : list of Standing
-        One per method, the best first.
+        One per method, the best mean first.
     """
 
     problem: str
@@ -112,13 +112,16 @@ def cells_of(table: pa.Table, methods: Sequence[str]) -> list[Cell]:
 
 
 def _cell(problem: str, unlabelled: str, experts: int, rows: list[Row], methods: Sequence[str], base: str) -> Cell:
-    truth = any(row["performance"] is not None for row in rows)
+    truth = any(not np.isnan(row["performance"]) for row in rows)
     by = {m: {row["run"]: row for row in rows if row["method"] == m and not row["failure"]} for m in methods}
     why = {m: next((row["failure"] for row in rows if row["method"] == m and row["failure"]), "") for m in methods}
     ranks = ranked(rows, methods)
     standings = [_standing(m, by[m], by[base], why[m], float(np.mean(ranks[m]))) for m in methods]
     runs = len({row["run"] for row in rows})
-    return Cell(problem, unlabelled, experts, runs, truth, base, sorted(standings, key=lambda one: one.rank))
+    best = sorted(
+        standings, key=lambda one: -np.nan_to_num((one.performance if truth else one.score).mean, nan=-np.inf)
+    )
+    return Cell(problem, unlabelled, experts, runs, truth, base, best)
 
 
 def _standing(method: str, mine: dict[int, Row], base: dict[int, Row], failure: str, rank: float) -> Standing:
@@ -154,13 +157,11 @@ def _mean(rows: Sequence[Row], name: str) -> Gain:
 
 
 def _difference(mine: Sequence[Row], others: Sequence[Row]) -> Gain:
-    if not mine or mine[0]["performance"] is None:
-        return NONE
     return _gain([a["performance"] - b["performance"] for a, b in zip(mine, others, strict=True)])
 
 
-def _gain(values: Sequence[float | None]) -> Gain:
-    if not values or any(value is None for value in values):
+def _gain(values: Sequence[float]) -> Gain:
+    if not values or np.isnan(values).any():
         return NONE
     found = interval(np.array(values, dtype=np.float64))
     ends = (found.low, found.high) if found.n > 1 else (np.nan, np.nan)
@@ -169,7 +170,7 @@ def _gain(values: Sequence[float | None]) -> Gain:
 
 def _units(rows: Sequence[Row]) -> tuple[Floats, Any]:
     """Log-probabilities of what was held out in some runs, and how many steps each unit has."""
-    logs, steps = (" ".join(row[name] or "" for row in rows).split() for name in ("logs", "steps"))
+    logs, steps = (" ".join(row[name] for row in rows).split() for name in ("logs", "steps"))
     return np.array(logs, dtype=np.float64), np.array(steps, dtype=np.int64)
 
 
@@ -179,10 +180,10 @@ def ranked(rows: Iterable[Row], methods: Sequence[str]) -> dict[str, list[float]
     for row in rows:
         place = (row["problem"], row["unlabelled"], row["experts"], row["run"])
         value = row["performance"]
-        if value is None and row["logs"]:
+        if np.isnan(value) and row["logs"]:
             logs, steps = _units([row])
             value = float(logs.sum() / max(steps.sum(), 1))
-        runs.setdefault(place, {})[row["method"]] = -np.inf if value is None or np.isnan(value) else value
+        runs.setdefault(place, {})[row["method"]] = -np.inf if np.isnan(value) else value
     out: dict[str, list[float]] = {method: [] for method in methods}
     for place in sorted(runs):
         values = np.round([runs[place].get(method, -np.inf) for method in methods], EQUAL)

@@ -144,7 +144,7 @@ def compare_folder(
 ) -> ContestRecord:
     """Methods on a problem of the user's, judged by test trajectories or by experts that are held out in turn."""
     parts = divide(problem, split, watcher, folder)
-    kept = [(parts.expert, parts.test)] if parts.test is not None else splits(problem.mdp, parts.expert, CV)
+    kept = [(parts.expert, parts.test)] if parts.test is not None else _splits(problem.mdp, parts.expert, settings)
     how = "the test trajectories" if parts.test is not None else f"experts held out in {counted(len(kept), 'split')}"
     others = "none" if parts.unlabelled is None else f"{len(parts.unlabelled)}"
     cases = [
@@ -156,6 +156,11 @@ def compare_folder(
         f"trajectories, and are judged by {how}."
     )
     return _record(folder, cases, settings, out, lead, [], watcher, executor)
+
+
+def _splits(mdp: MDP, expert: Trajectories, settings: CompareSettings) -> list[tuple[Trajectories, Trajectories]]:
+    """Experts to learn from and to be judged by; the same ones every time."""
+    return splits(mdp, expert, CV, random_state=settings.seed)
 
 
 def benchmark(

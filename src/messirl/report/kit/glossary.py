@@ -66,6 +66,7 @@ TERMS = {
     LABEL["DWBC"]: "Cloning of everyone, weighed by a classifier that tells experts from others and knows the policy.",
     LABEL["ISWBC"]: "Cloning of everyone, weighed by how much likelier a choice is among the experts’.",
     LABEL["DemoDICE"]: "The policy whose visits are near the experts’, and not far from everyone’s.",
+    LABEL["OwnPolicy"]: "MESSI whose penalty compares recorded trajectories with those of the policy that is learnt.",
     LABEL["Several"]: "MESSI with a θ for each group of experts, drawn towards one that they share.",
     LABEL["Mixture"]: "MESSI with groups of experts that it finds itself, each with a θ of its own.",
     LABEL["uniform"]: "Chance: every allowed action is as likely as any other.",

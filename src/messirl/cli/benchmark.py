@@ -1,0 +1,49 @@
+"""`messirl benchmark`: a core of methods over many problems, unlabelled trajectories and numbers of experts."""
+
+from __future__ import annotations
+
+import argparse
+
+from messirl.cli.common import Parser, count, note, seed
+from messirl.cli.compare import add_methods, add_work, finish, methods_of
+from messirl.cli.options import add_results, executor
+
+DESCRIPTION = (
+    "Methods over the paper's three problems, FrozenLake, Taxi and CliffWalking (with gymnasium) and two random "
+    "families, with unlabelled trajectories that are all good, half or none, and 1, 5 and 20 experts. Writes "
+    "benchmark.csv, benchmark.json and a report. Stopped at any moment, the same command goes on where it was; more "
+    "--runs add to what is there."
+)
+RUNS, QUICK_RUNS = 20, 2
+QUICK_EXPERTS = (1, 5)
+
+
+def add(made: Parser) -> None:
+    """Declare the arguments of `messirl benchmark`."""
+    made.add_argument("--quick", action="store_true", help="1 and 5 experts, 2 runs: a first look in two minutes")
+    made.add_argument("--runs", type=count, help=f"runs of every cell ({RUNS}; with --quick {QUICK_RUNS})")
+    made.add_argument("--seed", type=seed, help="seed of the first run (9000)")
+    add_methods(made)
+    add_work(made)
+    add_results(made, "out/benchmark", "benchmark.csv and benchmark.json")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the benchmark; write the table, a summary and a page."""
+    from messirl.cli.results import Results
+    from messirl.workflow.compare import EXPERTS, CompareSettings, benchmark
+
+    files = ("benchmark.json", "benchmark.csv", *(("report.html",) if arguments.report else ()))
+    out, first = Results(arguments.out, files, arguments.report), CompareSettings()
+    settings = CompareSettings(
+        methods=methods_of(arguments.methods, first.methods),
+        runs=arguments.runs or (QUICK_RUNS if arguments.quick else RUNS),
+        seed=first.seed if arguments.seed is None else arguments.seed,
+        jobs=arguments.jobs,
+    )
+    experts = QUICK_EXPERTS if arguments.quick else EXPERTS
+    with executor(arguments.cluster) as workers:
+        record = benchmark(settings, arguments.out, out.watcher, workers, experts)
+    for text in record.notes:
+        note(text)
+    return finish(record, out, arguments, "benchmark")

@@ -1,0 +1,1 @@
+"""Pages of methods side by side: messirl compare and messirl benchmark."""
