@@ -5,7 +5,8 @@ known only afterwards, less that of what the way gives. The score is the held-ou
 domains the performance. All experts are used both to choose and to fit. 16 draws of data, 50 of a domain.
 
 mice, bus       l + 10 experts; 500 unlabelled trips, or the buses of groups 1 to 3
-borlange        l trips are the experts, 200 others the unlabelled, 400 others the test
+borlange        of the trips to the 40 destinations that most trips have, l are the experts, 200 others the unlabelled,
+                400 others the test
 gridworld,      5 experts, 20 unlabelled trajectories from mu1, mu3 or a random walk
 highway
 approximate     on 20 trips of mice: how closely leave-one-out by a Newton step agrees with leave-one-out, and its time
@@ -13,11 +14,9 @@ approximate     on 20 trips of mice: how closely leave-one-out by a Newton step 
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from time import process_time
 from typing import Any
 
@@ -33,11 +32,14 @@ from messirl.planning import log_likelihood, sample, state_visitation
 from messirl.planning.models import where_met
 from messirl.selection import LAMBDAS, Bench, Candidate, Fit, candidates, cross_validate, likeness, splits
 from studies import bus, mice
-from studies.common import Rows, draws, options, write
+from studies.common import Rows, options, read, resumed, write
 from studies.ways import WAYS, Fitted, leave_one_out
 
 DOMAINS = {"gridworld": gridworld, "highway": highway}
+EXPERTS = 5  # of a domain
 U = 20  # unlabelled trajectories in a domain
+SPARE = {"mice": 10, "bus": 10}  # experts beside the l
+DESTINATIONS = 40  # of drivers; all 466 take five times as long
 STANDARD = mice.STANDARD
 PATH = (10.0, *mice.PATH)  # ten λ0
 
@@ -60,8 +62,7 @@ class Draw:
         bench = Bench(self.mdp, self.expert, self.unlabelled, tol=1e-5, **shared)
         pairs = splits(self.mdp, self.expert, random_state=seed)
         fits = list(bench.path(every))
-        options = {**shared, "tol": 1e-3, "expert": self.expert}
-        validation = cross_validate(self.mdp, every, pairs, self.unlabelled, **options)
+        validation = cross_validate(self.mdp, every, pairs, self.unlabelled, known=fits, tol=1e-3, **shared)
         like = likeness(self.mdp, self.expert, self.unlabelled, random_state=seed)
         return Fitted(bench, [fit.theta for fit in fits], validation, like)
 
@@ -91,24 +92,26 @@ def of_mice(folder: str, l: int, seed: int) -> Draw:
     random = np.random.default_rng(seed)
     expert, unlabelled = (random.permutation(np.flatnonzero(role == name)) for name in ("expert", "unlabelled"))
     test = trips[np.flatnonzero(role == "test")]
-    return Draw(found.mdp, trips[expert[: l + 10]], trips[unlabelled[:500]], test=test)
+    return Draw(found.mdp, trips[expert[: l + SPARE["mice"]]], trips[unlabelled[:500]], test=test)
 
 
 def of_buses(folder: str, l: int, seed: int) -> Draw:
     mdp, ours, others = bus.problem(folder)
-    expert, test = np.split(np.random.default_rng(seed).permutation(len(ours)), [l + 10])
+    expert, test = np.split(np.random.default_rng(seed).permutation(len(ours)), [l + SPARE["bus"]])
     return Draw(mdp, ours[expert], others, test=ours[test])
 
 
 def of_drivers(folder: str, l: int, seed: int) -> Draw:
     found = mice.problem(folder)
-    order = np.random.default_rng(seed).permutation(len(found.trajectories))
+    goals, often = np.unique(found.trajectories.goals, return_counts=True)
+    frequented = goals[np.argsort(-often, kind="stable")[:DESTINATIONS]]
+    order = np.random.default_rng(seed).permutation(np.flatnonzero(np.isin(found.trajectories.goals, frequented)))
     expert, others, test = (found.trajectories[i] for i in np.split(order[: l + 600], [l, l + 200]))
     return Draw(found.mdp, expert, others, test=test)
 
 
 def of_domain(name: str, folder: str, source: str, seed: int) -> Draw:
-    scene = DOMAINS[name](experts=5).scene(seed)
+    scene = DOMAINS[name](experts=EXPERTS).scene(seed)
     mdp, length = scene.mdp, int(scene.expert.lengths[0])
     if source == "walk":
         unlabelled = sample(mdp, uniform_policy(mdp, None), U, length, seed)
@@ -131,10 +134,16 @@ PROBLEMS: dict[str, tuple[Callable[..., Draw], tuple[Any, ...], int]] = {  # the
 }
 
 
+def named(problem: str, folder: str, case: Any, seed: int) -> dict[str, Any]:
+    """What tells a draw from all others."""
+    domain = case in SOURCES
+    experts = EXPERTS if domain else case + SPARE.get(problem, 0)
+    return {"problem": problem, "experts": experts, "source": case if domain else "", "seed": seed}
+
+
 def one(problem: str, folder: str, case: Any, seed: int) -> Rows:
     draw = PROBLEMS[problem][0](folder, case, seed)
-    about = {"problem": problem, "experts": len(draw.expert), "source": case if case in SOURCES else "", "seed": seed}
-    return [{**about, **row} for row in regrets(draw, draw.fitted(seed=seed))]
+    return [{**named(problem, folder, case, seed), **row} for row in regrets(draw, draw.fitted(seed=seed))]
 
 
 def regrets(draw: Draw, fitted: Fitted) -> Rows:
@@ -231,7 +240,7 @@ def main() -> None:
     _, cases, runs = PROBLEMS[arguments.problem]
     seeds = range(arguments.seed, arguments.seed + (arguments.runs or runs))
     tasks = [(arguments.problem, arguments.folder, case, seed) for case in cases for seed in seeds]
-    write(draws(one, tasks, arguments.jobs), target)
+    resumed(one, tasks, [named(*task) for task in tasks], arguments.jobs, target)
     tables = [arguments.out / f"choosing-{name}.csv" for name in PROBLEMS]
     rows = [row for table in tables if table.exists() for row in read(table)]
     write(summary(rows), arguments.out / "choosing.csv")
@@ -239,11 +248,6 @@ def main() -> None:
         if row["problem"] == arguments.problem:
             about = f"{row['experts']:>3} experts {row['source']:5s} {row['way']:26s} score {row['score']:8.4f}"
             print(f"{about}  regret {row['regret']:.4f} [{row['low']:.4f}, {row['high']:.4f}]")
-
-
-def read(table: Path) -> Rows:
-    with open(table, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import os
 import warnings
@@ -40,6 +41,32 @@ def draws(work: Callable[..., Rows], tasks: Sequence[tuple[Any, ...]], jobs: int
         return [row for rows in run(partial(_quietly, work), tasks, executor, progress) for row in rows]
 
 
+def resumed(
+    work: Callable[..., Rows],
+    tasks: Sequence[tuple[Any, ...]],
+    about: Sequence[dict[str, Any]],
+    jobs: int,
+    target: Path,
+) -> Rows:
+    """The same, kept in a table after every draw: what the table holds is not drawn again, and stays in it.
+
+    about : of each task the columns that tell its rows from all others
+    """
+    names = list(about[0])
+    kept: dict[tuple[Any, ...], Rows] = {}
+    for row in read(target) if target.exists() else []:
+        kept.setdefault(tuple(row[name] for name in names), []).append(row)
+    keys = [tuple(own.values()) for own in about]
+    order = [key for key in kept if key not in keys] + keys
+    missing = [i for i, key in enumerate(keys) if key not in kept]
+    with Progress(work.__module__) as progress, processes(jobs) as executor:
+        found = run(partial(_quietly, work), [tasks[i] for i in missing], executor, progress)
+        for i, rows in zip(missing, found, strict=True):
+            kept[keys[i]] = rows
+            write([row for key in order for row in kept.get(key, ())], target)
+    return read(target)
+
+
 def _quietly(work: Callable[..., Rows], task: tuple[Any, ...]) -> Rows:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -53,6 +80,19 @@ def write(rows: Sequence[dict[str, Any]], target: Path) -> None:
         writer.writeheader()
         for row in rows:
             writer.writerow({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()})
+
+
+def read(table: Path) -> Rows:
+    """The rows of a table, its numbers as numbers."""
+    with open(table, newline="", encoding="utf-8") as file:
+        return [{name: _value(text) for name, text in row.items()} for row in csv.DictReader(file)]
+
+
+def _value(text: str) -> Any:
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
 
 
 def save_figure(name: str, make: Callable[[], Any], out: Path) -> Path:

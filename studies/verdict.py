@@ -20,7 +20,7 @@ from messirl.estimators.uniform import uniform_policy
 from messirl.evaluation.paired import NOTHING
 from messirl.planning import sample, soft_policy
 from messirl.selection import MESSICV, Bench
-from studies.common import Rows, column, draws, options, shown, write
+from studies.common import Rows, column, options, resumed, shown
 
 DOMAINS = {"gridworld": gridworld, "highway": highway, "pit": pit}
 LAMBDAS = (0.01, 0.1, 1.0)
@@ -63,8 +63,9 @@ def one(domain: str, seed: int) -> Rows:
 def main() -> None:
     arguments = options(__doc__ or "", runs=50).parse_args()
     seeds = range(arguments.seed, arguments.seed + arguments.runs)
-    rows = draws(one, [(domain, seed) for domain in DOMAINS for seed in seeds], arguments.jobs)
-    write(rows, arguments.out / "verdict.csv")
+    tasks = [(domain, seed) for domain in DOMAINS for seed in seeds]
+    about = [{"domain": domain, "seed": seed} for domain, seed in tasks]
+    rows = resumed(one, tasks, about, arguments.jobs, arguments.out / "verdict.csv")
     for domain in DOMAINS:
         for kind in KINDS:
             about = {"domain": domain, "set": kind}

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from messirl import MDP, Trajectories, optimal_policy, sample, soft_policy, soft_values, state_visitation
 from messirl.planning import Planner, kernels, lanes, loops, parts, visits
+from messirl.planning.goal_slopes import goals_curvature
 from messirl.planning.identify import unidentified
 from messirl.planning.together import expectations
 from messirl.similarity import DynamicTimeWarping, EditDistance, loops as sequence_loops
@@ -74,7 +75,9 @@ for transitions in (slippery, steady):
         soft_policy(finite, reward, "noncausal")
         aimed = MDP(transitions, np.ones((*reward.shape, 1)), discount=1.0)
         sample(aimed, soft_policy(aimed, reward, goal=2), 3, random_state=0, goal=2, start=start)
-        Planner.for_trips(aimed, "causal", np.array([0, 1]), np.array([2, 2]), np.full(2, 0.5))(reward)
+        trips = Planner.for_trips(aimed, "causal", np.array([0, 1]), np.array([2, 2]), np.full(2, 0.5))
+        trips(reward)
+        goals_curvature(trips.model.solve(reward), trips.asked)
 exercise(stuck, by_state, start=last, horizon=4, discount=0.95)
 exercise(stuck, by_state, start=last, discount=0.9)
 endless = exercise(sp.csr_array(slippery.reshape(S * A, S)), by_state, discount=0.9)

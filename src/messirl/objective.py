@@ -31,6 +31,8 @@ from messirl._types import Flags, Floats
 from messirl.planning import NoFiniteValue, Planner, Visits, model_for
 from messirl.planning.chosen import Chosen
 from messirl.planning.curvature import curvature, differences
+from messirl.planning.goal_slopes import goals_curvature
+from messirl.planning.goals import GoalsModel
 from messirl.planning.likelihood import move_probability
 from messirl.planning.models import where_met
 from messirl.planning.together import expectations, in_lanes
@@ -197,18 +199,25 @@ class Objective:
         return self.planner.from_start(self.mdp.reward(theta)).visits
 
     def hessian(self, theta: npt.ArrayLike) -> Floats:
-        """∇²J(θ), (d, d): exact for causal models without goals, else central differences of the exact gradient."""
+        """∇²J(θ), (d, d): exact for causal models, else central differences of the exact gradient.
+
+        With goals it is exact where one factorisation serves all of them.
+        """
         t, planner = np.asarray(theta, dtype=np.float64), self.planner
-        if not self.bends_exactly:
+        bend = None
+        if self.bends_exactly:
+            source = planner.start if planner.source is None else planner.source
+            bend, _ = curvature(self.mdp, where_met(self.mdp, self.mdp.reward(t), planner.start).table, source)
+        elif self._bends and isinstance(planner.model, GoalsModel):
+            bend = goals_curvature(planner.model.solve(self.mdp.reward(t)), planner.asked)
+        if bend is None:
             table = differences(lambda at: self(at).gradient, t, self.unit)
             return np.asarray(0.5 * (table + table.T))
-        source = planner.start if planner.source is None else planner.source
-        bend, _ = curvature(self.mdp, where_met(self.mdp, self.mdp.reward(t), planner.start).table, source)
         return -bend if self.quadratic is None else -bend - self.quadratic
 
     @property
     def bends_exactly(self) -> bool:
-        """Whether ∇²J is had without differences."""
+        """Whether ∇²J is had without differences whatever θ, and from one system."""
         return self._bends and self.planner.goals is None and self.planner.entropy == "causal"
 
     _bends = True  # whether ∇²L is that of the values alone

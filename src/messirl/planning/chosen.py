@@ -107,14 +107,20 @@ class Chosen:
             logs += mdp.log_reference.ravel()[row]
         return np.asarray(logs)
 
+    @property
+    def needed(self) -> sp.csr_array:
+        """With goals, not zero at the places that are seen, (G, S)."""
+        assert self.choices.goals is not None
+        places, shape = self._seen[0], (self.choices.goals.size, self.mdp.n_states)
+        return sp.csr_array(sp.coo_array((np.ones(places.size), np.divmod(places, shape[1])), shape=shape))
+
     def _values(self, solution: Solution | GoalsSolution) -> Floats:
         """V at the places that are seen, (U,)."""
         places, n = self._seen[0], self.mdp.n_states
         if isinstance(solution, Solution):
             return solution.at(places)
-        number, shape, out = places // n, (solution.model.goals.size, n), np.empty(places.size)
-        needed = sp.csr_array(sp.coo_array((np.ones(places.size), (number, places % n)), shape=shape))
-        for goal, (_, values) in enumerate(solution.values(needed)):
+        number, out = places // n, np.empty(places.size)
+        for goal, (_, values) in enumerate(solution.values(self.needed)):
             some = slice(*np.searchsorted(number, (goal, goal + 1)))
             out[some] = values[places[some] - goal * n]
         return out

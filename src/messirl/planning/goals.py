@@ -117,17 +117,17 @@ class GoalsSolution:
 
     def __init__(self, model: GoalsModel, reward: Floats) -> None:
         self.model, self.reward = model, reward
-        self._system = GoalSystem(model.mdp, reward, *model.meetings, iterate=model.iterates) if model.shared else None
+        self.system = GoalSystem(model.mdp, reward, *model.meetings, iterate=model.iterates) if model.shared else None
 
     def expectation(self, starts: Any, *, steps: bool = True) -> Expectation:
         """Σ starts · V over goals and states, and the visits from `starts` summed over goals.
 
         starts : (G, S), one row per goal, sparse or not and signed or not
         """
-        mdp, system = self.model.mdp, self._system
+        mdp, system = self.model.mdp, self.system
         value, states, pairs = 0.0, np.zeros(mdp.n_states), np.zeros((mdp.n_states, mdp.n_actions))
         flows = np.zeros(0 if system is None else system.moves.source.size)
-        for goals, sources in self._chunks(starts):
+        for goals, sources in self.chunks(starts):
             solved = np.zeros(goals.size, dtype=bool)
             if system is not None:
                 solved, part = system.add(goals, sources, states, flows)
@@ -144,10 +144,10 @@ class GoalsSolution:
 
     def values(self, needed: Any) -> Iterator[tuple[int, Floats]]:
         """Each goal and V (S,) towards it, right where `needed` (G, S) is not zero."""
-        for goals, sources in self._chunks(needed):
+        for goals, sources in self.chunks(needed):
             z, solved = np.zeros(sources.shape), np.zeros(goals.size, dtype=bool)
-            if self._system is not None:
-                z, solved = self._system.values(goals, sources != 0)
+            if self.system is not None:
+                z, solved = self.system.values(goals, sources != 0)
             for g, goal in enumerate(goals.tolist()):
                 if solved[g]:
                     with np.errstate(divide="ignore"):
@@ -155,10 +155,21 @@ class GoalsSolution:
                 else:
                     yield goal, self.model.towards(goal).solve(self.reward).values
 
-    def _chunks(self, table: Any) -> Iterator[tuple[Ints, Floats]]:
+    def chunks(self, table: Any) -> Iterator[tuple[Ints, Floats]]:
+        """Some goals at a time, and their rows of a table (G, S)."""
         rows = sp.csr_array(table)
         for lo in range(0, self.model.goals.size, CHUNK):
             yield self.model.goals[lo : lo + CHUNK], rows[lo : lo + CHUNK].toarray()
+
+
+@dataclass(frozen=True)
+class GoalFlows:
+    """What the shared system says of some goals: which of them it serves, (G,), and z, y and visits, (G, S) each."""
+
+    solved: Flags
+    z: Floats
+    y: Floats
+    visited: Floats
 
 
 class GoalSystem:
@@ -238,14 +249,14 @@ class GoalSystem:
         np.subtract.at(right, (g, self.moves.target[out]), (rest.sum(axis=1) / self.end[goals])[g] * self.gain[out])
         return np.asarray(self.lu.solve(np.asfortranarray(np.where(solved[:, None], right, 0.0).T), trans="T").T)
 
-    def add(self, goals: Ints, sources: Floats, states: Floats, flows: Floats) -> tuple[Flags, float]:
-        """Add the goals that the factorisation serves to `states` and `flows`; which they were, and Σ source · V."""
+    def flows(self, goals: Ints, sources: Floats) -> GoalFlows:
+        """Values and flows towards each goal from its source (G, S), and which of them the factorisation serves."""
         at, begins = np.arange(goals.size), sources != 0
         z, solved, found = self._solved(goals, begins)
         if not solved.any():
-            return solved, 0.0
+            return GoalFlows(solved, z, z, z)
         with np.errstate(all="ignore"):
-            end, least = self.end[goals], np.where((sources >= 0.0).all(axis=1), 0.0, -np.inf)  # visits at least
+            least = np.where((sources >= 0.0).all(axis=1), 0.0, -np.inf)  # visits at least
             rest = np.array(sources)
             rest[at, goals] = 0.0  # trips that begin in their goal make no step
             arrivals, mass = rest.sum(axis=1), np.abs(rest).sum(axis=1)
@@ -253,15 +264,21 @@ class GoalSystem:
             y[at, goals] = 0.0
             visited = y * z
             into, g = self._at(goals, self.moves.target)
-            came = end * np.bincount(g, self.gain[into] * y[g, self.moves.source[into]], minlength=goals.size)
+            came = np.bincount(g, self.gain[into] * y[g, self.moves.source[into]], minlength=goals.size)
             solved &= np.isfinite(visited).all(axis=1) & (visited.min(axis=1) >= least - 1e-9)
-            solved &= np.abs(came - arrivals) <= 1e-10 * np.maximum(mass, 1e-300)
-            y, z, visited = y[solved], np.ascontiguousarray(z[solved]), visited[solved]
-            value = float(np.sum(np.where(begins[solved], sources[solved] * np.log(np.where(z > 0, z, 1.0)), 0.0)))
-        visited[np.arange(len(y)), goals[solved]] = sources[solved].sum(axis=1)
-        states += np.maximum(visited, least[solved][:, None]).sum(axis=0)
-        path_flows(self.moves.source, self.moves.target, self.gain, np.ascontiguousarray(y), z, flows)
-        return solved, value
+            solved &= np.abs(self.end[goals] * came - arrivals) <= 1e-10 * np.maximum(mass, 1e-300)
+        visited[at, goals] = sources.sum(axis=1)
+        return GoalFlows(solved, z, y, np.maximum(visited, least[:, None]))
+
+    def add(self, goals: Ints, sources: Floats, states: Floats, flows: Floats) -> tuple[Flags, float]:
+        """Add the goals that the factorisation serves to `states` and `flows`; which they were, and Σ source · V."""
+        found = self.flows(goals, sources)
+        served, own = found.solved, sources[found.solved]
+        y, z = (np.ascontiguousarray(table[served]) for table in (found.y, found.z))
+        value = float(np.sum(np.where(own != 0, own * np.log(np.where(z > 0, z, 1.0)), 0.0)))
+        states += found.visited[served].sum(axis=0)
+        path_flows(self.moves.source, self.moves.target, self.gain, y, z, flows)
+        return served, value
 
 
 def _is_m_matrix(lu: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Compiled loops over moves, one after the other: the noncausal model (Eq. 3), liveness, flows along paths."""
+"""Compiled loops over moves, one after the other: the noncausal model (Eq. 3), liveness, paths and flows on them."""
 
 from __future__ import annotations
 
@@ -125,8 +125,82 @@ def lifetimes(indptr, n_actions, parents_ptr, parents, ends, dead):
 
 
 @jit
+def best_paths(first, target, gain, best):
+    """Hard-max values W(s) = max_e gain[e] + W(target[e]), from `best` (S,) at the ends; False where a cycle gains.
+
+    first : (S + 1,) where the moves of each state begin
+
+    Sweeps go through the states in one order and then in the other. If a cycle gains, the moves that were best so far
+    run in a circle before long: they are looked at now and then, so that not as many sweeps as states are needed.
+    """
+    n_states = best.shape[0]
+    chosen = np.full(n_states, -1)
+    for sweep in range(n_states + 1):
+        settled = True
+        for k in range(n_states):
+            s = k if sweep % 2 else n_states - 1 - k
+            for e in range(first[s], first[s + 1]):
+                reached = gain[e] + best[target[e]]
+                if reached > best[s]:
+                    best[s] = reached
+                    chosen[s] = e
+                    settled = False
+        if settled:
+            return True
+        if sweep % 4 == 3 and _gains_in_a_circle(target, gain, chosen):
+            return False
+    return False
+
+
+@jit
+def _gains_in_a_circle(target, gain, chosen):
+    """Whether the moves `chosen` (S,), −1 where there is none, run in a circle that gains more than rounding may."""
+    n_states = chosen.shape[0]
+    walk = np.full(n_states, -1)  # in which walk a state was met
+    for begin in range(n_states):
+        s = begin
+        while walk[s] < 0 and chosen[s] >= 0:
+            walk[s] = begin
+            s = target[chosen[s]]
+        if walk[s] != begin:
+            continue
+        total, size, at = 0.0, 0.0, s
+        while True:
+            total += gain[chosen[at]]
+            size += abs(gain[chosen[at]])
+            at = target[chosen[at]]
+            if at == s:
+                break
+        if total > 1e-12 * size:
+            return True
+    return False
+
+
+@jit
 def path_flows(source, target, gain, y, z, flows):
     """flows[e] += gain[e] Σ_g y[source[e], g] z[target[e], g], with y and z stored goal by goal, (G, S)."""
     for g in range(y.shape[0]):
         for e in range(source.shape[0]):
             flows[e] += gain[e] * y[g, source[e]] * z[g, target[e]]
+
+
+@jit
+def path_gains(source, target, gain, z, own, out):
+    """out[j, s] += Σ_e gain[e] own[e, j] z[target[e]] over the moves e of s: how M z changes, (d, S)."""
+    for e in range(source.shape[0]):
+        worth = gain[e] * z[target[e]]
+        for j in range(own.shape[1]):
+            out[j, source[e]] += worth * own[e, j]
+
+
+@jit
+def path_spread(source, target, gain, y, z, own, slope, bend):
+    """bend += Σ_e gain[e] y[s] z[s'] A Aᵀ, its lower half, with A = own[e] + slope[s'] − slope[s] of e from s to s'."""
+    d = own.shape[1]
+    ahead = np.empty(d)
+    for e in range(source.shape[0]):
+        flow = gain[e] * y[source[e]] * z[target[e]]
+        for j in range(d):
+            ahead[j] = own[e, j] + slope[target[e], j] - slope[source[e], j]
+            for k in range(j + 1):
+                bend[j, k] += flow * ahead[j] * ahead[k]

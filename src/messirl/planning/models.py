@@ -100,8 +100,12 @@ class Planner:
 
         steps : whether visits of (state, action) pairs are wanted also where the features do not need them
         """
-        source = self._starts if self.source is None else self.source
-        return self.model.solve(reward).expectation(source, steps=steps or self.mdp.state_action)
+        return self.model.solve(reward).expectation(self.asked, steps=steps or self.mdp.state_action)
+
+    @property
+    def asked(self) -> Any:
+        """The source or, without one, the starts; with trips (G, S)."""
+        return self._starts if self.source is None else self.source
 
     def from_start(self, reward: Floats) -> Expectation:
         """The expectation from the start, whatever the source."""

@@ -23,11 +23,14 @@ from scipy.sparse.linalg import splu
 from messirl._types import Flags, Floats, Ints
 from messirl.planning.iterated import Iterated, Slow, fills_in
 from messirl.planning.layout import layout_of
+from messirl.planning.loops import best_paths
 from messirl.planning.solution import NoFiniteValue, Solution, Visits
 from messirl.planning.stationary import StationaryModel
 from messirl.planning.structure import Arcs, Structure, arcs_of
 from messirl.planning.tally import counted
 from messirl.problem.mdp import MDP
+
+PANEL = 2  # columns that SuperLU takes at once: on sparse factors its default of twenty takes half as long again
 
 
 def moves_of(mdp: MDP) -> Arcs:
@@ -62,6 +65,7 @@ class Ways:
     def __init__(self, mdp: MDP, structure: Structure) -> None:
         self.ends, every = structure.ends, moves_of(mdp)
         self.arcs = every.where(structure.live[every.source, every.action])
+        self.first = np.searchsorted(self.arcs.source, np.arange(mdp.n_states + 1))
         self.inner = np.flatnonzero(structure.alive & ~structure.ends)
         number = np.full(mdp.n_states, -1)
         number[self.inner] = np.arange(self.inner.size)
@@ -114,7 +118,9 @@ class PathSolution(Solution):
     def __init__(self, mdp: MDP, reward: Floats, ways: Ways, *, iterate: bool = False) -> None:
         self.ways, self.arcs, self.inner = ways, ways.arcs, ways.inner
         gains = self.arcs.worth(reward, mdp.log_reference)
-        potential = _best_paths(self.arcs, gains, np.where(ways.ends, reward if reward.ndim == 1 else 0.0, -np.inf))
+        potential = np.where(ways.ends, reward if reward.ndim == 1 else 0.0, -np.inf)
+        if not best_paths(ways.first, self.arcs.target, gains, potential):
+            raise NoFiniteValue
         self.gain = np.exp(gains + potential[self.arcs.target] - potential[self.arcs.source])
         arriving = _summed(ways.source, np.where(ways.onwards, 0.0, self.gain), self.inner.size)
         self.lift = np.ones(mdp.n_states)
@@ -177,27 +183,11 @@ def _summed(place: Ints, numbers: Floats, n: int) -> Floats:
     return np.bincount(place, weights=numbers, minlength=n).astype(np.float64, copy=False)
 
 
-def _best_paths(moves: Arcs, gains: Floats, end: Floats) -> Floats:
-    """Hard-max values W by sweeps, at most one per state: if more still improve them, a cycle gains without end."""
-    best = np.array(end)
-    if moves.source.size == 0:
-        return best
-    first = np.flatnonzero(np.diff(moves.source, prepend=-1))  # moves are sorted by the state left
-    states = moves.source[first]
-    for _ in range(best.size + 1):
-        reach = np.maximum.reduceat(gains + best[moves.target], first)
-        better = reach > best[states]
-        if not better.any():
-            return best
-        best[states[better]] = reach[better]
-    raise NoFiniteValue
-
-
 def m_matrix_lu(matrix: sp.csc_array) -> Any:
     """LU with pivots on the diagonal: for an M-matrix it adds only numbers of one sign, so small entries stay exact."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            return splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+            return splu(matrix, "MMD_AT_PLUS_A", 0.0, panel_size=PANEL, options={"SymmetricMode": True})
         except (RuntimeError, Warning) as error:
             raise NoFiniteValue from error

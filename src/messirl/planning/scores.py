@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from messirl._types import Floats
 from messirl.planning.chosen import Chosen
 from messirl.planning.curvature import differences, slopes
+from messirl.planning.goal_slopes import goals_slopes
 from messirl.planning.goals import GoalsModel
 from messirl.planning.models import Model, Planner, where_met
 from messirl.problem.choices import Choices, choices_of
@@ -32,21 +33,22 @@ def choice_scores(mdp: MDP, theta: Floats, choices: Choices, model: Model | Goal
     model : the causal model of the problem, or of the goals of the choices
     start : (S,) weights of where trajectories begin; states that cannot be met need have no finite value
 
-    Where one factorisation serves all goals, and a system for each would take many times as long, they are central
-    differences of the exact log-probabilities.
+    Where one factorisation could serve all goals but does not reach some, and a system for each would take many times
+    as long, they are central differences of the exact log-probabilities.
     """
-    chosen = Chosen(mdp, choices, np.ones(choices.group.size))
-    if isinstance(model, GoalsModel) and model.shared:
+    chosen, reward = Chosen(mdp, choices, np.ones(choices.group.size)), mdp.reward(theta)
+    known = goals_slopes(model.solve(reward), chosen.needed) if isinstance(model, GoalsModel) else None
+    if isinstance(model, GoalsModel) and model.shared and known is None:
 
         def log_probability(at: Floats) -> Floats:
-            reward = mdp.reward(at)
-            return chosen.of_kinds(reward, model.solve(reward))[0]
+            there = mdp.reward(at)
+            return chosen.of_kinds(there, model.solve(there))[0]
 
         return differences(log_probability, theta, feature_spread(mdp)).T
-    reward = mdp.reward(theta)
     gap = np.zeros((choices.row.size, mdp.n_features))
     group, features = choices.group[choices.of], mdp.feature_rows
-    for number, here, ahead in _slopes(mdp, reward, choices, start):
+    every = _slopes(mdp, reward, choices, start) if known is None else ((k, own, own) for k, own in enumerate(known))
+    for number, here, ahead in every:
         some = slice(*np.searchsorted(group, (number, number + 1)))
         row = choices.row[some]
         own = features[row if mdp.state_action else row // mdp.n_actions]

@@ -144,6 +144,7 @@ def cross_validate(
     unlabelled: Trajectories | StreamedTrajectories | None,
     *,
     expert: Trajectories | None = None,
+    known: Sequence[Fit] | None = None,
     together: bool = False,
     progress: Any = None,
     executor: Any = None,
@@ -152,6 +153,7 @@ def cross_validate(
     """Score every candidate on every split.
 
     expert : all of them, if they are to be fitted first: fits on splits begin where those to all end, and are quicker
+    known : those fits, one per candidate, where they were made before (`Bench.path`)
     together : whether what a split holds out is one unit: trajectories of one group are not independent
     progress : called with (done, all) after each fit, or with an executor after each split
     executor : runs the splits (see execution.run); None: this process
@@ -162,22 +164,23 @@ def cross_validate(
         raise ValueError("no held-out trajectory makes a step: there is nothing to score")
     # Leaving out either of two equal trajectories leaves the same rest, which is fitted once.
     tasks = [(train, [test for _, test in same]) for train, same in groupby(pairs, key=lambda pair: pair[0])]
-    told, fits = count(1), (len(tasks) + (expert is not None)) * len(every)
+    first = known is None and expert is not None
+    told, fits = count(1), (len(tasks) + first) * len(every)
     each = None if executor is not None else lambda: progress and progress(next(told), fits)
-    known: list[Fit] | None = None
-    if expert is not None:
-        known = []
+    if known is None and expert is not None:
+        made = []
         for fit in Bench(mdp, expert, unlabelled, **options).path(every):
-            known.append(fit)
+            made.append(fit)
             if each is not None:
                 each()
+        known = made
     work = _Fits(mdp, tuple(every), unlabelled, options, known, each)
     found = list(run(work, tasks, executor, None if each else progress))
     logs = [one.sum(axis=1, keepdims=True) if together else one for parts in found for one in parts]
-    steps = [np.array([made.sum()]) if together else made for made in (test.lengths - 1 for _, test in pairs)]
+    steps = [np.array([own.sum()]) if together else own for own in (test.lengths - 1 for _, test in pairs)]
     chance = sum(uniform_score(mdp, test) * int((test.lengths - 1).sum()) for _, test in pairs)
-    made = np.concatenate(steps)
-    return Validation(list(every), np.concatenate(logs, axis=1), made, chance / int(made.sum()))
+    total = np.concatenate(steps)
+    return Validation(list(every), np.concatenate(logs, axis=1), total, chance / int(total.sum()))
 
 
 @dataclass(frozen=True)

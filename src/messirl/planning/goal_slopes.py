@@ -1,0 +1,77 @@
+"""How values towards many goals change and bend with θ, exactly, from the one factorisation that serves all goals.
+
+See goals.py for M and z. Except at the goal, (I − M) ∂z_g = (∂M) z_g and (I − M) z_g = 0. At the goal ∂z/z is what
+counts there: its features f(g), or nothing where features are those of moves. So with u = (I − M)⁻¹ b, where b is
+(∂M) z_g without its row g,
+
+    F(s) = ∇V_g(s) = u(s)/z_g(s) − u(g)/z_g(g) + f(g),      A(e) = f(e) + F(s') − F(s) of the move e from s to s',
+    ∇² Σ_s m(s) V_g(s) = Σ_e flow(e) A(e) A(e)ᵀ,
+
+with the expected flows from the source m (compare curvature.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from messirl._types import Floats
+from messirl.planning.goals import GoalsSolution, GoalSystem
+from messirl.planning.loops import path_gains, path_spread
+
+
+def goals_curvature(solution: GoalsSolution, source: Any) -> Floats | None:
+    """∇² Σ m V, (d, d), from a source (G, S); None where some goal needs a system of its own."""
+    system = solution.system
+    if system is None:
+        return None
+    own, ending = _features(solution)
+    bend = np.zeros((own.shape[1], own.shape[1]))
+    for goals, sources in solution.chunks(source):
+        found = system.flows(goals, sources)
+        if not found.solved.all() or system.lu is None:
+            return None
+        for g, goal in enumerate(goals.tolist()):
+            slope = _slope(system, own, ending, goal, found.z[g])
+            path_spread(*_moves(system), found.y[g], found.z[g], own, slope, bend)
+    return bend + np.tril(bend, -1).T if np.isfinite(bend).all() else None
+
+
+def goals_slopes(solution: GoalsSolution, needed: Any) -> Iterator[Floats] | None:
+    """∇V (S, d) towards each goal, right where `needed` (G, S) is not zero; None where one needs its own system."""
+    system = solution.system
+    if system is None:
+        return None
+    own, ending = _features(solution)
+    found = [(goals, *system.values(goals, sources != 0)) for goals, sources in solution.chunks(needed)]
+    if system.lu is None or not all(solved.all() for *_, solved in found):
+        return None
+    return (_slope(system, own, ending, goal, z[g]) for goals, z, _ in found for g, goal in enumerate(goals.tolist()))
+
+
+def _features(solution: GoalsSolution) -> tuple[Floats, Floats | None]:
+    """Those of every move, (E, d), and of states where it is theirs that count, (S, d), else None."""
+    mdp, moves = solution.model.mdp, solution.model.meetings[0]
+    rows = mdp.feature_rows.toarray() if sp.issparse(mdp.feature_rows) else mdp.feature_rows
+    if mdp.state_action:
+        return np.ascontiguousarray(rows[moves.source * mdp.n_actions + moves.action]), None
+    return np.ascontiguousarray(rows[moves.source]), rows
+
+
+def _slope(system: GoalSystem, own: Floats, ending: Floats | None, goal: int, z: Floats) -> Floats:
+    """F (S, d) towards one goal, zero where it cannot be reached."""
+    right = np.zeros((own.shape[1], z.size))
+    path_gains(*_moves(system), z, own, right)
+    right[:, goal] = 0.0
+    u = system.lu.solve(right.T)
+    slope = np.divide(u, z[:, None], out=np.zeros(u.shape), where=z[:, None] > 0.0)
+    slope -= slope[goal] if ending is None else slope[goal] - ending[goal]
+    slope[z <= 0.0] = 0.0
+    return np.ascontiguousarray(slope)
+
+
+def _moves(system: GoalSystem) -> tuple[Any, Any, Floats]:
+    return system.moves.source, system.moves.target, system.gain
