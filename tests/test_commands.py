@@ -325,6 +325,7 @@ def test_show_says_what_a_model_learnt(run, fitted):
     assert re.search(r"f_mud +-", run("show", path))
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(("suffix", "begin"), [(".png", b"\x89PNG"), (".svg", b"<?xml")])
 def test_show_draws_where_a_folder_s_trajectories_go(made, run, tmp_path, suffix, begin):
     run("show", made["grid"], "--picture", tmp_path / "new" / f"visits{suffix}")
