@@ -418,6 +418,7 @@ def test_a_pipe_that_is_closed_early_is_no_error_to_speak_of(made):
     code = "import os, sys; os.close(1); r, w = os.pipe(); os.close(r); assert w == 1 or os.dup2(w, 1); "
     code += f"from messirl.cli import main; sys.exit(main(['show', {str(made['grid'])!r}]))"
     done = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, check=False)
+@pytest.mark.slow
     assert done.returncode == 141
     assert done.stderr == ""
 

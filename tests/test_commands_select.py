@@ -142,6 +142,7 @@ def test_json_is_all_there_is_on_standard_output(folder, capsys, tmp_path):
     assert re.search(r"^select: done, 108 of 108 fits, [\d.]+ s$", written.err, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_what_to_do_next_can_be_done(folder, run, tmp_path):
     words = ["select", folder, *SMALL, "--test", "role = test", "--seed", 2, "--theta-max", 50, "--out", tmp_path]
     found = read_json(run(*words, "--json"))

@@ -177,6 +177,7 @@ def test_a_dumb_terminal_has_plain_lines():
     assert frames(said)[-1].startswith("fit: done after 4 iterations")
 
 
+@pytest.mark.slow
 def test_a_fit_on_a_terminal_ends_at_100_per_cent(folder, tmp_path):
     words = [sys.executable, "-m", "messirl.cli", "fit", str(folder), *WORDS, "--out", str(tmp_path)]
     said, code = on_terminal(words)
