@@ -16,7 +16,7 @@ import threadpoolctl
 from pages import sketched
 from seeds import SHIFT
 
-from messirl import cli
+from messirl import cli, diagnostics
 from messirl.report.kit import images
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell: Ctrl-C is heard all the same
