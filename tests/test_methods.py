@@ -81,6 +81,7 @@ def test_a_model_that_stands_in_the_comparison_itself_is_known(name, arguments):
     assert entry_of(EMMaxEnt()) is None
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # a dozen walks may leave a weight open
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("objective", ["counts", "choices"])
 def test_what_a_method_sets_is_what_its_estimator_is_asked_for(kind, objective):
