@@ -13,7 +13,7 @@ from pages import Page
 
 import messirl
 from messirl import MESSI, EMMaxEnt, MaxEntIRL, cli
-from messirl.io import read_problem, read_trajectories, select
+from messirl.io import InputError, read_problem, read_trajectories, select
 from messirl.report.kit.digits import as_sentence
 from messirl.similarity import RBF
 
@@ -339,6 +339,17 @@ def test_a_folder_that_is_fine_is_said_to_be(made, run):
     assert found["faults"] == []
 
 
+def test_a_folder_that_one_stands_in_is_called_by_its_name(run, monkeypatch, tmp_path):
+    for given, stood_in in ((".", park(tmp_path / "park")), ("..", tmp_path / "park" / "below")):
+        stood_in.mkdir(exist_ok=True)
+        monkeypatch.chdir(stood_in)
+        assert run("check", given).startswith("park is fine: ")
+        assert read_json(run("check", given, "--json"))["folder"] == "park"
+    monkeypatch.chdir(tmp_path / "park" / "below")
+    with pytest.raises(InputError, match=r"^below: holds neither states"):
+        read_problem(".")
+
+
 def test_check_says_everything_that_is_wrong_at_once(capsys, tmp_path):
     wrong = park(
         tmp_path / "park",
@@ -407,6 +418,7 @@ def test_a_gymnasium_environment_becomes_a_folder_that_can_be_fitted(run, tmp_pa
 # ------------------------------------------------------------ as a program
 
 
+@pytest.mark.slow
 def test_the_program_writes_json_to_a_pipe_and_nothing_else(made, tmp_path):
     words = ["fit", made["park"], *PLAIN, "--json", "--out", tmp_path]
     done = subprocess.run([sys.executable, "-m", "messirl.cli", *words], capture_output=True, text=True, check=True)
@@ -418,7 +430,6 @@ def test_a_pipe_that_is_closed_early_is_no_error_to_speak_of(made):
     code = "import os, sys; os.close(1); r, w = os.pipe(); os.close(r); assert w == 1 or os.dup2(w, 1); "
     code += f"from messirl.cli import main; sys.exit(main(['show', {str(made['grid'])!r}]))"
     done = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, check=False)
-@pytest.mark.slow
     assert done.returncode == 141
     assert done.stderr == ""
 
