@@ -448,6 +448,20 @@ def test_what_cannot_be_diagnosed_is_one_sentence(folder, fails, tmp_path, words
     assert message in fails("diagnose", folder, *words, "--out", tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--cv", "1"], "cv=1: at least two folds are needed"),
+        (["--groups", "role"], "groups names one group only: nothing can be held out"),
+    ],
+)
+def test_what_cannot_be_held_out_is_said_before_the_fit(folder, capsys, tmp_path, words, message):
+    assert cli.main(["diagnose", str(folder), *SPLIT, *words, "--out", str(tmp_path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+    assert not list(tmp_path.iterdir())
+
+
 def test_one_expert_that_ends_has_nobody_to_be_judged_by(fails, tmp_path):
     place = park(tmp_path / "park", **EPISODES)
     line = fails("diagnose", place, *ONE_EPISODE, "--out", tmp_path / "out")
@@ -457,6 +471,7 @@ def test_one_expert_that_ends_has_nobody_to_be_judged_by(fails, tmp_path):
 # ------------------------------------------------------------ pages
 
 
+@pytest.mark.usefixtures("few_strengths")
 @pytest.mark.parametrize(
     ("words", "summary", "title"),
     [
@@ -475,7 +490,6 @@ def test_a_page_opens_with_the_words_of_the_summary_and_is_left_out_if_asked(
     run(command, folder, *rest, "--out", tmp_path / "a")
     found, page = (
         read_json((tmp_path / "a" / summary).read_text(encoding="utf-8")),
-@pytest.mark.usefixtures("few_strengths")
         Page(tmp_path / "a" / "report.html"),
     )
     for text in found["in_words"]:
