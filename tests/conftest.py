@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import platform
 import signal
+from contextlib import nullcontext
+from functools import partial
 from importlib import metadata
 
 import hypothesis
@@ -11,9 +13,10 @@ import numba
 import numpy as np
 import pytest
 import threadpoolctl
+from pages import sketched
 from seeds import SHIFT
 
-from messirl import cli
+from messirl import cli, diagnostics
 from messirl.report.kit import images
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell: Ctrl-C is heard all the same
@@ -43,6 +46,19 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if SHIFT and getattr(item.obj, "is_hypothesis_test", False):
             hypothesis.seed(SHIFT)(item.obj)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Figures are made, but drawn only for tests marked `drawn` or `slow`: drawing is most of the work of a page."""
+    with nullcontext() if any(item.iter_markers("drawn")) or any(item.iter_markers("slow")) else sketched():
+        return (yield)
+
+
+@pytest.fixture
+def few_strengths(monkeypatch):
+    """Diagnoses try two strengths of each penalty: all of them only where the claim is about which is best."""
+    monkeypatch.setattr(diagnostics, "MESSICV", partial(diagnostics.MESSICV, lambdas=(0.1, 1.0)))
 
 
 @pytest.fixture

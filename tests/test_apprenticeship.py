@@ -13,13 +13,14 @@ from seeds import generator
 from worlds import drawn, maze, random_mdp
 
 from messirl import MDP, Trajectories, feature_counts
-from messirl.estimators import LPAL, MWAL, SSIRL, AbbeelNg
+from messirl.estimators import LPAL, MWAL, SSIRL, AbbeelNg, NgRussell
 from messirl.estimators.abbeel_ng import closest, projected
 from messirl.estimators.parts.game import largest_count, stakes
 from messirl.estimators.parts.machine import support_vector_machine
-from messirl.estimators.parts.responses import mixed_policy, occupancy
+from messirl.estimators.parts.responses import best_policy, mixed_policy, occupancy
 from messirl.estimators.ssirl import separating
-from messirl.planning import visits
+from messirl.estimators.uniform import UniformPolicy
+from messirl.planning import optimal_policy, visits
 
 KINDS = ["finite", "endless", "steps", "sparse"]
 every = pytest.mark.parametrize("kind", KINDS)
@@ -185,6 +186,7 @@ def test_the_closest_mixture_does_not_depend_on_units_or_order():
     assert_allclose(closest(points[order], np.ones(1), target), weights[order], atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # projections may come near slowly
 @pytest.mark.parametrize("unit", [1e-9, 1e9])
 @pytest.mark.parametrize("method", [AbbeelNg, SSIRL])
 def test_the_policy_does_not_depend_on_the_unit_of_all_features(method, unit):
@@ -194,6 +196,27 @@ def test_the_policy_does_not_depend_on_the_unit_of_all_features(method, unit):
         for some in (mdp, mdp.replace(features=unit * np.asarray(mdp.features)))
     )
     assert_allclose(one, other, rtol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["finite", "endless", "steps"])
+def test_the_best_policy_is_one_and_shares_what_is_equally_good(kind):
+    mdp = problem(kind).mdp
+    reward = np.round(mdp.reward(np.array([1.0, -0.5, 0.3])))  # so that there are ties
+    policy, start = best_policy(mdp, 1e-30 * reward), np.full(mdp.n_states, 1 / mdp.n_states)
+    assert_allclose(policy.sum(axis=-1), 1.0)
+    worth = [
+        float((found.steps * reward).sum() if mdp.state_action else found.states @ reward)
+        for found in (visits(mdp, some, start=start) for some in (policy, optimal_policy(mdp, reward)))
+    ]
+    assert_allclose(*worth, atol=1e-9)
+    assert_allclose(best_policy(mdp, np.zeros_like(reward)), 1 / mdp.n_actions)
+
+
+@pytest.mark.parametrize("method", [AbbeelNg, MWAL, NgRussell])
+def test_where_all_courses_are_alike_a_method_is_as_good_as_chance(method):
+    mdp, expert, _ = problem("endless")
+    alike = mdp.replace(features=np.ones((mdp.n_states, 1)))
+    assert_allclose(method().fit(alike, expert).score(expert), UniformPolicy().fit(alike, expert).score(expert))
 
 
 def test_a_projection_ends_on_the_segment():

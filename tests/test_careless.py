@@ -288,6 +288,7 @@ def test_an_empty_path_is_refused(run, tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["park"]
 
 
+@pytest.mark.slow
 def test_a_standard_error_on_a_full_disk_ends_as_other_full_disks_do(tmp_path):
     words = ["fit", str(park(tmp_path / "park")), *PLAIN, "--out", str(tmp_path / "out")]
     with open("/dev/full", "w") as full:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
 from dataclasses import replace
 
 import matplotlib as mpl
@@ -164,6 +165,13 @@ def test_standard_errors_are_of_fits_to_experts_alone(folder_problem):
     )
     light = FitSettings("maxent", objective="counts", ridge=0.0, unlabelled_weight=0.1, baselines=False)
     assert fit(folder_problem, SPLIT, light).estimates is None
+
+
+@pytest.mark.drawn
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_base_policy_of_every_kind_of_problem_can_be_drawn(kind, tmp_path):
+    base_section(based(kind)[0], tmp_path, "")
+    assert ET.parse(tmp_path / "base.svg").getroot().findall(".//{*}path")
 
 
 @pytest.mark.parametrize("kind", KINDS)

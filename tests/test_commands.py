@@ -13,7 +13,7 @@ from pages import Page
 
 import messirl
 from messirl import MESSI, EMMaxEnt, MaxEntIRL, cli
-from messirl.io import read_problem, read_trajectories, select
+from messirl.io import InputError, read_problem, read_trajectories, select
 from messirl.report.kit.digits import as_sentence
 from messirl.similarity import RBF
 
@@ -325,6 +325,7 @@ def test_show_says_what_a_model_learnt(run, fitted):
     assert re.search(r"f_mud +-", run("show", path))
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(("suffix", "begin"), [(".png", b"\x89PNG"), (".svg", b"<?xml")])
 def test_show_draws_where_a_folder_s_trajectories_go(made, run, tmp_path, suffix, begin):
     run("show", made["grid"], "--picture", tmp_path / "new" / f"visits{suffix}")
@@ -336,6 +337,17 @@ def test_a_folder_that_is_fine_is_said_to_be(made, run):
     found = read_json(run("check", made["grid"], "--json"))
     assert found["ok"] is True
     assert found["faults"] == []
+
+
+def test_a_folder_that_one_stands_in_is_called_by_its_name(run, monkeypatch, tmp_path):
+    for given, stood_in in ((".", park(tmp_path / "park")), ("..", tmp_path / "park" / "below")):
+        stood_in.mkdir(exist_ok=True)
+        monkeypatch.chdir(stood_in)
+        assert run("check", given).startswith("park is fine: ")
+        assert read_json(run("check", given, "--json"))["folder"] == "park"
+    monkeypatch.chdir(tmp_path / "park" / "below")
+    with pytest.raises(InputError, match=r"^below: holds neither states"):
+        read_problem(".")
 
 
 def test_check_says_everything_that_is_wrong_at_once(capsys, tmp_path):
@@ -406,6 +418,7 @@ def test_a_gymnasium_environment_becomes_a_folder_that_can_be_fitted(run, tmp_pa
 # ------------------------------------------------------------ as a program
 
 
+@pytest.mark.slow
 def test_the_program_writes_json_to_a_pipe_and_nothing_else(made, tmp_path):
     words = ["fit", made["park"], *PLAIN, "--json", "--out", tmp_path]
     done = subprocess.run([sys.executable, "-m", "messirl.cli", *words], capture_output=True, text=True, check=True)

@@ -142,6 +142,7 @@ def test_json_is_all_there_is_on_standard_output(folder, capsys, tmp_path):
     assert re.search(r"^select: done, 108 of 108 fits, [\d.]+ s$", written.err, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_what_to_do_next_can_be_done(folder, run, tmp_path):
     words = ["select", folder, *SMALL, "--test", "role = test", "--seed", 2, "--theta-max", 50, "--out", tmp_path]
     found = read_json(run(*words, "--json"))
@@ -295,6 +296,7 @@ def test_what_hurts_is_left_out_and_the_verdict_is_said_with_its_interval(contra
     assert "Using the 500 unlabelled trajectories (role = unlabelled) hurt: by " in said
 
 
+@pytest.mark.usefixtures("few_strengths")
 def test_a_diagnosis_begins_with_what_held_out_experts_gain_and_its_interval(contrary, run, tmp_path):
     said = run("diagnose", contrary, *SPLIT, "--influential", "0", "--out", tmp_path)
     found = read_json((tmp_path / "diagnosis.json").read_text(encoding="utf-8"))
@@ -324,6 +326,7 @@ def test_the_default_is_kept_where_nothing_is_clearly_better_and_how_many_expert
     assert "(role = unlabelled) made no clear difference: by " in said
 
 
+@pytest.mark.usefixtures("few_strengths")
 def test_the_next_diagnosis_is_of_the_same_folds_and_prior(folder, run, tmp_path):
     words = [*SMALL, "--theta-prior", "none", "--json", "--out", tmp_path]
     (said,) = (line for line in read_json(run("select", folder, *words))["next"] if " diagnose " in line)
@@ -382,6 +385,7 @@ def test_the_next_command_fits_exactly_what_was_chosen(folder, run, tmp_path, mo
 DIAGNOSE = [*SPLIT, "--n-unlabelled", "10", "--lambda0", "3", "--influential", "4", "--cv", "2"]
 
 
+@pytest.mark.usefixtures("few_strengths")
 def test_diagnose_says_what_the_library_says(folder, run, tmp_path):
     said = run("diagnose", folder, *DIAGNOSE, "--out", tmp_path)
     _, data = data_of(folder, *DIAGNOSE[:6])
@@ -414,6 +418,7 @@ def test_diagnose_says_what_the_library_says(folder, run, tmp_path):
     assert str(ids[top]) in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("few_strengths")
 def test_diagnosis_as_json_is_all_there_is_on_standard_output(folder, run, tmp_path):
     found = read_json(run("diagnose", folder, *DIAGNOSE, "--influential", 0, "--json", "--out", tmp_path))
     assert found == read_json((tmp_path / "diagnosis.json").read_text(encoding="utf-8"))
@@ -422,6 +427,7 @@ def test_diagnosis_as_json_is_all_there_is_on_standard_output(folder, run, tmp_p
     assert not (tmp_path / "figures" / "influence.png").exists()
 
 
+@pytest.mark.usefixtures("few_strengths")
 def test_trajectories_have_their_own_names_and_episodes_are_diagnosed(run, tmp_path):
     place = park(tmp_path / "park", **EPISODES)
     words = ["--expert", "age < 31", "--unlabelled", "age >= 31", "--out", tmp_path / "out"]
@@ -442,6 +448,20 @@ def test_what_cannot_be_diagnosed_is_one_sentence(folder, fails, tmp_path, words
     assert message in fails("diagnose", folder, *words, "--out", tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--cv", "1"], "cv=1: at least two folds are needed"),
+        (["--groups", "role"], "groups names one group only: nothing can be held out"),
+    ],
+)
+def test_what_cannot_be_held_out_is_said_before_the_fit(folder, capsys, tmp_path, words, message):
+    assert cli.main(["diagnose", str(folder), *SPLIT, *words, "--out", str(tmp_path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+    assert not list(tmp_path.iterdir())
+
+
 def test_one_expert_that_ends_has_nobody_to_be_judged_by(fails, tmp_path):
     place = park(tmp_path / "park", **EPISODES)
     line = fails("diagnose", place, *ONE_EPISODE, "--out", tmp_path / "out")
@@ -451,11 +471,16 @@ def test_one_expert_that_ends_has_nobody_to_be_judged_by(fails, tmp_path):
 # ------------------------------------------------------------ pages
 
 
+@pytest.mark.usefixtures("few_strengths")
 @pytest.mark.parametrize(
     ("words", "summary", "title"),
     [
         (["select", *SMALL], "select.json", "What every candidate gains"),
-        (["diagnose", *SPLIT, "--influential", "0"], "diagnosis.json", "What the penalty decides"),
+        (
+            ["diagnose", *SPLIT, "--n-unlabelled", "10", "--cv", "2", "--influential", "0"],
+            "diagnosis.json",
+            "What the penalty decides",
+        ),
     ],
 )
 def test_a_page_opens_with_the_words_of_the_summary_and_is_left_out_if_asked(

@@ -70,6 +70,7 @@ def test_every_command_stands_on_one_line_of_the_help(capsys, monkeypatch):
 # ------------------------------------------------------------ letters
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("environment", [PLAIN, {"PYTHONIOENCODING": "ascii"}], ids=["locale", "encoding"])
 def test_where_there_are_no_greek_letters_a_word_stands_for_them(place, tmp_path, environment):
     done = command("select", place / "grid", *SMALL, "--out", tmp_path, environment=environment)
@@ -78,6 +79,7 @@ def test_where_there_are_no_greek_letters_a_word_stands_for_them(place, tmp_path
     assert b"95 % intervals of theta" in command("select", "--help", environment=environment).stdout
 
 
+@pytest.mark.slow
 def test_the_plain_locale_has_all_letters_where_python_can_give_them(place, tmp_path):
     environment = {"LC_ALL": "C"}
     done = command("fit", place / "park", "--no-report", "--no-baselines", "--out", tmp_path, environment=environment)
@@ -143,6 +145,7 @@ def test_a_closed_stream_is_no_error(place, text, code):
     assert (b"16" in done.stdout) == (code == 0 and ">&-" not in text.replace("2>&-", ""))
 
 
+@pytest.mark.slow
 def test_a_closed_standard_error_lets_no_file_take_its_place(place, tmp_path):
     done = shell(f"@ fit grid --no-baselines --out '{tmp_path}' 2>&-", place)
     assert done.returncode == 0

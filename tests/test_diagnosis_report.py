@@ -127,6 +127,7 @@ def test_directions_are_named_by_their_features(usual):
     assert re.search(r"90 %\s*\+1\.00\s+water", text)
 
 
+@pytest.mark.drawn
 def test_names_can_be_any_text(tmp_path):
     shown = record(6, ids=[f"{BAD}{j}" for j in range(6)])
     shown = replace(shown, features=[BAD, "$\\frac{", "", "ünï"])
@@ -139,6 +140,7 @@ def test_notes_are_warnings_at_the_top(tmp_path):
     assert "Warning. It did not converge" in written(tmp_path, warnings=["It did not converge"]).text
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     "changes",
     [
@@ -159,6 +161,7 @@ def test_whatever_was_found_there_is_a_page(tmp_path, changes):
     assert "Do they help?" in page.text
 
 
+@pytest.mark.drawn
 def test_what_is_far_outside_is_said_and_drawn_at_the_edge(usual, tmp_path):
     shown = record(200, likeness=[-80.0, *np.linspace(-0.2, 0.3, 199)])
     assert figures.beyond(shown) == 1
@@ -167,6 +170,7 @@ def test_what_is_far_outside_is_said_and_drawn_at_the_edge(usual, tmp_path):
     assert "Far outside" not in usual.text
 
 
+@pytest.mark.drawn
 def test_the_same_diagnosis_gives_the_same_bytes(folder, tmp_path):
     again = write_diagnosis_report(record(), tmp_path)
     assert again.read_bytes() == (folder / "report.html").read_bytes()
@@ -233,6 +237,7 @@ def labels(figure):
     return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
+@pytest.mark.drawn
 def test_the_chosen_candidate_has_a_ring_at_its_gain():
     found, default = validation()
     index = found.candidates.index(Candidate("MESSI", 0.1, ONE))
@@ -279,6 +284,7 @@ def test_every_method_is_in_the_legend_once_and_several_similarities_by_name():
     assert told[2].startswith("MESSI, Exponential(")
 
 
+@pytest.mark.drawn
 def test_losses_beyond_the_edge_are_arrows_there():
     found, default = validation(RidgeStd=-50.0)
     figure = drawn(found, default, default)
@@ -290,6 +296,7 @@ def test_losses_beyond_the_edge_are_arrows_there():
     assert all(low < y < 0.9 * low for y in at)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("lost", ["RidgeStd", "MESSI", "LightPoolingStd"])
 def test_candidates_without_a_finite_score_are_drawn_too(lost):
     found, default = validation(**{lost: -np.inf})

@@ -165,12 +165,13 @@ def test_a_direction_names_its_heaviest_features():
 # ------------------------------------------------------------ verdict
 
 
+@pytest.mark.usefixtures("few_strengths")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # some choices settle no weights
 def test_the_diagnosis_recommends_what_selection_chooses_and_says_what_it_gains():
     mdp, expert, unlabelled = grid_world()
     model = MESSI(SIMILARITY, lambda0=5.0).fit(mdp, expert, unlabelled)
     found = diagnose(model, mdp, expert, unlabelled, influential=0, random_state=0)
-    chosen = MESSICV([SIMILARITY], random_state=0).fit(mdp, expert, unlabelled)
+    chosen = MESSICV([SIMILARITY], lambdas=(0.1, 1.0), random_state=0).fit(mdp, expert, unlabelled)
     assert found.choice == chosen.choice_
     assert found.verdict == chosen.verdict_ == found.use.verdict
     assert found.use == chosen.use_
@@ -187,6 +188,7 @@ def test_the_diagnosis_recommends_what_selection_chooses_and_says_what_it_gains(
 # ------------------------------------------------------------ all of it
 
 
+@pytest.mark.usefixtures("few_strengths")
 def test_a_diagnosis_has_a_row_for_every_unlabelled_trajectory():
     mdp, expert, unlabelled = grid_world()
     model = MESSI(SIMILARITY, lambda0=5.0).fit(mdp, expert, unlabelled)
@@ -234,6 +236,7 @@ def test_trajectories_may_look_like_the_experts_or_not_and_yet_not_matter():
         assert np.isnan(found.rows()[0]["influence"])
 
 
+@pytest.mark.usefixtures("few_strengths")
 def test_a_sparse_similarity_is_diagnosed_too():
     mdp, expert, unlabelled = grid_world()
     matrix = SIMILARITY(None, feature_counts(mdp, expert + unlabelled))
@@ -244,6 +247,7 @@ def test_a_sparse_similarity_is_diagnosed_too():
     assert_allclose(sparse.influence, dense.influence, atol=1e-6)
 
 
+@pytest.mark.usefixtures("few_strengths")
 @pytest.mark.parametrize("kind", ["finite", "episodic", "goals"])
 def test_every_kind_of_problem_is_diagnosed(kind):
     mdp, expert, unlabelled = problem(kind)

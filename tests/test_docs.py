@@ -138,6 +138,7 @@ def check_sessions(some, said):
         assert wrong is None, f"$ {command}\nquoted: {wrong}\nsaid:\n" + "\n".join(lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if of_page(page, real=False)], ids=lambda page: page.name)
 def test_a_session_in_the_documents_is_what_the_program_prints(page, said):
     check_sessions(of_page(page, real=False), said)

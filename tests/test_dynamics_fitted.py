@@ -287,7 +287,7 @@ def test_refitting_neighbours_gives_what_their_weights_give() -> None:
 
 def test_regressors_of_one_output_serve_too() -> None:
     boosting = GradientBoostingRegressor(n_estimators=2, random_state=0)
-    estimator = FittedMESSI(plane_features, regressor=boosting, discount=0.5, max_iter=2, max_backups=20)
+    estimator = FittedMESSI(plane_features, regressor=boosting, discount=0.5, max_iter=1, max_backups=5)
     with pytest.warns(ConvergenceWarning, match="did not converge"):
         quiet(estimator, plane(3, 8))
     assert np.isfinite(estimator.theta_).all()
@@ -568,7 +568,7 @@ def test_a_fit_comes_back_from_its_file(regressor: Any, features: Any, tmp_path:
 
 @pytest.mark.parametrize("regressor", [Ridge(), KNeighborsRegressor(3, weights=lambda d: 1.0 / (1.0 + d))])
 def test_what_cannot_be_written_as_numbers_is_refused_with_what_can(regressor: Any, tmp_path: Any) -> None:
-    fitted = quiet(FittedMESSI(plane_features, regressor=regressor, discount=0.8, max_iter=2, tol=1e3), plane())
+    fitted = quiet(FittedMESSI(plane_features, regressor=regressor, discount=0.8, max_iter=2, tol=1e3), plane(3, 8))
     with pytest.raises(ValueError, match="cannot be saved as plain numbers: use a tree, a forest or nearest"):
         fitted.save(tmp_path / "model.npz")
     assert not (tmp_path / "model.npz").exists()

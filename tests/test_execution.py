@@ -107,7 +107,7 @@ def chosen(executor):
 
 
 def nested(executor):
-    found = nested_score(clone(CV), *grid(), executor=executor)
+    found = nested_score(clone(CV).set_params(cv=2), *grid(), executor=executor)
     return (found.scores,)
 
 

@@ -92,7 +92,9 @@ def axes_of(make, *arguments):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("with_map", [True, False], ids=["map", "no map"])
+@pytest.mark.parametrize(
+    "with_map", [pytest.param(True, marks=pytest.mark.drawn), False], ids=["map, all drawn", "no map"]
+)
 def test_every_kind_of_fit_has_a_report(kind, with_map, tmp_path):
     path = write_fit_report(record(kind, **({} if with_map else {"xy": None})), tmp_path)
     assert path == tmp_path / "report.html"
@@ -149,6 +151,7 @@ def test_a_record_with_nothing_but_a_model_has_a_report(tmp_path):
     assert {a["id"] for a in page.of("section")} == {"weights", "policy", "convergence", "settings", "glossary"}
 
 
+@pytest.mark.drawn
 def test_two_calls_give_the_same_bytes(tmp_path):
     for name in ("one", "two"):
         write_fit_report(record(), tmp_path / name)
@@ -160,6 +163,7 @@ def test_two_calls_give_the_same_bytes(tmp_path):
     assert one == two
 
 
+@pytest.mark.drawn
 def test_names_may_be_anything(tmp_path):
     names = [BAD, "</title>\ud800 & \u202e$"]
     mdp = maze(
@@ -295,6 +299,7 @@ def test_a_tree_on_even_coordinates_is_a_graph_and_not_a_grid():
     assert ground.tiled(maze(discount=0.95), plot.grid(3, 3))
 
 
+@pytest.mark.drawn
 def test_states_never_met_and_numbers_that_are_none_are_grey_and_said(tmp_path):
     one = record()
     one.model.visitation_ = one.model.visitation_.copy()
@@ -310,6 +315,7 @@ def test_states_never_met_and_numbers_that_are_none_are_grey_and_said(tmp_path):
     assert "States without a finite number are grey." in text
 
 
+@pytest.mark.drawn
 def test_states_without_coordinates_are_left_out_and_said(tmp_path):
     places = plot.grid(3, 3)
     places[[2, 8]] = np.nan
@@ -348,6 +354,7 @@ def test_the_table_of_the_policy_shows_the_states_visited_most_and_where_actions
     assert f"{model.policy_[first, action]:.2f} action {action} → state {to}" in text
 
 
+@pytest.mark.drawn
 def test_a_horizon_of_one_state_has_nothing_to_choose(tmp_path):
     mdp = maze(horizon=1, discount=0.9)
     with pytest.warns(UserWarning, match="determined only up to"):

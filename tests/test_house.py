@@ -296,6 +296,7 @@ def test_import_messirl_imports_nothing_heavy():
     assert run("-c", code).strip() == "[]"
 
 
+@pytest.mark.slow
 def test_a_second_process_compiles_nothing():
     """The first finds what earlier tests have compiled, or compiles it."""
     first, second = (json.loads(run(str(ROOT / "tests" / "exercise.py"))) for _ in range(2))

@@ -90,6 +90,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(run, tracks, tmp_path):
     assert told.splitlines()[:-1] == said.splitlines()[:-1]
 
 
+@pytest.mark.drawn
 def test_the_summary_and_the_picture_lie_beside_the_tables(run, tracks, tmp_path):
     made = tmp_path / "made"
     code, out, _ = run("import", tracks, made, *SQUARES, "--json")
@@ -102,6 +103,7 @@ def test_the_summary_and_the_picture_lie_beside_the_tables(run, tracks, tmp_path
     assert (made / "import.png").read_bytes().startswith(PNG)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("way", ["k-means", "hexagons"])
 def test_the_picture_is_the_same_for_the_same_recordings(run, tracks, tmp_path, way):
     for name in ("one", "two"):

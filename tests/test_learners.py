@@ -214,6 +214,7 @@ def test_a_task_of_learners_gives_one_row_per_learner():
     assert np.isfinite([row["performance"] for row in rows]).all()
 
 
+@pytest.mark.slow
 def test_a_comparison_goes_on_where_it_was_and_writes_its_tables(tmp_path, monkeypatch):
     monkeypatch.setattr("messirl.experiments.store.commit", lambda: "abcdef")
     monkeypatch.setattr(whole, "SETTINGS", {"pit": TINY})

@@ -264,6 +264,7 @@ def test_of_many_states_only_the_likeliest_move_is_drawn():
 # ------------------------------------------------------------ lines, networks, trajectories
 
 
+@pytest.mark.drawn
 def test_states_on_a_line_have_curves_and_no_arrows(tmp_path):
     mdp, expert, _ = problem("finite")
     line = np.column_stack([np.arange(5.0), np.zeros(5)])
@@ -276,6 +277,7 @@ def test_states_on_a_line_have_curves_and_no_arrows(tmp_path):
     assert "along the line of states" in Page(write_fit_report(record, tmp_path)).text
 
 
+@pytest.mark.drawn
 def test_all_states_in_one_place_are_a_picture_too(tmp_path):
     mdp, expert, _ = problem("finite")
     record = FitRecord("dot", MaxEntIRL(ridge=0.1).fit(mdp, expert), np.zeros((5, 2)), tracks={"expert": expert[:3]})
@@ -310,6 +312,7 @@ def test_of_many_states_those_that_are_asked_for_are_laid_out():
     assert network_places(chain(2), np.array([1])) is None
 
 
+@pytest.mark.drawn
 def test_a_fit_without_coordinates_shows_its_network_and_says_so(tmp_path):
     mdp = chain(8)
     there = [0, 1, 2, 3, 4, 5, 6, 7]

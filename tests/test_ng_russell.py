@@ -72,6 +72,15 @@ def test_the_bound_is_a_scale_and_no_more():
     assert_allclose(ten.policy_, one.policy_)
 
 
+@pytest.mark.parametrize("unit", [1e-30, 1e30])
+def test_the_policy_does_not_depend_on_how_small_or_large_all_features_are(unit):
+    mdp, expert, _ = problem("endless")
+    one = NgRussell().fit(mdp, expert)
+    other = NgRussell().fit(mdp.replace(features=unit * np.asarray(mdp.features)), expert)
+    assert_allclose(other.policy_, one.policy_)
+    assert_allclose(other.theta_, one.theta_, rtol=1e-9)
+
+
 def test_experts_that_do_as_the_first_policy_does_have_no_reward():
     """All ways are alike: no reward puts the experts ahead of a policy with their own counts."""
     mdp = maze(discount=0.9, horizon=4, features=np.ones((9, 1)), start=np.eye(9)[4])

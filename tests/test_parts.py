@@ -134,6 +134,7 @@ def allowed(_: object) -> int:
     return threads()
 
 
+@pytest.mark.slow
 def test_processes_have_one_thread_each():
     with processes(2) as executor:
         assert list(run(allowed, [0, 1], executor)) == [1, 1]

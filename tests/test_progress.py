@@ -137,13 +137,13 @@ from messirl.cli.progress import Progress
 with Progress("fit", "iterations", at_most=True) as progress:
     for done in range(5):
         progress(done, 100)
-        time.sleep(0.3)
+        time.sleep({pause})
     {end}
 """
 
 
 def test_on_a_terminal_the_bar_names_its_times_and_ends_full():
-    said, code = on_terminal([sys.executable, "-c", STEPS.format(end="")])
+    said, code = on_terminal([sys.executable, "-c", STEPS.format(end="", pause=0.3)])
     assert code == 0, said
     assert any(re.search(r"[1-4]/100  0:00:0\d elapsed, at most 0:0\d:\d\d left$", line) for line in frames(said)), said
     last = frames(said)[-1]
@@ -152,7 +152,7 @@ def test_on_a_terminal_the_bar_names_its_times_and_ends_full():
 
 
 def test_on_a_terminal_a_bar_that_was_stopped_says_so():
-    said, code = on_terminal([sys.executable, "-c", STEPS.format(end="sys.exit(3)")])
+    said, code = on_terminal([sys.executable, "-c", STEPS.format(end="sys.exit(3)", pause=0.02)])
     assert code == 3
     assert re.fullmatch(r"fit  ━+  4/100  stopped after 0:00:0\d", frames(said)[-1])
     assert "done" not in said
@@ -160,23 +160,24 @@ def test_on_a_terminal_a_bar_that_was_stopped_says_so():
 
 @pytest.mark.parametrize("columns", [20, 40, 200])
 def test_the_bar_is_one_line_of_any_terminal(columns):
-    said, _ = on_terminal([sys.executable, "-c", STEPS.format(end="")], columns)
+    said, _ = on_terminal([sys.executable, "-c", STEPS.format(end="", pause=0.02)], columns)
     assert all(len(line) <= columns for line in frames(said)), frames(said)
     assert "4 iterations" in frames(said)[-1] or columns == 20
 
 
 def test_a_terminal_without_other_letters_has_a_plain_bar():
-    said, code = on_terminal([sys.executable, "-c", STEPS.format(end="")], PYTHONIOENCODING="ascii")
+    said, code = on_terminal([sys.executable, "-c", STEPS.format(end="", pause=0.02)], PYTHONIOENCODING="ascii")
     assert code == 0, said
     assert re.fullmatch(r"fit  #+  100 %  done after 4 iterations, [\d.]+ s", frames(said)[-1])
 
 
 def test_a_dumb_terminal_has_plain_lines():
-    said, _ = on_terminal([sys.executable, "-c", STEPS.format(end="")], TERM="dumb")
+    said, _ = on_terminal([sys.executable, "-c", STEPS.format(end="", pause=0.02)], TERM="dumb")
     assert frames(said)[0] == "fit: 0 of 100"
     assert frames(said)[-1].startswith("fit: done after 4 iterations")
 
 
+@pytest.mark.slow
 def test_a_fit_on_a_terminal_ends_at_100_per_cent(folder, tmp_path):
     words = [sys.executable, "-m", "messirl.cli", "fit", str(folder), *WORDS, "--out", str(tmp_path)]
     said, code = on_terminal(words)

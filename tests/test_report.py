@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pyarrow as pa
 import pytest
+from pages import sketched
 
 from messirl.evaluation.paired import Gain
 from messirl.experiments.checks import FAILS, HOLDS, UNDECIDED
@@ -119,11 +120,12 @@ def curves():
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """A report of one domain with everything."""
+    """A report of one domain with everything, its figures not drawn."""
     out = tmp_path_factory.mktemp("report")
     table = results()
     claims = decide(table)
-    return write_report(table, claims, out), claims
+    with sketched():
+        return write_report(table, claims, out), claims
 
 
 # ------------------------------------------------------------ the page
@@ -177,6 +179,7 @@ def test_the_page_says_what_was_found_and_where_it_comes_from(whole):
     assert SETTINGS["pit"].config_hash in text
 
 
+@pytest.mark.drawn
 def test_two_calls_give_the_same_bytes(tmp_path):
     table = results(figures=("nu",))
     claims = decide(table)
@@ -190,14 +193,19 @@ def test_two_calls_give_the_same_bytes(tmp_path):
         assert (tmp_path / "one" / path).read_bytes() == (tmp_path / "two" / path).read_bytes(), path
 
 
-def test_svg_files_are_whole_and_undated(whole):
-    for path in (whole[0].parent / "figures").glob("*.svg"):
+@pytest.mark.slow
+def test_svg_files_are_whole_and_undated(tmp_path):
+    table = results()
+    drawn = list((write_report(table, decide(table), tmp_path).parent / "figures").glob("*.svg"))
+    assert drawn
+    for path in drawn:
         text = path.read_text(encoding="utf-8")
         ET.fromstring(text)
         assert "dc:date" not in text
         assert "<image" not in text or path.stem == "domains"
 
 
+@pytest.mark.drawn
 def test_names_with_tags_are_text(tmp_path):
     table = results(domains=(BAD,), figures=("iterations",), methods=("MaxEnt", "MESSIMAX", BAD), exact=False)
     claim = {"id": BAD, "text": BAD, "where": BAD, "test": BAD, "domain": BAD, "solver": "paper", "verdict": HOLDS}
@@ -211,6 +219,7 @@ def test_names_with_tags_are_text(tmp_path):
     }
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     ("arguments", "stems"),
     [
@@ -460,6 +469,7 @@ def test_one_run_has_a_line_and_no_band():
     assert panels.y_range([panels.line(curves["pit", "nu", "MaxEnt"], look("MaxEnt"))], False) is not None
 
 
+@pytest.mark.drawn
 def test_a_users_own_style_does_not_change_the_figures():
     import matplotlib as mpl
 

@@ -182,7 +182,8 @@ def limited():
     resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))  # no file larger: as on a disk that is full
 
 
-@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 2])
 def test_a_full_disk_is_one_sentence_and_going_on_works(tmp_path, jobs, tiny):
     words = child_words(tmp_path, "--runs", "1", "--jobs", str(jobs))
     done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False, preexec_fn=limited)
@@ -243,6 +244,7 @@ def test_progress_is_plain_lines_on_standard_error_only(tiny, capsys, tmp_path):
     assert "\x1b" not in written.err + written.out
 
 
+@pytest.mark.slow
 def test_more_runs_go_on_from_fewer_and_give_the_table_of_all_at_once(tiny, tmp_path):
     assert tiny("--runs", 1, "--out", tmp_path / "grown") == 0
     assert tiny("--runs", 2, "--out", tmp_path / "grown") == 0

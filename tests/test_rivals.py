@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from worlds import ROUNDING, without_actions
 
 import messirl
-from messirl import Trajectories
+from messirl import MDP, Trajectories
 from messirl.estimators import DWBC, ISWBC, BehaviourCloning, DemoDICE
 from messirl.estimators.methods import BASELINES, COMPARED, METHODS, OPTIONS
 
@@ -80,6 +80,19 @@ def test_who_learns_from_unlabelled_trajectories_asks_for_them_at_once(cls):
         cls().fit(mdp, expert)
     with pytest.raises(ValueError, match=f"unlabelled is empty, and {cls.__name__} learns from them"):
         cls().fit(mdp, expert, nobody)
+
+
+def test_what_is_no_mdp_and_what_are_no_trajectories_are_said_to_be_none():
+    mdp, expert, others = problem("endless")
+    for method in METHODS.values():
+        model = method.estimator()()
+        more = () if method.name == "uniform" else (others,)
+        for wrong in (None, expert, MDP):
+            with pytest.raises(TypeError, match=f"expected an MDP, not {type(wrong).__name__}"):
+                model.fit(wrong, expert, *more)
+        for wrong in (None, 3, "walks", [[0, 1]], mdp):
+            with pytest.raises(TypeError, match=f"expert must be Trajectories, not {type(wrong).__name__}: use"):
+                model.fit(mdp, wrong)
 
 
 @pytest.mark.parametrize("cls", [DWBC, ISWBC])

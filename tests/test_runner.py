@@ -134,6 +134,7 @@ def test_what_is_there_is_not_done_again(tmp_path, monkeypatch):
     assert {p: p.stat().st_mtime_ns for p in store.parts.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_the_same_table_bit_for_bit_whatever_the_number_of_jobs(tmp_path):
     todo = tasks(1, pit=replace(TINY, figures=("em",)), gridworld=GRID)
     found = []
@@ -204,6 +205,7 @@ def test_dying_after_any_number_of_parts_and_going_on_gives_the_same_table(tmp_p
     assert table_bytes(store, todo) == wanted
 
 
+@pytest.mark.slow
 def test_the_environment_is_as_it_was_after_a_failure_in_a_worker(tmp_path):
     before = dict(os.environ)
     wrong = replace(TINY, arguments={"pool": 0})  # u = 3 of 0 draws

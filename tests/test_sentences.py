@@ -241,6 +241,7 @@ def test_the_page_says_what_is_true_of_the_others(kind, seed):
     assert said == {"help": HELPED, "hurt": HURT, "do not matter": UNCLEAR}[kind]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", sentences.WAYS)
 def test_the_study_of_the_sentences_knows_what_was_said_and_what_is_true(way, monkeypatch):
     monkeypatch.setattr(sentences, "MANY", 200)

@@ -13,7 +13,7 @@ from seeds import pinned
 from worlds import ROUNDING, drawn, never_falls, random_mdp, to_rounding
 
 import messirl
-from messirl import MESSI, MaxEntIRL, Trajectories
+from messirl import MESSI, MaxEntIRL, Trajectories, soft_policy
 from messirl.estimators import MixtureMESSI, SeveralExperts
 from messirl.estimators.several import Stacked
 from messirl.planning.likelihood import reward_log_likelihood
@@ -118,7 +118,9 @@ def test_a_group_is_asked_by_its_label():
     assert model.score(one + other, names) > model.score(one + other)
     expected = reward_log_likelihood(mdp, mdp.reward(model.thetas_[1]), other, mdp.start).sum() / (25 * 7)
     assert_allclose(model.score(other, ["west"] * 25), expected, rtol=1e-9)
-    assert np.abs(model.predict_proba([0], 0, group="east") - model.predict_proba([0], 0, group="west")).max() > 0.1
+    for name, theta in zip(["east", "west"], model.thetas_, strict=True):
+        own = soft_policy(mdp, mdp.reward(theta))[0]
+        assert_allclose(model.predict_proba(range(5), 0, group=name), own, rtol=1e-9)
     assert len(model.sample(3, group="west", random_state=0)) == 3
     with pytest.raises(ValueError, match="group 'north' is none of those of the fit: east and west"):
         model.predict_proba([0], 0, group="north")
@@ -221,7 +223,8 @@ def test_a_mixture_finds_the_groups_and_which_of_them_is_the_experts():
 
 
 def test_known_experts_stay_where_they_are_pinned():
-    mdp, one, other = two_experts()
+    with pinned():  # of some draws the two kinds of experts are much alike, and the others cannot be told apart
+        mdp, one, other = two_experts.__wrapped__()
     groups = np.where(np.arange(50) % 5 == 0, labels(25, 25), -1)
     model = MixtureMESSI(lambda0=0.0, random_state=0).fit(mdp, one + other, groups=groups)
     known = groups >= 0
@@ -243,7 +246,9 @@ def test_a_mixture_scores_trajectories_it_knows_nothing_of():
 
 def test_a_seed_gives_the_same_mixture_again():
     mdp, one, other = two_experts()
-    once, again = (MixtureMESSI(random_state=3, lambda0=0.0).fit(mdp, one[:5], one[5:] + other) for _ in range(2))
+    once, again = (
+        MixtureMESSI(random_state=3, n_starts=2, lambda0=0.0).fit(mdp, one[:5], one[5:] + other) for _ in range(2)
+    )
     assert_array_equal(once.thetas_, again.thetas_)
 
 

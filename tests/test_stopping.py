@@ -112,6 +112,7 @@ def program(work):
     return started
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("work", [PYTHON, COMPILED, DEAF], ids=["python", "compiled", "deaf"])
 @pytest.mark.parametrize("kill", [AS_A_TERMINAL_DOES, THE_PARENT_ALONE], ids=["terminal", "kill"])
 def test_ctrl_c_is_answered_at_once_and_ends_the_command_soon(work, kill):
@@ -135,6 +136,7 @@ def test_a_second_ctrl_c_ends_it_at_once():
     assert ended - pressed < 1.0
 
 
+@pytest.mark.slow
 def test_one_ctrl_c_that_comes_twice_is_one():
     """From the terminal, and once more from a parent that passes it on."""
     started = program(DEAF)
@@ -164,6 +166,7 @@ def test_an_error_of_work_that_was_cut_off_is_not_reported():
     assert started.end()[0::2] == (130, ["begun", STOPPING, "messirl: interrupted"])
 
 
+@pytest.mark.slow
 def test_an_interrupt_that_a_callback_cannot_pass_on_is_not_complained_of():
     """As of compiled code that calls Python: the exception ends there, with a traceback as Python has it."""
     work = "import ctypes; call = ctypes.CFUNCTYPE(None)(lambda: time.sleep(60)); call(); time.sleep(60)"
@@ -180,6 +183,7 @@ def test_a_command_that_nobody_may_interrupt_goes_on():
     assert started.end()[0::2] == (0, ["begun"])
 
 
+@pytest.mark.slow
 def test_a_standard_error_that_is_full_does_not_keep_it_from_ending():
     work = "sys.stderr.write('x' * 10**6)"
     process = subprocess.Popen(

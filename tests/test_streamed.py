@@ -475,6 +475,7 @@ def both_diagnoses(model, kind, folder, **how):
     return found, walks
 
 
+@pytest.mark.usefixtures("few_strengths")
 @pytest.mark.parametrize(
     ("kind", "measure"),
     [
@@ -496,6 +497,7 @@ def test_a_diagnosis_from_files_is_the_one_from_memory(tmp_path, kind, measure):
     assert other.share.shape == (len(walks),)
 
 
+@pytest.mark.usefixtures("few_strengths")
 @pytest.mark.parametrize(
     ("kind", "measure"), [("finite", RBF(2.0)), ("endless", CompleteGraph()), ("episodic", RBF(2.0))]
 )
@@ -510,6 +512,7 @@ def test_influence_from_files_is_near_that_of_a_refit(tmp_path, kind, measure):
     np.testing.assert_allclose(other.influence[known], one.influence[known], rtol=0.05)
 
 
+@pytest.mark.usefixtures("few_strengths")
 def test_no_influence_is_known_where_the_base_policy_or_the_pooling_is_from_files(tmp_path):
     for i, model in enumerate((MESSI(lambda0=1.0, reference="unlabelled"), MESSI(lambda0=1.0, unlabelled_weight=0.1))):
         (_, other), _ = both_diagnoses(model, "endless", tmp_path / str(i), influential=2)
@@ -614,6 +617,7 @@ def test_messirl_select_from_files_chooses_as_from_memory(folders, run, tmp_path
     assert [f"--unlabelled-from '{files}'" in command for command in other["next"]] == [True, True]
 
 
+@pytest.mark.usefixtures("few_strengths")
 def test_messirl_diagnose_from_files_says_what_it_says_from_memory(folders, run, tmp_path):
     folder, files = folders["grid"]
     shared = [folder, "--expert", "role = expert", "--cv", "2", "--influential", "2"]

@@ -199,6 +199,7 @@ print(record.method, [name for name in sys.modules if name.startswith(("messirl.
 """
 
 
+@pytest.mark.slow
 def test_a_fit_needs_neither_the_command_line_nor_pages(folder):
     done = subprocess.run([sys.executable, "-c", LIVE, str(folder)], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "MaxEntIRL []"

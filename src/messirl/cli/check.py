@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from messirl.cli.common import Parser, as_json, note, one_line, path
+from messirl.cli.common import Parser, as_json, named, note, one_line, path
 
 DESCRIPTION = (
     "Read a problem folder and say everything that is wrong with it at once: file, row (as a spreadsheet counts: the "
@@ -33,14 +33,15 @@ def run(arguments: argparse.Namespace) -> int:
         notes += tuple(text for text in (unequal_spreads(problem.mdp), offsets(problem.mdp)) if text is not None)
     if arguments.json:
         rows = [{"file": f.where, "row": f.row, "what": f.what, "remedy": f.remedy} for f in faults]
-        print(as_json({"folder": str(arguments.folder), "ok": not faults, "faults": rows, "notes": notes}))
+        print(as_json({"folder": named(arguments.folder), "ok": not faults, "faults": rows, "notes": notes}))
         return 2 if faults else 0
+    called = named(arguments.folder)
     for text in notes:
         note(text)
     if faults:
         print("\n".join(one_line(str(fault)) for fault in faults))
-        print(f"{len(faults)} fault{'s' if len(faults) > 1 else ''} in {arguments.folder}")
+        print(f"{len(faults)} fault{'s' if len(faults) > 1 else ''} in {called}")
         return 2
     assert problem is not None, "nothing is wrong with it"
-    print(f"{arguments.folder} is fine: {problem.mdp}, {problem.trajectories}")
+    print(f"{called} is fine: {problem.mdp}, {problem.trajectories}")
     return 0

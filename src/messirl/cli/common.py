@@ -153,6 +153,11 @@ def path(text: str) -> Path:
     return Path(text)
 
 
+def named(folder: Path) -> str:
+    """What a folder is called in sentences: as it was given or, where that is no name, such as ".", by its own."""
+    return str(folder) if folder.name not in ("", "..") else folder.resolve().name or str(folder)
+
+
 def same_place(one: str | Path, other: str | Path) -> bool:
     """Whether two paths lead to the same file or folder."""
     try:

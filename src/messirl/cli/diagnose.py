@@ -7,7 +7,7 @@ import math
 
 from messirl._defaults import CV, INFLUENTIAL
 from messirl._numbers import nats, percentage, significant, whole_per_cent
-from messirl.cli.common import Parser, add_with_default, count, filled, one_line, problem_in, trajectories_in
+from messirl.cli.common import Parser, add_with_default, count, filled, named, one_line, problem_in, trajectories_in
 from messirl.cli.groups import add_by, by_lines
 from messirl.cli.options import add_cluster, add_data, add_model, add_results, add_streamed, executor
 
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     with executor(arguments.cluster) as workers:
         streamed = trajectories_in(arguments.unlabelled_from, problem, workers)
         record = diagnose(
-            problem, split, settings, out.watcher, folder=str(arguments.folder), streamed=streamed, executor=workers
+            problem, split, settings, out.watcher, folder=named(arguments.folder), streamed=streamed, executor=workers
         )
     record = replace(record, title=arguments.folder.resolve().name, command=arguments.command)
     summary, written = record.summary(), {"table": arguments.out / "diagnosis.csv"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from messirl._numbers import nats, percentage
-from messirl.cli.common import Parser, model_file, one_line, path, problem_in
+from messirl.cli.common import Parser, model_file, named, one_line, path, problem_in
 from messirl.cli.options import FILTERS, add_results
 
 TYPE_CHECKING = False
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     out = Results(arguments.out, ("evaluate.json", *(("report.html",) if arguments.report else ())), arguments.report)
     model, problem = load(model_file(arguments.model)), problem_in(arguments.folder)
-    names = {"called": str(arguments.model), "folder": str(arguments.folder)}
+    names = {"called": str(arguments.model), "folder": named(arguments.folder)}
     record = evaluate(model, problem, arguments.test, out.watcher, **names)
     record = replace(record, command=arguments.command)
     summary, written = record.summary(), dict[str, "Path"]()

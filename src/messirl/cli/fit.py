@@ -10,6 +10,7 @@ from messirl.cli.common import (
     count,
     filled,
     finite,
+    named,
     not_negative,
     noted,
     one_line,
@@ -131,7 +132,7 @@ def _fit(arguments: argparse.Namespace) -> int:
     files = ("fit.json", "model.npz", *page)
     out = Results(arguments.out, files, arguments.report, lambda model: save_model(model, place, problem))
     split, settings = filled(Split, options), filled(FitSettings, options)
-    told: dict[str, Any] = {"folder": str(arguments.folder), "estimate": estimate}
+    told: dict[str, Any] = {"folder": named(arguments.folder), "estimate": estimate}
     with executor(arguments.cluster) as workers:
         told["streamed"] = trajectories_in(arguments.unlabelled_from, problem, workers)
         record = fit(problem, split, settings, out.watcher, **told)

@@ -12,6 +12,7 @@ from messirl.cli.common import (
     add_with_default,
     count,
     filled,
+    named,
     not_negative,
     one_line,
     positive,
@@ -81,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     with executor(arguments.cluster) as workers:
         streamed = trajectories_in(arguments.unlabelled_from, problem, workers)
         record = select(
-            problem, split, settings, out.watcher, folder=str(arguments.folder), streamed=streamed, executor=workers
+            problem, split, settings, out.watcher, folder=named(arguments.folder), streamed=streamed, executor=workers
         )
     record = replace(record, title=arguments.folder.resolve().name, command=arguments.command)
     summary, written = record.summary(), {"model": place}

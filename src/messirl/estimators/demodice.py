@@ -120,10 +120,10 @@ class DemoDICE(CountedPolicy):
         if even >= 1.0 or own_step > 1.0:
             raise ValueError("smoothing must be below 1, and step_weight not above: they are shares")
         most = whole("max_iter", self.max_iter)
-        if mdp.must_end:
-            raise ValueError("DemoDICE needs a discount below 1 or a horizon: occupancies are densities of them")
         refuse_streamed(unlabelled, "DemoDICE", "discounts every choice by its step")
         unlabelled = self._read(mdp, expert, unlabelled, needs_unlabelled=True)
+        if mdp.must_end:
+            raise ValueError("DemoDICE needs a discount below 1 or a horizon: occupancies are densities of them")
         check_alive(mdp, expert + unlabelled, len(expert))
         flow, everyone = Flow.of(mdp, beginning(mdp, expert)), expert + unlabelled
         own, usual = (flow.density(some, even, own_step) for some in (expert, everyone))

@@ -27,9 +27,9 @@ from messirl._types import Floats
 from messirl.estimators.abbeel_ng import rounding
 from messirl.estimators.parts.apprentice import LAPSE, check_lapse, with_lapses
 from messirl.estimators.parts.reading import check_bounded, mean_counts, read_sets
-from messirl.estimators.parts.responses import Responses
+from messirl.estimators.parts.responses import Responses, best_policy
 from messirl.estimators.parts.reward import RewardEstimator
-from messirl.planning import log_likelihood, optimal_policy, visits
+from messirl.planning import log_likelihood, visits
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
@@ -58,7 +58,7 @@ class NgRussell(RewardEstimator):
     Attributes
     ----------
     policy_ : array (S, A), or (H − 1, S, A) with a horizon
-        The best policy for the reward, one action per state.
+        The best policy for the reward; actions that are equally good are equally likely.
     feature_counts_ : array (d,)
         Expected feature counts of the policy.
     regret_ : float
@@ -129,7 +129,7 @@ class NgRussell(RewardEstimator):
         return self
 
     def _set_policy(self) -> None:
-        self.policy_ = np.ascontiguousarray(optimal_policy(self.mdp_, self.reward_))
+        self.policy_ = best_policy(self.mdp_, self.reward_)
 
     def _log_likelihood(self, trajectories: Trajectories) -> Floats:
         return log_likelihood(self.mdp_, with_lapses(self.mdp_, self.policy_, self.lapse), trajectories)

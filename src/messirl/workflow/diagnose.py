@@ -15,7 +15,7 @@ from messirl.estimators.parts.standing import quietly
 from messirl.evaluation import Breakdown
 from messirl.problem.problem import Problem
 from messirl.problem.streamed import StreamedTrajectories
-from messirl.selection import NothingHeldOut, use_by_group
+from messirl.selection import NothingHeldOut, splits, use_by_group
 from messirl.workflow.by import By, groups_by, likeness_by
 from messirl.workflow.model import ModelSettings, make_model, with_features
 from messirl.workflow.record import DiagnosisRecord, settings_of
@@ -100,29 +100,30 @@ def diagnose(
     if settings.by is not None and streamed is not None:
         raise ValueError("--by goes by trajectory_meta, which trajectories in files have not: leave it out")
     by = groups_by(parts, settings.by, settings.groups, watcher)
+    try:  # what cannot be held out is said before the fit
+        splits(mdp, parts.expert, settings.cv, groups, settings.seed)
+    except NothingHeldOut as why:
+        raise ValueError(
+            "one expert trajectory, which cannot be divided: nothing can be held out to judge the others by; give "
+            "at least two with --expert"
+        ) from why
     watcher.begin()
     notes = watcher.fit(model, mdp, *parts.learnt)
     watcher.say("what do held-out experts gain from them?")
     with watcher.progress("leaving out", "trajectories") as count, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what they say about the data was said above
-        try:
-            found = diagnostics.diagnose(
-                model,
-                mdp,
-                parts.expert,
-                parts.unlabelled,
-                influential=settings.influential,
-                cv=settings.cv,
-                groups=groups,
-                random_state=settings.seed,
-                progress=count,
-                executor=executor,
-            )
-        except NothingHeldOut as why:
-            raise ValueError(
-                "one expert trajectory, which cannot be divided: nothing can be held out to judge the others by; give "
-                "at least two with --expert"
-            ) from why
+        found = diagnostics.diagnose(
+            model,
+            mdp,
+            parts.expert,
+            parts.unlabelled,
+            influential=settings.influential,
+            cv=settings.cv,
+            groups=groups,
+            random_state=settings.seed,
+            progress=count,
+            executor=executor,
+        )
     broken = [] if by is None else _by_group(by, settings, model, parts, found, watcher, executor)
     return DiagnosisRecord(
         found,

@@ -21,8 +21,6 @@ def read_sets(who: str, mdp: MDP, expert: Trajectories, unlabelled: Any = None, 
     needed : what the method needs unlabelled trajectories for, and what to do about it, if it cannot do without them
     """
     refuse_streamed(unlabelled, who, "looks at every trajectory")
-    if needed and unlabelled is None:
-        raise ValueError(f"{who} {needed}")
     for name, some in {"expert": expert, **({} if unlabelled is None else {"unlabelled": unlabelled})}.items():
         check_trajectories(mdp, some, name)
         if len(some) == 0 or some.lengths.max() == 1:
@@ -34,6 +32,8 @@ def read_sets(who: str, mdp: MDP, expert: Trajectories, unlabelled: Any = None, 
                 "without goals, on an MDP where that goal is terminal"
             )
         check_start(mdp, some, name)
+    if needed and unlabelled is None:
+        raise ValueError(f"{who} {needed}")
     if mdp.start is not None:
         return mdp.start
     return np.bincount(expert.first, minlength=mdp.n_states) / len(expert)

@@ -13,8 +13,10 @@ import numpy as np
 
 from messirl._memory import foresee
 from messirl._types import Floats
-from messirl.planning import model_for, soft_policy, visits
+from messirl.planning import optimal_values, soft_policy, visits
 from messirl.problem.mdp import MDP
+
+TIE = 1e-11  # how much less an action may be worth, relative to the largest value, and be as good: rounding
 
 
 class Responses:
@@ -24,18 +26,15 @@ class Responses:
     """
 
     def __init__(self, mdp: MDP, start: Floats) -> None:
-        self.mdp, self.start, self.model = mdp, start / start.sum(), model_for(mdp)
+        self.mdp, self.start = mdp, start / start.sum()
         first = soft_policy(mdp, np.zeros(mdp.n_states))
         self._policies = [np.asarray(first)]
         self._counts = [visits(mdp, first, start=self.start).counts(mdp)]
 
     def best(self, theta: Floats) -> tuple[Floats, Floats]:
         """The best policy under the reward of θ (d,), and its counts (d,); a multiple of θ has the same."""
-        reward = self.mdp.reward(theta)
-        size = float(np.abs(reward).max())
-        solution = self.model.hard(reward / size if size > 0.0 else reward)  # what counts as a tie has no unit
-        seen = solution.expectation(self.start, steps=self.mdp.state_action).visits
-        return np.array(solution.table), seen.counts(self.mdp)
+        policy = best_policy(self.mdp, self.mdp.reward(theta))
+        return policy, visits(self.mdp, policy, start=self.start, steps=self.mdp.state_action).counts(self.mdp)
 
     def add(self, theta: Floats) -> Floats:
         """Add the best policy under the reward of θ (d,), and return its counts (d,)."""
@@ -55,6 +54,25 @@ class Responses:
     def policies(self) -> Floats:
         """Every policy, (k, S, A), or (k, H − 1, S, A) with a horizon."""
         return np.array(self._policies)
+
+
+def best_policy(mdp: MDP, reward: Floats) -> Floats:
+    """An optimal policy, (S, A) or (H − 1, S, A), whose actions are shared evenly among those that are equally good.
+
+    Where nothing is better than anything else, as with features that are the same everywhere, it is the uniform one.
+    """
+    size = float(np.abs(reward).max())
+    reward = reward / size if size > 0.0 else reward  # what counts as a tie has no unit
+    values = optimal_values(mdp, reward)
+    ahead = values[1:] if mdp.horizon is not None else values[None]
+    worth = mdp.discount * (mdp.transitions @ ahead.T).T.reshape(-1, mdp.n_states, mdp.n_actions)
+    worth = np.where(mdp.allowed, worth + (reward if mdp.state_action else 0.0), -np.inf)
+    known = values[np.isfinite(values)]
+    near = TIE * (1.0 + float(np.abs(known).max(initial=0.0)))
+    best = worth.max(axis=-1, keepdims=True)
+    equal = np.isfinite(best) & (worth >= best - near) & ~mdp.terminal[:, None]
+    policy = equal / np.maximum(equal.sum(axis=-1, keepdims=True), 1)
+    return np.ascontiguousarray(policy if mdp.horizon is not None else policy[0])
 
 
 def mixed_policy(mdp: MDP, policies: Floats, weights: Floats, start: Floats) -> Floats:

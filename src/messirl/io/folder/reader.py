@@ -67,8 +67,8 @@ def settled(faults: Faults, folder: Path) -> Path:
     place = current(folder)
     if place != folder:
         faults.notes.append(
-            f"{folder.name}: replacing its tables was interrupted, and the new ones are read from {REPLACING}; write "
-            "them once more to tidy up"
+            f"{folder.resolve().name}: replacing its tables was interrupted, and the new ones are read from "
+            f"{REPLACING}; write them once more to tidy up"
         )
     return place
 
@@ -88,7 +88,7 @@ def find_table(folder: Path, name: str, needed: bool = False) -> Path | None:
     """The file of a table, .parquet or .csv, or None if there is none and none is needed."""
     found = [path for path in (folder / f"{name}{suffix}" for suffix in SUFFIXES) if path.exists()]
     if len(found) > 1:
-        raise InputError(folder.name, f"holds both {found[0].name} and {found[1].name}", "keep one of them")
+        raise InputError(folder.resolve().name, f"holds both {found[0].name} and {found[1].name}", "keep one of them")
     if not found and needed:
-        raise InputError(folder.name, f"holds neither {name}.parquet nor {name}.csv", "add the table")
+        raise InputError(folder.resolve().name, f"holds neither {name}.parquet nor {name}.csv", "add the table")
     return found[0] if found else None

@@ -39,8 +39,6 @@ def render(name: str, make: Callable[[], Figure | None], folder: Path | None = N
     folder : where both formats are written to
     """
     import matplotlib.style
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     with matplotlib.style.context(["default", RC]), warnings.catch_warnings():
         # A letter that the font lacks becomes a box; the text of the page has the name in full.
@@ -48,24 +46,32 @@ def render(name: str, make: Callable[[], Figure | None], folder: Path | None = N
         figure = make()
         if figure is None:
             return None
-        engine = figure.get_layout_engine()
-        if engine is not None:
-            engine.execute(figure)
-            figure.set_layout_engine("none")  # laid out once, for both formats
-        svg, png = io.BytesIO(), io.BytesIO()
-        # Not by savefig, which draws every figure that was laid out twice. No date and no program in the files: the
-        # same results give the same bytes.
-        canvas: Any = FigureCanvasSVG(figure)
-        canvas.print_svg(svg, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
-        figure.set_dpi(PNG_DPI)
-        canvas = FigureCanvasAgg(figure)
-        canvas.print_png(png, metadata={"Software": None})
-    image = Image(name, svg.getvalue(), png.getvalue())
+        image = Image(name, *formats(figure))
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         write_bytes(folder / f"{name}.svg", image.svg)
         write_bytes(folder / f"{name}.png", image.png)
     return image
+
+
+def formats(figure: Figure) -> tuple[bytes, bytes]:
+    """The figure drawn as SVG and as PNG."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+        figure.set_layout_engine("none")  # laid out once, for both formats
+    svg, png = io.BytesIO(), io.BytesIO()
+    # Not by savefig, which draws every figure that was laid out twice. No date and no program in the files: the
+    # same results give the same bytes.
+    canvas: Any = FigureCanvasSVG(figure)
+    canvas.print_svg(svg, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    figure.set_dpi(PNG_DPI)
+    canvas = FigureCanvasAgg(figure)
+    canvas.print_png(png, metadata={"Software": None})
+    return svg.getvalue(), png.getvalue()
 
 
 def write_bytes(target: Path, data: bytes) -> None:
