@@ -31,6 +31,7 @@ COMMANDS = {
     "check": "say everything that is wrong with a folder",
     "import": "make a folder of raw recordings: positions, places, click logs",
     "convert": "make a folder or a table of ours from another format",
+    "lab": "open a page on which to try problems and methods",
     "reproduce": "run the paper's experiments and decide its claims",
 }
 
