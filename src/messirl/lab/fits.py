@@ -32,7 +32,7 @@ SIMILARITIES: dict[str, tuple[str, Callable[[float], Any]]] = {
     "turns": ("changes of direction: exp(−|Δ|/σ)", lambda sigma: TurnSimilarity(sigma)),
     "complete": ("complete graph: 1", lambda sigma: CompleteGraph()),
 }
-ROUGH = {"tol": 1e-3, "max_iter": 20}  # while a slider moves
+ROUGH = {"tol": 1e-2, "max_iter": 8}  # while a slider moves
 EXACT = {"tol": 1e-6, "max_iter": 500}
 ROUNDS = 10  # steps of EM between two times that trajectories are weighted anew
 MINUTE = 60.0  # seconds that a fit may be expected to take

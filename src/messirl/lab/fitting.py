@@ -18,6 +18,7 @@ from typing import Any
 DEADLINE = 90.0  # seconds, compiling included
 WAITING = 32  # pages that wait at once
 LINE = 64_000_000  # bytes of an answer
+DROPPED = b'{"status":200,"dropped":true}'  # the answer to a request that a newer one has replaced
 
 
 @dataclass(eq=False)
@@ -67,7 +68,7 @@ class Desk:
         job = Job(page, message)
         older = self._waiting.pop(page, None)
         if older is not None:
-            older.end(409, "something newer was asked for")
+            older.end(200, DROPPED)
         if len(self._waiting) >= WAITING:
             return 503, json.dumps({"status": 503, "error": "too many pages ask at once: try again"}).encode()
         self._waiting[page] = job

@@ -41,6 +41,7 @@ def scene_picture(scene: LabScene) -> dict[str, Any]:
         "at": np.round(layout.at, 3).tolist(),
         "labels": layout.labels,
         "columns": list(layout.columns),
+        "road": layout.road,
         "edges": places.edges_of(mdp, layout) if layout.kind == "graph" else [],
         "moves": places.moves_of(mdp),
         "terminal": np.flatnonzero(mdp.terminal).tolist(),
@@ -128,22 +129,21 @@ def sets_picture(scene: LabScene, picked: Picked, similarity: Any) -> dict[str, 
             "n": len(everyone),
             "most": rounded(most),
             "bytes": base64.b64encode(np.rint(255 * alike / most).astype(np.uint8).tobytes()).decode(),
-            "at": np.round(_plane(counts), 3).tolist(),
+            "at": np.round(_plane(alike), 3).tolist(),
             "edges": _edges(alike),
         },
         "truth": None if scene.truth is None else rounded(scene.layout.mean(scene.truth)),
     }
 
 
-def _plane(counts: Floats) -> Floats:
-    """Places (n, 2) of trajectories: the two main directions of their standardised counts."""
-    spread = counts.std(axis=0)
-    points = (counts - counts.mean(axis=0)) / np.where(spread > 1e-9 * (spread.max(initial=0.0) or 1.0), spread, np.inf)
-    if min(points.shape) < 2:
-        points = np.hstack([points, np.zeros((len(points), 2))])[:, :2]
-        return np.asarray(points / (np.abs(points).max(initial=0.0) or 1.0))
-    u, s, vt = np.linalg.svd(points, full_matrices=False)
-    at = u[:, :2] * s[:2] * np.sign(vt[[0, 1], np.abs(vt[:2]).argmax(axis=1)])
+def _plane(alike: Floats) -> Floats:
+    """Places (n, 2) of trajectories: the two main directions of their similarities (kernel principal components)."""
+    centre = np.eye(len(alike)) - 1.0 / len(alike)
+    values, vectors = np.linalg.eigh(centre @ alike @ centre)
+    at = np.zeros((len(alike), 2))
+    n = min(2, len(alike))
+    at[:, :n] = (vectors * np.sqrt(np.maximum(values, 0.0)))[:, : -n - 1 : -1]
+    at *= np.where(at[np.abs(at).argmax(axis=0), [0, 1]] < 0, -1.0, 1.0)  # an eigenvector may point either way
     return np.asarray(at / (np.abs(at).max() or 1.0))
 
 

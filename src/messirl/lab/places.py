@@ -24,6 +24,7 @@ class Layout:
     tile : (S,) the tile a state is drawn in; −1: in none
     at : (T, 2) the middle of each tile, y upwards
     labels : what each tile is called; columns : words below the columns of a map of lanes
+    road : of lanes, where each state is across the road, and which cars are beside it
     """
 
     kind: str
@@ -31,6 +32,7 @@ class Layout:
     at: Floats
     labels: list[str]
     columns: tuple[str, ...] = ()
+    road: dict[str, Any] | None = None
 
     @property
     def n_tiles(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -18,7 +19,7 @@ NUMBERS = {  # least and most
     "weight": (0.0, 1.0),
 }
 WHOLE = {"seed": (0, 9999), "u": (0, 100), "experts": (0, 50)}
-WORDS = {"scene": 120, "mixture": 200, "expert": 200, "similarity": 20, "method": 30, "second": 30, "objective": 10}
+WORDS = {"scene": 120, "mixture": 200, "expert": 200, "similarity": 20, "method": 30, "second": 30, "objective": 10, "have": 16}
 
 
 class Refused(ValueError):
@@ -32,6 +33,7 @@ class Ask:
     scene : what was picked; page : which page asks; rough : whether the slider still moves
     expert, mixture : which trajectories are the expert's and the unlabelled ones: a filter, or μ1, μ2, μ3 of a domain
     drawn : expert trajectories drawn by hand, states each
+    have : `sets` of what the page shows already, and need not be told again
     """
 
     scene: str
@@ -52,6 +54,13 @@ class Ask:
     second: str = ""
     drawn: tuple[tuple[int, ...], ...] = ()
     rough: bool = False
+    have: str = ""
+
+    @property
+    def sets(self) -> str:
+        """What changes with the trajectories and their similarities, and with nothing else."""
+        told = (self.scene, self.seed, self.expert, self.experts, self.mixture, self.u, self.nu, self.drawn)
+        return hashlib.sha256(repr((*told, self.similarity, self.sigma)).encode()).hexdigest()[:16]
 
 
 def read_ask(body: bytes) -> Ask:

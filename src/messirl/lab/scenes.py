@@ -111,6 +111,8 @@ def _domain(key: str, seed: int) -> LabScene:
     scene = domain.scene(seed)
     similarity, sigma = {"highway": ("rbf", 5.0), "gridworld": ("exponential", 10.0), "pit": ("turns", 1.0)}[key]
     own = {"similarity": similarity, "sigma": sigma, "lambda0": setting.lambda0, "objective": "counts"}
+    if key == "gridworld":  # its expert follows 10 θ*: the same λ0/θ_max, and a box in which rewards differ by degrees
+        own |= {"theta_max": 10.0, "lambda0": 0.1}
     star = scene.thetas.get("star")
     made = ", ".join(f"{name}={value!r}" for name, value in setting.arguments.items())
     called = f'DOMAINS["{key}"]({made})'
@@ -240,4 +242,5 @@ def _lanes(mdp: MDP) -> Layout:
     said = ["no car" if not cars else "car in lane " + " and ".join(str(c + 1) for c in cars) for cars in ROWS]
     labels = [f"{columns[p]}, {said[row]}" for p in range(PLACES) for row in range(len(ROWS))]
     at = np.array([(p, row) for p in range(PLACES) for row in range(len(ROWS))], dtype=np.float64)
-    return Layout("lanes", place * len(ROWS) + beside, at, labels, columns)
+    road = {"place": place.tolist(), "beside": beside.tolist(), "cars": [list(cars) for cars in ROWS]}
+    return Layout("lanes", place * len(ROWS) + beside, at, labels, columns, road)

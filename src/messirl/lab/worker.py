@@ -1,7 +1,7 @@
 """The process that reads data and fits: `python -m messirl.lab.worker`, one JSON object per line in and out.
 
     in   {"folders": [path, …]} once, then {"id": 7, "what": "fit", …} or {"cancel": 7}
-    out  {"id": 7, "status": 200, …}; 409 where it was cancelled, 422 where it was refused, with "error"
+    out  {"id": 7, "status": 200, …}; "dropped" where it was cancelled; 422 and "error" where it was refused
 
 The process that asks may end it at any moment: nothing is kept here but what is quickly made anew.
 """
@@ -75,7 +75,8 @@ class Worker:
             from messirl.lab.fitted import fitted_picture
 
             return fitted_picture(opened(self.places, message["key"], FIT), self.places)
-        return self.fit(Ask(**message["ask"]), cancelled)
+        told = message["ask"]
+        return self.fit(Ask(**told | {"drawn": tuple(map(tuple, told["drawn"]))}), cancelled)
 
     def catalogue(self) -> dict[str, Any]:
         """What can be picked, opened and chosen."""
@@ -98,7 +99,7 @@ class Worker:
 
         begin = perf_counter()
         scene = self.scene(ask.scene, ask.seed)
-        picked = with_drawn(scene.mdp, scene.pick(ask), tuple(tuple(row) for row in ask.drawn))
+        picked = with_drawn(scene.mdp, scene.pick(ask), ask.drawn)
         refuse_minutes(scene.mdp, ask, picked)
         models = []
         for name in [ask.method, *([ask.second] if ask.second else [])]:
@@ -106,11 +107,13 @@ class Worker:
             model, said = fit(name, ask, scene, picked, self._warm.get(key), cancelled)
             self._warm[key] = model.theta_
             models.append(fit_picture(scene, picked, model, name, LABELS[name], said))
-            models[-1]["code"] = lines_of(ask, scene, picked, name)
+            if not ask.rough:
+                models[-1]["code"] = lines_of(ask, scene, picked, name)
         while len(self._warm) > REMEMBERED:
             self._warm.popitem(last=False)
-        shown = sets_picture(scene, picked, parameters(ask)["similarity"])
-        return {"models": models, "rough": ask.rough, "ms": round(1000 * (perf_counter() - begin)), **shown}
+        shown = {} if ask.have == ask.sets else sets_picture(scene, picked, parameters(ask)["similarity"])
+        took = round(1000 * (perf_counter() - begin))
+        return {"models": models, "rough": ask.rough, "sets": ask.sets, "ms": took, **shown}
 
 
 def main() -> None:
@@ -137,7 +140,7 @@ def main() -> None:
         try:
             answer = {"status": 200, **worker.answer(message, lambda number=number: number in dropped)}
         except Cancelled:
-            answer = {"status": 409, "error": "something newer was asked for"}
+            answer = {"status": 200, "dropped": True}
         except Refused as error:
             answer = {"status": 422, "error": str(error)}
         except Exception as error:  # the page says it, and goes on

@@ -3,8 +3,8 @@ const dark = matchMedia("(prefers-color-scheme: dark)");
 export const onChange = done => dark.addEventListener("change", done);
 
 const SIGNED = {
-  light: ["#2d004b", "#542788", "#8073ac", "#b2abd2", "#d8daeb", "#f7f6f9", "#fee0b6", "#fdb863", "#e08214", "#b35806", "#7f3b08"],
-  dark: ["#ded2ff", "#b9a3f2", "#8c77cf", "#5d4f97", "#3a3457", "#26242c", "#54381c", "#8a571c", "#c77f26", "#f5ad4e", "#ffdca6"],
+  light: ["#432a7d", "#6a51a3", "#9087bd", "#b9b3d6", "#dcdcec", "#f8f7f9", "#fee3bd", "#fdc27a", "#f09a3e", "#d5700f", "#a84c00"],
+  dark: ["#a58fe6", "#8672cb", "#6858a6", "#4b417b", "#342f4e", "#26242c", "#493019", "#74491a", "#a3671f", "#d08a30", "#f7b355"],
 };
 const AMOUNT = {
   light: ["#f5f8fb", "#d3e5f1", "#9ccae1", "#529fca", "#1f6dab", "#08386b"],

@@ -36,7 +36,7 @@ export class StateMap {
       this.cell = shape === "lanes" ? [86, 40] : [cell, cell];
     } else {
       const unit = 480 / Math.max(wide, tall, 4);
-      this.cell = [unit, unit];
+      this.cell = [unit, Math.max(unit, Math.min(2.4 * unit, 260 / tall))];  // what is flat is drawn a little higher
     }
     this.pad = grid ? 1 : 14;
     this.foot = shape === "lanes" ? 22 : 0;
@@ -45,7 +45,7 @@ export class StateMap {
     this.middle = at.map(([x, y]) => [this.pad + (x - left + 0.5) * this.cell[0], this.pad + (high - y + 0.5) * this.cell[1]]);
     this.legendTop = this.height + this.foot + 14;
     this.total = this.legendTop + 42;
-    this.unit = this.width / 480;  // letters are as large on any map
+    this.unit = 1;  // of the drawing, per pixel of the screen: letters are as large on any map
     this.svg.setAttribute("viewBox", `0 0 ${this.width.toFixed(1)} ${this.total.toFixed(1)}`);
   }
 
@@ -70,7 +70,7 @@ export class StateMap {
     this.layer.tiles.append(...this.tiles);
     this.names = [];
     if (grid && w >= 70 && scene.kind !== "lanes") {
-      this.names = this.middle.map(([x, y], i) => svg("text", { x, y: y + h / 2 - 8, "text-anchor": "middle", "font-size": 11.5, "pointer-events": "none" }, scene.labels[i].slice(0, 13)));
+      this.names = this.middle.map(([x, y], i) => svg("text", { x, y: y + h / 2 - 8, "text-anchor": "middle", "font-size": 11.5 }));
       this.layer.names.append(...this.names);
     }
     this.columns = scene.columns.map((text, i) => svg("text", { x: this.pad + (i + 0.5) * w, y: this.height + 15, "text-anchor": "middle", "font-size": 13 }, text));
@@ -78,8 +78,19 @@ export class StateMap {
     for (const name of ["arrows", "tracks", "hand", "names"]) this.layer[name].setAttribute("pointer-events", "none");
     this.svg.setAttribute("font-family", "system-ui, sans-serif");
     this.svg.append(...Object.values(this.layer));
+    new ResizeObserver(() => this.sized()).observe(this.svg);
     this.svg.addEventListener("pointermove", event => this.point(event.target.dataset?.tile));
     this.svg.addEventListener("pointerleave", () => this.point(undefined));
+  }
+
+  sized() {
+    const wide = this.svg.clientWidth, high = this.svg.clientHeight;
+    if (!wide || !high) return;
+    this.unit = Math.max(this.width / wide, this.total / high);
+    const size = (11.5 * this.unit).toFixed(1), fits = Math.floor(this.cell[0] / (6.2 * this.unit));
+    this.names.forEach((name, i) => { name.setAttribute("font-size", size); name.textContent = this.scene.labels[i].slice(0, fits); });
+    this.columns.forEach(name => name.setAttribute("font-size", (12 * this.unit).toFixed(1)));
+    if (this.shown) this.drawScale(this.shown.title ?? LAYERS[this.shown.layer].title);
   }
 
   // Show numbers: { layer, values, arrows, best, chance, facts, unit }
@@ -105,7 +116,7 @@ export class StateMap {
   }
 
   drawArrows() {
-    const { arrows, chance } = this.shown, [w, h] = this.cell, least = Math.min(w, h);
+    const { arrows, chance } = this.shown, [w, h] = this.cell, least = Math.min(w, h, 48);
     if (!arrows) { this.layer.arrows.replaceChildren(); return; }
     const graph = this.scene.kind === "graph", parts = new Map();
     arrows.forEach(([dx, dy], i) => {
@@ -126,18 +137,19 @@ export class StateMap {
 
   drawScale(title) {
     const id = `scale-${this.serial}`, colours = plain(), { low, high, stops } = this.scale, y = this.legendTop, u = this.unit;
-    const long = Math.min(220 * u, this.width * 0.5), left = this.pad, text = { fill: colours.soft, "font-size": (12.5 * u).toFixed(1) };
+    const long = Math.min(190 * u, this.width * 0.46), left = this.pad, text = { fill: colours.soft, "font-size": (12 * u).toFixed(1) };
     const gradient = svg("linearGradient", { id }, ...stops.map((colour, i) => svg("stop", { offset: i / (stops.length - 1), "stop-color": colour })));
     const marks = this.scale.signed ? [low, 0, high] : [low, (low + high) / 2, high];
     this.layer.scale.replaceChildren(
-      svg("defs", {}, gradient), svg("rect", { x: left, y, width: long, height: 10, rx: 3, fill: `url(#${id})`, stroke: colours.line, "stroke-width": 0.7 }),
-      ...marks.map((value, i) => svg("text", { x: left + long * i / 2, y: y + 10 + 15 * u, "text-anchor": ["start", "middle", "end"][i], ...text }, number(value))),
-      svg("text", { x: left + long + 12, y: y + 10, ...text }, title),
+      svg("defs", {}, gradient), svg("rect", { x: left, y, width: long, height: 9 * u, rx: 3, fill: `url(#${id})`, stroke: colours.line, "stroke-width": 0.7 }),
+      ...marks.map((value, i) => svg("text", { x: left + long * i / 2, y: y + 23 * u, "text-anchor": ["start", "middle", "end"][i], ...text }, number(value))),
+      svg("text", { x: left + long + 10 * u, y: y + 9 * u, ...text }, title),
     );
   }
 
   // Trajectories: [{ states, kind, strong }], thin ones below.
   drawTracks(tracks) {
+    if (this.scene.road) return;  // they jump from row to row with the traffic: the road below shows them
     const out = [], [w, h] = this.cell, least = this.scene.kind === "graph" ? 10 : Math.min(w, h);
     tracks.forEach(({ states, kind: k, strong }, number) => {
       const shift = strong && number === 0 ? [0, 0] : [Math.sin(number * 2.4) * 0.22 * least, Math.cos(number * 2.4) * 0.22 * least];

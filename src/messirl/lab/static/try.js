@@ -8,6 +8,7 @@ import * as similarity from "./similarity.js";
 import * as weights from "./weights.js";
 import { StateMap } from "./map.js";
 import { Hand } from "./draw.js";
+import * as road from "./road.js";
 
 const REST = 160;  // milliseconds without a move after which the exact fit is asked for
 export const shown = { scene: null, found: null, maps: [] };
@@ -30,7 +31,7 @@ export function listen(remember) {
   $("undo").addEventListener("click", () => { if (hand.path.length) hand.back(); else { state.drawn = state.drawn.slice(0, -1); changed(false); handed(); } });
   $("clear").addEventListener("click", () => { state.drawn = []; hand.drop(); changed(false); });
   $("reset").addEventListener("click", () => open(state.scene));
-  onChange(draw);
+  onChange(() => draw());
 }
 
 const say = text => { $("speak").textContent = text; };
@@ -54,6 +55,7 @@ export async function open(key, kept = {}) {
   $("show-others").checked = state.others;
   $("show-expert").checked = state.own;
   $("draw").disabled = !hand.able;
+  $("road").hidden = !scene.road;
   handed();
   changed(false);
 }
@@ -79,10 +81,10 @@ async function send(rough) {
   const mine = { rough, version };
   flying = mine;
   try {
-    const found = await fit(ask(rough));
-    if (mine.version >= drawnVersion) arrived(found, mine);
+    const found = await fit({ ...ask(rough), have: shown.found?.sets ?? "" });
+    if (!found.dropped && mine.version >= drawnVersion) arrived(found, mine);
   } catch (error) {
-    if (mine.version === version && error.status !== 409) { failed(error); done.exact = version; }
+    if (mine.version === version) { failed(error); done.exact = version; }
   }
   done[rough ? "rough" : "exact"] = mine.version;
   if (flying === mine) flying = null;
@@ -92,8 +94,10 @@ async function send(rough) {
 function arrived(found, mine) {
   if (mine.rough && shown.found && !shown.found.rough && drawnVersion === mine.version) return;  // the exact one came first
   drawnVersion = mine.version;
+  if (!found.tracks) for (const name of ["tracks", "kinds", "similarity", "truth"]) found[name] = shown.found[name];
+  const same = shown.found?.sets === found.sets;
   shown.found = found;
-  draw();
+  draw(same);
   if (mine.version === version && moved !== null) {
     const from = moved;
     moved = null;
@@ -124,7 +128,7 @@ function panels(found) {
   shown.maps.forEach((map, i) => { map.heading.textContent = titles[i]; });
 }
 
-function draw() {
+function draw(same = false) {
   const { found, scene } = shown;
   if (!found) return;
   panels(found);
@@ -136,9 +140,9 @@ function draw() {
   }));
   if (found.models.length > 1) shown.maps.at(-1).update({ layer: "difference", ...difference(found.models, layer), arrows: null });
   tracks();
-  similarity.draw(found);
+  if (!same) similarity.draw(found);
   weights.draw(scene, found.models);
-  $("lines").textContent = found.models.map(model => model.code).join("\n\n");
+  if (!found.rough) $("lines").textContent = found.models.map(model => model.code).join("\n\n");
   const remarks = found.models.flatMap(model => model.remarks.map(text => `${model.label}: ${text}`));
   $("remarks").hidden = remarks.length === 0 || found.rough;
   $("remarks").querySelector("summary").textContent = `Remarks (${remarks.length})`;
@@ -161,13 +165,13 @@ function facts(model, scene) {
 
 // What differs: rewards each in units of its own spread, visits as they are, and where the likeliest actions are others.
 function difference([a, b], layer) {
-  if (layer === "visits") return { values: a.visits.map((v, i) => v - b.visits[i]), title: "visits, first less second" };
-  if (layer === "policy") return { values: a.best.map((v, i) => (v === b.best[i] ? 0 : a.chance[i])), title: "chance, where actions differ" };
+  if (layer === "visits") return { values: a.visits.map((v, i) => v - b.visits[i]), title: "visits, 1st − 2nd" };
+  if (layer === "policy") return { values: a.best.map((v, i) => (v === b.best[i] ? 0 : a.chance[i])), title: "where actions differ" };
   const [x, y] = [a.reward, b.reward].map(values => {
     const mean = values.reduce((s, v) => s + v, 0) / values.length, spread = Math.sqrt(values.reduce((s, v) => s + (v - mean) ** 2, 0) / values.length) || 1;
     return values.map(v => (v - mean) / spread);
   });
-  return { values: x.map((v, i) => v - y[i]), title: "reward, each in units of its spread" };
+  return { values: x.map((v, i) => v - y[i]), title: "reward / its spread" };
 }
 
 function tracks() {
@@ -175,6 +179,7 @@ function tracks() {
   if (!found) return;
   const some = found.tracks.map((states, i) => ({ states, kind: found.kinds[i], strong: pointed.includes(i) || (!pointed.length && found.kinds[i] < 2), i }));
   const visible = some.filter(({ kind, i }) => pointed.includes(i) || (!pointed.length && (kind < 2 ? state.own : state.others)));
+  if (shown.scene.road) road.draw(shown.scene, found, pointed[0] ?? Math.max(found.kinds.lastIndexOf(1), 0));
   for (const map of shown.maps.slice(0, found.models.length)) map.drawTracks(visible.sort((a, b) => a.strong - b.strong));
 }
 

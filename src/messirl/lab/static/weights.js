@@ -2,7 +2,7 @@
 import { $, make, number, svg, table } from "./words.js";
 import { plain, scale } from "./colours.js";
 
-const MOST = 14, HIGH = 24, LEFT = 150, WIDE = 520;
+const MOST = 12, HIGH = 24, LEFT = 150, WIDE = 520;
 let last = null;
 
 export function listen() {
@@ -12,7 +12,7 @@ export function listen() {
 export function draw(scene, models) {
   last = { scene, models };
   const colours = plain(), first = models[0].theta, picture = $("weights");
-  const order = [...first.keys()].sort((a, b) => Math.max(...models.map(m => Math.abs(m.theta[b]) / top(m))) - Math.max(...models.map(m => Math.abs(m.theta[a]) / top(m)))).slice(0, MOST);
+  const order = [...first.keys()].sort((a, b) => Math.max(...models.map(m => Math.abs(m.theta[b]) / top(m))) - Math.max(...models.map(m => Math.abs(m.theta[a]) / top(m)))).slice(0, MOST / models.length);
   const tall = order.length * HIGH * models.length + (models.length > 1 ? order.length * 6 : 0) + 26, zero = LEFT + (WIDE - LEFT) / 2, half = (WIDE - LEFT) / 2 - 46;
   const parts = models.length > 1 ? [svg("text", { x: LEFT, y: 14, "font-size": 12, fill: colours.soft }, `above: ${models[0].label}, below: ${models[1].label}; each in its own scale`)] : [];
   let y = 22;

@@ -20,8 +20,9 @@ export function svg(name, attributes = {}, ...children) {
 export function number(value, digits = 3) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   const size = Math.abs(value);
-  if (size !== 0 && (size >= 1e5 || size < 1e-4)) return value.toExponential(1).replace("-", "−").replace("e−", "e−").replace("e+", "e");
-  return Number(value.toPrecision(digits)).toString().replace("-", "−");
+  if (size < 1e-9) return "0";
+  const text = size >= 1e5 || size < 1e-4 ? value.toExponential(1).replace("e+", "e") : Number(value.toPrecision(digits)).toString();
+  return text.replaceAll("-", "−");
 }
 
 export function table(element, head, rows, numeric = []) {
