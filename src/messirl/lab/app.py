@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +50,9 @@ def make_app(folders: list[str], hosts: frozenset[str] | None, deadline: float =
     async def script(request: Request) -> Response:
         return FileResponse(PLOTLY, media_type="text/javascript")
 
+    async def styles(request: Request) -> Response:
+        return Response(json.dumps(inline_styles()), media_type=JSON)
+
     async def index(request: Request) -> Response:
         return FileResponse(STATIC / "index.html")
 
@@ -61,11 +67,21 @@ def make_app(folders: list[str], hosts: frozenset[str] | None, deadline: float =
     routes = [
         Route("/", index),
         Route("/plotly.js", script),
+        Route("/plotly-styles", styles),
         Route("/api/fit", fit, methods=["POST"]),
         *(Route(f"/api/{what}", reading(what)) for what in ("catalogue", "scene", "results", "fitted")),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
     return Guard(Starlette(routes=routes, lifespan=lifespan), hosts)
+
+
+@cache
+def inline_styles() -> list[str]:
+    """The ids of style elements that Plotly's script adds unless they are there; the page puts empty ones in their place.
+
+    They are for maps of the world, which we do not draw, and the policy of the page would refuse them with a complaint.
+    """
+    return sorted(set(re.findall(r'getElementById\("([0-9a-f]{64})"\)', PLOTLY.read_text(encoding="utf-8"))))
 
 
 async def _asked(desk: Desk, page: str, message: dict[str, Any]) -> Response:
@@ -74,6 +90,4 @@ async def _asked(desk: Desk, page: str, message: dict[str, Any]) -> Response:
 
 
 def _answer(status: int, why: str) -> Response:
-    import json
-
     return Response(json.dumps({"status": status, "error": why}), status, media_type=JSON)

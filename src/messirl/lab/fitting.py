@@ -12,9 +12,11 @@ import json
 import os
 import sys
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+WORKER = (sys.executable, "-m", "messirl.lab.worker")
 DEADLINE = 90.0  # seconds, compiling included
 WAITING = 32  # pages that wait at once
 LINE = 64_000_000  # bytes of an answer
@@ -39,11 +41,11 @@ class Job:
 class Desk:
     """Takes requests of pages, and hands them to the worker one after the other.
 
-    folders : of the command line; deadline : seconds that an answer may take
+    folders : of the command line; deadline : seconds that an answer may take; command : starts a worker
     """
 
-    def __init__(self, folders: list[str], deadline: float = DEADLINE) -> None:
-        self.folders, self.deadline = folders, deadline
+    def __init__(self, folders: list[str], deadline: float = DEADLINE, command: Sequence[str] = WORKER) -> None:
+        self.folders, self.deadline, self.command = folders, deadline, command
         self._waiting: OrderedDict[str, Job] = OrderedDict()
         self._now: Job | None = None
         self._process: asyncio.subprocess.Process | None = None
@@ -111,9 +113,9 @@ class Desk:
     async def _start(self) -> asyncio.subprocess.Process:
         if self._process is not None and self._process.returncode is None:
             return self._process
-        one = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")}
+        one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
         self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "messirl.lab.worker"),
+            *self.command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             env={**os.environ, **one},  # small problems: threads would only wait for each other

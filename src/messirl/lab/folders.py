@@ -9,7 +9,7 @@ from messirl.lab.requests import Refused
 
 PROBLEM, RESULTS, FIT = "problem", "results", "fit"
 MARKS = {  # files of which one tells what a folder holds
-    RESULTS: ("results.parquet",),
+    RESULTS: ("results.parquet", "highway.parquet", "gridworld.parquet", "pit.parquet"),
     FIT: ("model.npz",),
     PROBLEM: ("problem.json",),
 }

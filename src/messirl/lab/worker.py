@@ -34,6 +34,7 @@ class Worker:
     def __init__(self, folders: list[str]) -> None:
         self.places = found_in([Path(folder) for folder in folders])
         self._scenes: OrderedDict[tuple[str, int], LabScene] = OrderedDict()
+        self._results: tuple[Path, dict[str, Any]] | None = None  # the last that was read
         self._warm: OrderedDict[tuple[str, int, str], Any] = OrderedDict()
 
     def scene(self, key: str, seed: int) -> LabScene:
@@ -70,7 +71,10 @@ class Worker:
         if what == "results":
             from messirl.lab.results import results_picture
 
-            return results_picture(opened(self.places, message["key"], RESULTS))
+            folder = opened(self.places, message["key"], RESULTS)
+            if self._results is None or self._results[0] != folder:
+                self._results = folder, results_picture(folder)
+            return self._results[1]
         if what == "fitted":
             from messirl.lab.fitted import fitted_picture
 
