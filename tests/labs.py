@@ -31,9 +31,10 @@ def asked(app, path="/", *, method="GET", headers=None, chunks=(b"",)):
     scope |= {"client": ("127.0.0.1", 5), "server": ("127.0.0.1", 8377)}
 
     async def receive():
-        body = next(left, None)
-        answer.pulled += body is not None
-        return {"type": "http.request", "body": body or b"", "more_body": body is not None}
+        if answer.pulled == len(chunks):  # nothing more comes, and nobody hangs up
+            await asyncio.Event().wait()
+        answer.pulled += 1
+        return {"type": "http.request", "body": next(left), "more_body": answer.pulled < len(chunks)}
 
     async def send(message):
         if message["type"] == "http.response.start":

@@ -141,4 +141,4 @@ class Desk:
 def _status(line: bytes) -> int:
     """The status in an answer, which stands near its beginning: reading all of it would cost time."""
     _, _, rest = line[:60].partition(b'"status":')
-    return int(rest[:3])
+    return int(rest.lstrip()[:3])
