@@ -18,7 +18,7 @@ TEST_AT = $(CHECK_PYTHON); $(PYTHON) tools/environment.py $(1) \
 	&& $(ONE_THREAD) NUMBA_CACHE_DIR=$(CURDIR)/.venv-$(1)/numba .venv-$(1)/bin/python -m pytest $(PYTEST_ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run compiled test test-slow test-cluster test-portable test-oldest test-newest lint format bench bench-check bench-large bench-peers screenshots lock clean
+.PHONY: help venv run compiled test test-slow test-cluster test-browser test-portable test-oldest test-newest lint format bench bench-check bench-large bench-peers screenshots lock clean
 
 help:  ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -37,11 +37,16 @@ compiled: .venv/.ready
 	@.venv/bin/python tests/exercise.py >/dev/null
 
 test-slow: .venv/.ready  ## Run the tests marked slow
-	@$(ONE_THREAD) .venv/bin/python -m pytest -m "slow and not cluster" $(PYTEST_ARGS) || { status=$$?; \
+	@$(ONE_THREAD) .venv/bin/python -m pytest -m "slow and not cluster and not browser" $(PYTEST_ARGS) || { status=$$?; \
 		[ $$status -eq 5 ] && echo "There are no slow tests." || exit $$status; }
 
 test-cluster: .venv/.ready  ## Run the tests that start a Dask scheduler and workers on this machine
 	@.venv/bin/python -m pytest -m cluster tests/test_cluster.py
+
+test-browser: .venv/.ready  ## Run the tests of messirl lab in Debian's Chromium, which is installed if it is missing
+	@test -x /usr/bin/chromium || { test "$$(id -u)" = 0 && { apt-get update -qq; apt-get install -y -qq chromium >/dev/null; }; } \
+		|| { echo "There is no Chromium here: install it (apt-get install chromium) and try again." >&2; exit 1; }
+	@$(ONE_THREAD) .venv/bin/python -m pytest -m browser tests/test_browser.py
 
 # Two threads in each of several processes are more than there are cores: those that have nothing to do sleep at once.
 test-portable: .venv/.ready  ## Run the tests as on an old processor, with one thread of linear algebra and with two
@@ -82,7 +87,7 @@ screenshots: .venv/.ready  ## Make pictures of all pages with Chromium, and look
 
 lock: .venv-lock/.ready  ## Write requirements.lock anew (UPGRADE=--upgrade moves every pin)
 	@env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL PIP_CONFIG_FILE=/dev/null CUSTOM_COMPILE_COMMAND="make lock" \
-		.venv-lock/bin/pip-compile --quiet $(UPGRADE) --extra dev --extra cluster --extra gym --extra hdf5 --extra minari \
+		.venv-lock/bin/pip-compile --quiet $(UPGRADE) --extra dev --extra cluster --extra gym --extra hdf5 --extra lab --extra minari \
 		--generate-hashes --strip-extras --allow-unsafe \
 		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 		--output-file requirements.lock pyproject.toml

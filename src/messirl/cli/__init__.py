@@ -33,6 +33,7 @@ COMMANDS = {
     "convert": "make a folder or a table of ours from another format",
     "compare": "methods side by side, on your data or on a problem with a known truth",
     "benchmark": "the core methods over many problems, with ranks",
+    "lab": "open a page on which to try problems and methods",
     "reproduce": "run the paper's experiments and decide its claims",
 }
 RESUMED = ("compare", "benchmark", "reproduce")  # go on where they were stopped

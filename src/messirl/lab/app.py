@@ -1,0 +1,93 @@
+"""The routes of the page: our own files, Plotly's script from its package, and questions that the worker answers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import plotly
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from messirl.lab.fitting import DEADLINE, Desk
+from messirl.lab.guard import Guard
+from messirl.lab.requests import PAGE, WORDS, Refused, read_ask
+
+STATIC = Path(__file__).parent / "static"
+PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+JSON = "application/json"
+
+
+def make_app(folders: list[str], hosts: frozenset[str] | None, deadline: float = DEADLINE) -> Guard:
+    """The application, guarded. folders : those a page may open; hosts : see Guard; deadline : of an answer, seconds."""
+    desk = Desk(folders, deadline)
+
+    async def fit(request: Request) -> Response:
+        try:
+            ask = read_ask(await request.body())
+        except Refused as error:
+            return _answer(422, str(error))
+        return await _asked(desk, f"fit {ask.page}", {"what": "fit", "ask": asdict(ask)})
+
+    def reading(what: str) -> Any:
+        async def read(request: Request) -> Response:
+            key, page = request.query_params.get("key", ""), request.query_params.get("page", "0")
+            if len(key) > WORDS["scene"] or not PAGE.fullmatch(page):
+                return _answer(422, "key or page is not as it should be")
+            return await _asked(desk, f"{what} {page}", {"what": what, "key": key})
+
+        return read
+
+    async def script(request: Request) -> Response:
+        return FileResponse(PLOTLY, media_type="text/javascript")
+
+    async def styles(request: Request) -> Response:
+        return Response(json.dumps(inline_styles()), media_type=JSON)
+
+    async def index(request: Request) -> Response:
+        return FileResponse(STATIC / "index.html")
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        await desk.open()
+        try:
+            yield
+        finally:
+            await desk.close()
+
+    routes = [
+        Route("/", index),
+        Route("/plotly.js", script),
+        Route("/plotly-styles", styles),
+        Route("/api/fit", fit, methods=["POST"]),
+        *(Route(f"/api/{what}", reading(what)) for what in ("catalogue", "scene", "results", "fitted")),
+        Mount("/static", StaticFiles(directory=STATIC)),
+    ]
+    return Guard(Starlette(routes=routes, lifespan=lifespan), hosts)
+
+
+@cache
+def inline_styles() -> list[str]:
+    """The ids of style elements that Plotly's script adds unless they are there; the page puts empty ones in their place.
+
+    They are for maps of the world, which we do not draw, and the policy of the page would refuse them with a complaint.
+    """
+    return sorted(set(re.findall(r'getElementById\("([0-9a-f]{64})"\)', PLOTLY.read_text(encoding="utf-8"))))
+
+
+async def _asked(desk: Desk, page: str, message: dict[str, Any]) -> Response:
+    status, body = await desk.ask(page, message)
+    return Response(body, status, media_type=JSON)
+
+
+def _answer(status: int, why: str) -> Response:
+    return Response(json.dumps({"status": status, "error": why}), status, media_type=JSON)

@@ -1,0 +1,131 @@
+"""What keeps the page to this machine and to itself, whatever is asked for.
+
+    Host      only the names and the port that are served: a foreign name that leads here (DNS rebinding) is refused
+    Origin    a page from elsewhere can neither read answers nor have anything done
+    bodies    of at most a megabyte, counted as they come
+    answers   with a content security policy under which only our own scripts and styles run, and nothing is sent away
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+BODY = 1_000_000  # bytes
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    b"content-security-policy": POLICY.encode(),
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"no-referrer",
+    b"x-frame-options": b"DENY",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"cache-control": b"no-cache",
+}
+
+
+class TooLarge(Exception):
+    """More came than a body may hold."""
+
+
+class Guard:
+    """Checks every request before the application sees it, and adds headers to every answer.
+
+    hosts : what the Host header may be, with the port; None: anything (asked for by --host)
+    """
+
+    def __init__(self, app: Any, hosts: frozenset[str] | None) -> None:
+        self.app, self.hosts = app, hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":  # nothing here speaks anything else
+            return
+        given = _headers(scope)
+        fault = self._fault(scope, given)
+        if fault is not None:
+            await _refuse(send, *fault)
+            return
+        seen = 0
+
+        async def counted() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > BODY:
+                raise TooLarge
+            return message
+
+        begun = False
+
+        async def guarded(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun = True
+                message["headers"] = _with_ours(message.get("headers", []))
+            await send(message)
+
+        try:
+            await self.app(scope, counted, guarded)
+        except TooLarge:
+            if not begun:
+                await _refuse(send, 413, f"the body is larger than {BODY:,} bytes")
+
+    def _fault(self, scope: Scope, given: dict[bytes, list[bytes]]) -> tuple[int, str] | None:
+        """Why a request is refused, with its status; None if it is not."""
+        host = given.get(b"host", [])
+        if len(host) != 1 or (self.hosts is not None and host[0].decode("latin-1").lower() not in self.hosts):
+            return 421, "this address is not served here: open the one that messirl lab printed"
+        origin = given.get(b"origin", [])
+        own = [b"http://" + host[0].lower()]
+        if origin and [one.lower() for one in origin] != own:
+            return 403, "the request comes from another page"
+        if given.get(b"sec-fetch-site", [b"none"])[0] not in (b"none", b"same-origin"):
+            return 403, "the request comes from another page"
+        if scope["method"] == "POST":
+            if not origin:
+                return 403, "a request that does something must say which page it comes from (Origin)"
+            if given.get(b"content-type", [b""])[0].split(b";")[0].strip() != b"application/json":
+                return 415, "the body must be JSON"
+        elif scope["method"] not in ("GET", "HEAD"):
+            return 405, "only GET, HEAD and POST are answered"
+        length = given.get(b"content-length", [b"0"])[0]
+        if not length.isdigit() or int(length) > BODY:
+            return 413, f"the body is larger than {BODY:,} bytes"
+        return None
+
+
+def served(port: int) -> frozenset[str]:
+    """What the Host header may be for a server on this machine."""
+    names = ("127.0.0.1", "localhost", "[::1]")
+    return frozenset(f"{name}:{port}" for name in names) | (frozenset(names) if port == 80 else frozenset())
+
+
+def _headers(scope: Scope) -> dict[bytes, list[bytes]]:
+    out: dict[bytes, list[bytes]] = {}
+    for name, value in scope["headers"]:
+        out.setdefault(name.lower(), []).append(value)
+    return out
+
+
+def _with_ours(headers: Any) -> list[tuple[bytes, bytes]]:
+    return [*((k, v) for k, v in headers if k.lower() not in HEADERS), *HEADERS.items()]
+
+
+async def _refuse(send: Send, status: int, why: str) -> None:
+    body = why.encode()
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
+    headers += [(b"connection", b"close"), *HEADERS.items()]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

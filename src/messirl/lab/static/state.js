@@ -1,0 +1,41 @@
+// The state of the page: what is asked for and what is shown. It stands in the fragment of the address, and comes back from it.
+export const ASKED = { // fields of a request, with the kind of each
+  scene: "text", seed: "number", expert: "text", experts: "number", mixture: "text", u: "number", nu: "number", lambda0: "number",
+  sigma: "number", similarity: "text", theta_max: "number", weight: "number", objective: "text", method: "text", second: "text",
+};
+const BASE = { seed: 0, expert: "", experts: 1, mixture: "", u: 20, nu: 0.5, lambda0: 0.05, sigma: 1, similarity: "rbf",
+  theta_max: 500, weight: 0, objective: "choices", method: "MESSI", second: "" };
+const SHOWN = { view: "try", layer: "reward", arrows: true, others: false, own: true, folder: "", domain: "" };
+
+export const state = { scene: "", ...BASE, ...SHOWN, drawn: [] };
+let defaults = { ...BASE };
+
+export function begin(scene, known, kept = {}) {
+  defaults = { ...BASE, ...known };
+  Object.assign(state, defaults, { scene, drawn: [] }, kept);
+}
+
+export function ask(rough) {
+  return { ...Object.fromEntries(Object.keys(ASKED).map(name => [name, state[name]])), drawn: state.drawn, rough };
+}
+
+export function toFragment() {
+  const out = new URLSearchParams();
+  for (const name of Object.keys(ASKED)) if (name === "scene" || state[name] !== defaults[name]) out.set(name, state[name]);
+  for (const name of Object.keys(SHOWN)) if (state[name] !== SHOWN[name]) out.set(name, state[name]);
+  if (state.drawn.length) out.set("drawn", state.drawn.map(row => row.join(".")).join("_"));
+  return out.toString();
+}
+
+// What a fragment says, each entry of its kind; what is not understood is left out.
+export function fromFragment(text) {
+  const out = {};
+  for (const [name, value] of new URLSearchParams(text.replace(/^#/, ""))) {
+    if (ASKED[name] === "number") { if (Number.isFinite(Number(value))) out[name] = Number(value); }
+    else if (name in ASKED) out[name] = value;
+    else if (typeof SHOWN[name] === "boolean") out[name] = value === "true";
+    else if (name in SHOWN) out[name] = value;
+    else if (name === "drawn") out.drawn = value.split("_").map(row => row.split(".").map(Number)).filter(row => row.length > 1 && row.every(Number.isInteger)).slice(0, 20);
+  }
+  return out;
+}

@@ -1,0 +1,158 @@
+"""The process that reads data and fits: `python -m messirl.lab.worker`, one JSON object per line in and out.
+
+    in   {"folders": [path, …]} once, then {"id": 7, "what": "fit", …} or {"cancel": 7}
+    out  {"id": 7, "status": 200, …}; "dropped" where it was cancelled; 422 and "error" where it was refused
+
+The process that asks may end it at any moment: nothing is kept here but what is quickly made anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from messirl.lab.fits import LABELS, SIMILARITIES, Cancelled, fit, parameters, refuse_minutes, with_drawn
+from messirl.lab.folders import FIT, PROBLEM, RESULTS, found_in, opened
+from messirl.lab.requests import Ask, Refused
+from messirl.lab.scenes import LabScene, catalogue, make_scene, of_problem
+
+KEPT = 6  # scenes that are held at once
+REMEMBERED = 200  # θ that later fits begin at
+
+
+class Worker:
+    """What is held between two requests: scenes, and where fits ended."""
+
+    def __init__(self, folders: list[str]) -> None:
+        self.places = found_in([Path(folder) for folder in folders])
+        self._scenes: OrderedDict[tuple[str, int], LabScene] = OrderedDict()
+        self._results: tuple[Path, dict[str, Any]] | None = None  # the last that was read
+        self._warm: OrderedDict[tuple[str, int, str], Any] = OrderedDict()
+
+    def scene(self, key: str, seed: int) -> LabScene:
+        """A scene, made at most once as long as it is held."""
+        if key in self.places:
+            seed = 0
+        if (key, seed) not in self._scenes:
+            self._scenes[key, seed] = self._folder(key) if ":" in key else make_scene(key, seed)
+        self._scenes.move_to_end((key, seed))
+        while len(self._scenes) > KEPT:
+            self._scenes.popitem(last=False)
+        return self._scenes[key, seed]
+
+    def _folder(self, key: str) -> LabScene:
+        from messirl.io.folder.reader import read_problem
+
+        path = opened(self.places, key, PROBLEM)
+        try:
+            problem = read_problem(path)
+        except ValueError as error:
+            raise Refused(str(error)) from error
+        made = ["from messirl import read_problem", "", f"problem = read_problem({str(path)!r})"]
+        return of_problem(key, self.places[key].title, f"The problem folder {self.places[key].title}.", problem, made)
+
+    def answer(self, message: dict[str, Any], cancelled: Callable[[], bool]) -> dict[str, Any]:
+        """The answer to one request, as plain data."""
+        what = message["what"]
+        if what == "catalogue":
+            return self.catalogue()
+        if what == "scene":
+            from messirl.lab.pictures import scene_picture
+
+            return scene_picture(self.scene(message["key"], 0))
+        if what == "results":
+            from messirl.lab.results import results_picture
+
+            folder = opened(self.places, message["key"], RESULTS)
+            if self._results is None or self._results[0] != folder:
+                self._results = folder, results_picture(folder)
+            return self._results[1]
+        if what == "fitted":
+            from messirl.lab.fitted import fitted_picture
+
+            return fitted_picture(opened(self.places, message["key"], FIT), self.places)
+        told = message["ask"]
+        return self.fit(Ask(**told | {"drawn": tuple(map(tuple, told["drawn"]))}), cancelled)
+
+    def catalogue(self) -> dict[str, Any]:
+        """What can be picked, opened and chosen."""
+
+        def of(kind: str) -> dict[str, str]:
+            return {place.key: place.title for place in self.places.values() if place.kind == kind}
+
+        return {
+            "scenes": catalogue(of(PROBLEM)),
+            "results": of(RESULTS),
+            "fits": of(FIT),
+            "methods": LABELS,
+            "similarities": {key: label for key, (label, _) in SIMILARITIES.items()},
+        }
+
+    def fit(self, ask: Ask, cancelled: Callable[[], bool]) -> dict[str, Any]:
+        """One or two fitted methods, and everything that is drawn of them."""
+        from messirl.lab.code import lines_of
+        from messirl.lab.pictures import fit_picture, sets_picture
+
+        begin = perf_counter()
+        scene = self.scene(ask.scene, ask.seed)
+        picked = with_drawn(scene.mdp, scene.pick(ask), ask.drawn)
+        refuse_minutes(scene.mdp, ask, picked)
+        models = []
+        for name in [ask.method, *([ask.second] if ask.second else [])]:
+            key = (ask.scene, ask.seed, name)
+            model, said = fit(name, ask, scene, picked, self._warm.get(key), cancelled)
+            self._warm[key] = model.theta_
+            models.append(fit_picture(scene, picked, model, name, LABELS[name], said))
+            if not ask.rough:
+                models[-1]["code"] = lines_of(ask, scene, picked, name)
+        while len(self._warm) > REMEMBERED:
+            self._warm.popitem(last=False)
+        shown = {} if ask.have == ask.sets else sets_picture(scene, picked, parameters(ask)["similarity"])
+        took = round(1000 * (perf_counter() - begin))
+        return {"models": models, "rough": ask.rough, "sets": ask.sets, "ms": took, **shown}
+
+
+def main() -> None:
+    """Answer requests from standard input, one after the other, until it ends."""
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    sys.stdout = sys.stderr  # whatever a package prints must not look like an answer
+    todo: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    dropped: set[int] = set()
+
+    def listen() -> None:
+        for line in sys.stdin:
+            message = json.loads(line)
+            if "cancel" in message:
+                dropped.add(message["cancel"])
+            else:
+                todo.put(message)
+        os._exit(0)  # nobody asks any more
+
+    threading.Thread(target=listen, daemon=True).start()
+    worker = Worker(todo.get()["folders"])
+    while True:
+        message = todo.get()
+        number = message["id"]
+        try:
+            answer = {"status": 200, **worker.answer(message, lambda number=number: number in dropped)}
+        except Cancelled:
+            answer = {"status": 200, "dropped": True}
+        except Refused as error:
+            answer = {"status": 422, "error": str(error)}
+        except Exception as error:  # the page says it, and goes on
+            answer = {"status": 500, "error": f"internal error, {type(error).__name__}: {error}"}
+        dropped.discard(number)
+        out.write(json.dumps({"id": number, **answer}, allow_nan=False, separators=(",", ":")) + "\n")
+        out.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""The lab opens the folders of the command line, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from messirl.lab import folders
+from messirl.lab.folders import FIT, PROBLEM, found_in, opened
+from messirl.lab.requests import Refused
+
+
+@pytest.fixture
+def given(tmp_path):
+    """A folder that holds a problem and a fit, beside one with a secret."""
+    for name, file in (("given/town", "problem.json"), ("given/fit", "model.npz"), ("secret", "problem.json")):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / file).write_text("{}")
+    return tmp_path / "given"
+
+
+def test_a_folder_and_those_in_it_are_found_by_what_they_hold(given):
+    assert {key: place.kind for key, place in found_in([given]).items()} == {
+        "fit:given/fit": FIT,
+        "problem:given/town": PROBLEM,
+    }
+    assert opened(found_in([given]), "problem:given/town", PROBLEM) == given / "town"
+    with pytest.raises(ValueError, match="is no folder"):
+        found_in([given / "town" / "problem.json"])
+    with pytest.raises(ValueError, match="holds no problem, fit or results"):
+        (given / "empty").mkdir()
+        found_in([given / "empty"])
+
+
+@pytest.mark.parametrize("key", ["problem:given/../secret", "../secret", "problem:/etc", "", "problem:secret", "fit:given/fit"])
+def test_no_name_leads_out_of_the_folders(given, key):
+    with pytest.raises(Refused, match="only those of the command line"):
+        opened(found_in([given]), key, PROBLEM)
+
+
+def test_a_link_out_of_a_folder_is_not_followed(given):
+    (given / "linked").symlink_to(given.parent / "secret")
+    assert not any("linked" in key for key in found_in([given]))
+    places = found_in([given])
+    (given / "town" / "states.csv").symlink_to(given.parent / "secret" / "problem.json")
+    with pytest.raises(Refused, match=r"states\.csv is a link out of its folder"):
+        opened(places, "problem:given/town", PROBLEM)
+
+
+def test_a_folder_that_has_become_a_link_is_not_followed(given):
+    places = found_in([given])
+    (given / "town").rename(given.parent / "moved")
+    (given / "town").symlink_to(given.parent / "secret")
+    with pytest.raises(Refused, match="is now a link out"):
+        opened(places, "problem:given/town", PROBLEM)
+
+
+def test_a_folder_that_is_too_large_is_not_opened(given, monkeypatch):
+    monkeypatch.setattr(folders, "LARGEST", 1)
+    with pytest.raises(Refused, match="this page opens up to"):
+        opened(found_in([given]), "problem:given/town", PROBLEM)

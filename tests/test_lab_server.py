@@ -1,0 +1,153 @@
+"""`messirl lab` as a whole: its files, its command, and a minute of far too many requests."""
+
+from __future__ import annotations
+
+import builtins
+import http.client
+import json
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from labs import HOST, asked, serving
+
+from messirl import cli
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+pytest.importorskip("plotly")
+
+from messirl.lab.app import inline_styles, make_app
+from messirl.lab.guard import served
+
+MINUTE, AT_ONCE = 60, 200
+
+
+@pytest.fixture(scope="module")
+def app():
+    return make_app([], served(8377))
+
+
+def test_our_files_and_plotly_are_served(app):
+    assert b"<title>messirl lab</title>" in asked(app).body
+    assert asked(app, "/static/main.js").headers["content-type"].startswith("text/javascript")
+    assert len(asked(app, "/plotly.js").body) > 10**6
+    assert json.loads(asked(app, "/plotly-styles").body) == inline_styles()
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/../app.py", "/static/../../__init__.py", "/static//etc/passwd", "/static/%2e%2e/app.py", "/etc/passwd", "/static/"]
+)
+def test_no_path_leaves_our_files(app, path):
+    assert asked(app, path).status == 404
+
+
+def test_the_page_loads_nothing_from_elsewhere():
+    static = Path(cli.__file__).parent.parent / "lab" / "static"
+    texts = {path.name: path.read_text(encoding="utf-8") for path in static.iterdir()}
+    for name, text in texts.items():
+        assert "innerHTML" not in text, name
+        foreign = [word for word in text.replace("http://www.w3.org/2000/svg", "").split() if "://" in word]
+        assert foreign == [], name
+    assert "style=" not in texts["index.html"]
+    assert "onclick" not in texts["index.html"]
+
+
+def test_a_request_that_is_not_understood_is_refused_without_asking_the_worker(app):
+    told = {"content-type": "application/json", "origin": f"http://{HOST}"}
+    answer = asked(app, "/api/fit", method="POST", headers=told, chunks=[b'{"scene": "pit", "u": -1}'])
+    assert answer.status == 422
+    assert "u must be" in json.loads(answer.body)["error"]
+
+
+def test_a_port_that_is_taken_is_said(capsys):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert cli.main(["lab", "--no-browser", "--port", str(port)]) == 2
+    assert f"port {port} is taken" in capsys.readouterr().err
+
+
+def test_without_its_packages_one_sentence_says_how_to_get_them(capsys, monkeypatch):
+    before = builtins.__import__
+
+    def without(name, *rest):
+        if name.split(".")[0] in ("starlette", "uvicorn", "plotly") or name.startswith("messirl.lab.app"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name="starlette")
+        return before(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    assert cli.main(["lab"]) == 2
+    assert capsys.readouterr().err.strip().endswith("pip install 'messirl[lab]'")
+
+
+def post(port, body, *, origin=None, timeout=120):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+    try:
+        told = {"Content-Type": "application/json", "Origin": origin or f"http://127.0.0.1:{port}"}
+        connection.request("POST", "/api/fit", body, told)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_it_at_once():
+    with serving() as (process, port):
+        assert post(port, json.dumps({"scene": "pit", "mixture": "mu1"}))[0] == 200
+        begin = time.monotonic()
+        process.send_signal(2)
+        process.wait(15)
+        assert time.monotonic() - begin < 5  # a loaded machine; about 0.2 s on one that is not
+
+
+@pytest.mark.slow
+def test_two_hundred_requests_at_once_for_a_minute_leave_it_up_and_its_memory_bounded():
+    with serving() as (process, port):
+        good = json.dumps({"scene": "pit", "mixture": "mu1", "rough": True})
+        assert post(port, good)[0] == 200
+        before, seen, end = memory(process.pid), {}, time.monotonic() + MINUTE
+        bodies = [good, good.replace("pit", "highway"), '{"scene": "pit", "u": 1e9}', "[" * 900_000, good.replace("mu1", "mu2")]
+
+        def press(i):
+            while time.monotonic() < end:
+                page = json.dumps({**json.loads(good), "page": f"p{i}"}) if i % 3 else bodies[i % len(bodies)]
+                try:
+                    status = post(port, page, origin="http://evil.example" if i % 17 == 0 else None, timeout=30)[0]
+                except (OSError, http.client.HTTPException):
+                    status = 0  # not even heard, which a server with too much to do may do
+                seen[status] = seen.get(status, 0) + 1
+                time.sleep(0.02)
+
+        threads = [threading.Thread(target=press, args=(i,), daemon=True) for i in range(AT_ONCE)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(MINUTE + 60)
+        assert process.poll() is None
+        for _ in range(20):  # when it is quiet again it answers
+            status = post(port, good)[0]
+            if status == 200:
+                break
+            time.sleep(0.5)
+        assert status == 200
+        assert set(seen) <= {0, 200, 403, 413, 422, 503}
+        assert seen.get(200, 0) > 20
+        assert memory(process.pid) < before + 300e6
+
+
+def memory(pid: int) -> float:
+    """Bytes that a process and its children hold."""
+    total = 0.0
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
+        except OSError:
+            continue
+        if int(fields["Pid"]) == pid or int(fields["PPid"]) == pid:
+            total += 1024 * float(fields.get("VmRSS", "0 kB").split()[0])
+    return total
