@@ -1,6 +1,7 @@
 """Mathematics in Markdown, as MathML: a browser shows it without a script and without fonts of ours.
 
-Written as GitHub reads it: a block fenced as `math`, or $`…`$ in a line, with LaTeX in it.
+Written as GitHub reads it: a block fenced as `math`, or $`…`$ in a line, with LaTeX in it. In a block every line is a
+formula of its own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from markdown.preprocessors import Preprocessor
 
 BLOCK = re.compile(r"^```math\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 INLINE = r"\$`([^`]+)`\$"
+MATH = '<div class="math" tabindex="0">{}</div>'
+FUNCTION = re.compile(r"(<mi>(?:log|exp)</mi>)(?!<mo[^>]*>(?:&#x00028;|\())")
 
 
 def mathml(latex: str, display: str = "inline") -> str:
@@ -24,7 +27,7 @@ def mathml(latex: str, display: str = "inline") -> str:
     if unknown:
         raise ValueError(f"\\{unknown[1]} cannot be shown: {latex.strip()}")
     ElementTree.fromstring(made)
-    return made
+    return FUNCTION.sub(r'\1<mspace width="0.17em" />', made)
 
 
 class Blocks(Preprocessor):
@@ -32,8 +35,9 @@ class Blocks(Preprocessor):
 
     def run(self, lines: list[str]) -> list[str]:
         def shown(found: re.Match[str]) -> str:
-            block = f'<div class="math" tabindex="0">{mathml(found[1], "block")}</div>'
-            return f"\n{self.md.htmlStash.store(block)}\n"
+            formulas = (line.removesuffix(r"\qquad") for line in found[1].strip().splitlines())
+            block = "".join(mathml(formula, "block") for formula in formulas)
+            return f"\n{self.md.htmlStash.store(MATH.format(block))}\n"
 
         return BLOCK.sub(shown, "\n".join(lines)).split("\n")
 
