@@ -1,7 +1,7 @@
 """What the documents quote is what the program prints, and every command and option they name is there.
 
 A block marked `text` that begins with `$ ` is a session in a shell, in a folder that is empty at the beginning of the
-page. A line `…` stands for any lines, a `…` in a line for anything. Seconds and numbers of iterations
+page but for docs/. A line `…` stands for any lines, a `…` in a line for anything. Seconds and numbers of iterations
 are another machine's affair; other numbers agree to two digits.
 """
 
@@ -60,6 +60,7 @@ def programs(tmp_path_factory):
 def said(programs, monkeypatch, capsys, tmp_path):
     """What a shell shows of a command in the page's folder; one of messirl alone is run in this process."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").symlink_to(HOME / "docs")
 
     def lines(command):
         if not re.match(r"messirl [^|<>;&$]+$", command):
@@ -122,6 +123,7 @@ def differ(quoted, lines):
     return None if anywhere or at == len(lines) else f"nothing, where the program says {lines[at]!r}"
 
 
+SLOW = {"tutorial.md"}
 ON_DATA = {"routes.md": "borlange", "inference.md": "bus_engines"}
 
 
@@ -138,7 +140,12 @@ def check_sessions(some, said):
         assert wrong is None, f"$ {command}\nquoted: {wrong}\nsaid:\n" + "\n".join(lines)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if of_page(page, real=False)], ids=lambda page: page.name)
+def with_sessions():
+    some = [page for page in PAGES if of_page(page, real=False)]
+    return [pytest.param(page, marks=[pytest.mark.slow] if page.name in SLOW else [], id=page.name) for page in some]
+
+
+@pytest.mark.parametrize("page", with_sessions())
 def test_a_session_in_the_documents_is_what_the_program_prints(page, said):
     check_sessions(of_page(page, real=False), said)
 
