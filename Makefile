@@ -18,7 +18,7 @@ TEST_AT = $(CHECK_PYTHON); $(PYTHON) tools/environment.py $(1) \
 	&& $(ONE_THREAD) NUMBA_CACHE_DIR=$(CURDIR)/.venv-$(1)/numba .venv-$(1)/bin/python -m pytest $(PYTEST_ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run compiled test test-slow test-cluster test-browser test-portable test-oldest test-newest lint format bench bench-check bench-large bench-peers screenshots lock clean
+.PHONY: help venv run compiled test test-slow test-cluster test-browser test-portable test-oldest test-newest lint format bench bench-check bench-large bench-peers screenshots docs lock clean
 
 help:  ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -85,9 +85,12 @@ bench-peers: .venv-peers/.ready  ## Compare with other packages, installed in .v
 screenshots: .venv/.ready  ## Make pictures of all pages with Chromium, and look for faults (out/screenshots)
 	@.venv/bin/python tools/screenshots.py
 
+docs: .venv/.ready  ## Build the documentation (out/site), without a network; a warning or a broken link is an error
+	@.venv/bin/python -m mkdocs --quiet build --strict
+
 lock: .venv-lock/.ready  ## Write requirements.lock anew (UPGRADE=--upgrade moves every pin)
 	@env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL PIP_CONFIG_FILE=/dev/null CUSTOM_COMPILE_COMMAND="make lock" \
-		.venv-lock/bin/pip-compile --quiet $(UPGRADE) --extra dev --extra cluster --extra gym --extra hdf5 --extra lab --extra minari \
+		.venv-lock/bin/pip-compile --quiet $(UPGRADE) --extra dev --extra docs --extra cluster --extra gym --extra hdf5 --extra lab --extra minari \
 		--generate-hashes --strip-extras --allow-unsafe \
 		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 		--output-file requirements.lock pyproject.toml

@@ -1,7 +1,7 @@
 """What the documents quote is what the program prints, and every command and option they name is there.
 
 A block marked `text` that begins with `$ ` is a session in a shell, in a folder that is empty at the beginning of the
-page. A line `…` stands for any lines, a `…` in a line for anything. Seconds and numbers of iterations
+page but for docs/. A line `…` stands for any lines, a `…` in a line for anything. Seconds and numbers of iterations
 are another machine's affair; other numbers agree to two digits.
 """
 
@@ -60,6 +60,7 @@ def programs(tmp_path_factory):
 def said(programs, monkeypatch, capsys, tmp_path):
     """What a shell shows of a command in the page's folder; one of messirl alone is run in this process."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").symlink_to(HOME / "docs")
 
     def lines(command):
         if not re.match(r"messirl [^|<>;&$]+$", command):

@@ -18,7 +18,7 @@ import tomllib
 from pathlib import Path
 
 HOUSE = Path(__file__).resolve().parent.parent
-EXTRAS = ("dev", "cluster", "gym", "hdf5", "lab", "minari")
+EXTRAS = ("dev", "docs", "cluster", "gym", "hdf5", "lab", "minari")
 ASK = (
     "import ensurepip, json, sys, venv; v = sys.version_info; "
     "print(json.dumps([v[:3], v.releaselevel == 'final', sys._base_executable]))"
