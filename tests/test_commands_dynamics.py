@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 import shutil
 
 import numpy as np
@@ -199,6 +201,34 @@ def test_recordings_are_fitted_by_fitted_messi(run, tables, tmp_path):
     assert policy.column_names == ["o_0", "o_1", "reward", "value", "p_0", "p_1"]
     at = np.column_stack([policy["o_0"], policy["o_1"]])
     np.testing.assert_allclose(np.column_stack([policy["p_0"], policy["p_1"]]), own.policy(at))
+
+
+def test_the_page_of_recordings_opens_with_what_they_want_and_whether_the_others_helped(run, tables, tmp_path):
+    words = [*FITTED, *SPLIT, *HELD_OUT, "--max-iter", "5"]
+    summary, said, _ = fit(run, tables / "tracks.csv", tmp_path / "out", *words)
+    wants, stopped, chance, use = summary["in_words"]
+    assert re.search(r"the experts \(4 trajectories, role = expert\) want .*a high o_0", wants)
+    assert "did not converge" in stopped
+    assert chance.startswith("The 2 held-out trajectories are predicted ")
+    assert use.startswith("Using the 6 unlabelled trajectories (role = unlabelled) ")
+    assert "without them, by fitted MaxEnt-IRL on the experts alone" in use
+    assert all(sentence in said for sentence in summary["in_words"])
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    shown = html.unescape(re.sub(r"<[^>]*>", "", page.split('class="said"')[1].split("</div>")[0]))
+    assert use.split(":")[0] in shown
+    assert page.count("data:image/svg+xml") == 5
+    assert "report.html" in summary["files"]
+
+
+def test_where_an_expert_never_takes_an_action_the_experts_alone_are_not_compared(run, tables, tmp_path):
+    found = pq.read_table(tables / "tracks.parquet").to_pylist()
+    table = [row | {"action": 1 if row["role"] == "expert" and row["step"] < 25 else row["action"]} for row in found]
+    pq.write_table(pa.Table.from_pylist(table), tmp_path / "tracks.parquet")
+    words = [*FITTED, *SPLIT, *HELD_OUT, "--max-iter", "2", "--no-report"]
+    summary, _, noted = fit(run, tmp_path / "tracks.parquet", tmp_path / "out", *words)
+    assert "fitted MaxEnt-IRL was not fitted: action 0 is never taken" in noted
+    assert summary["in_words"][-1].endswith("is not known: nothing was fitted without them.")
+    assert not (tmp_path / "out" / "report.html").exists()
 
 
 def test_a_grid_of_features_and_no_unlabelled_is_maxent(run, tables, tmp_path):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import html
 import json
+import random
 import re
 import shlex
 import shutil
@@ -32,6 +33,10 @@ COMMANDS = {  # what makes each page
     "fit": 'fit museum --expert "who = guide"',
     "fit-unlabelled": f'fit museum {FEW} --unlabelled "who = tourist" --test "who = guide and day > 2"',
     "fit-base": f'fit museum {FEW} --unlabelled "who = class" --reference unlabelled --test "who = guide and day > 2"',
+    "fit-recordings": (
+        'fit walks.csv --dynamics fitted --discount 0.9 --expert "who = guide and trajectory_id < 8" '
+        '--unlabelled "who = other" --test "who = guide and trajectory_id >= 8"'
+    ),
     "fit-roads": 'fit roads --expert "who = commuter" --ratio g_minutes/g_toll --without g_left',
     "select": f'select museum {FEW} --unlabelled "who = tourist"',
     "diagnose": f'diagnose museum {FEW} --unlabelled "who = class"',
@@ -78,11 +83,28 @@ def make(out: Path) -> list[Path]:
     messirl = [sys.executable, "-m", "messirl.cli"]
     for example in ("museum", "roads"):
         subprocess.run([*messirl, "example", example, "--force"], cwd=work, check=True, stdout=subprocess.DEVNULL)
+    write_walks(work / "walks.csv")
     for name, command in COMMANDS.items():
         print(f"messirl {command}", flush=True)
         words = [*shlex.split(command), "--out", f"out/{name}"]
         subprocess.run([*messirl, *words], cwd=work, check=True, capture_output=True)
     return [work / "out" / name / "report.html" for name in COMMANDS]
+
+
+def write_walks(place: Path) -> None:
+    """Walks on a plane, for a fit to recordings: guides go to the right and keep to the middle, others anywhere."""
+    draw = random.Random(0)
+    moves = ((0.1, 0.0), (-0.1, 0.0), (0.0, 0.1), (0.0, -0.1))
+    rows = ["trajectory_id,step,o_x,o_y,action,who"]
+    for i in range(36):
+        x, y, guide = draw.uniform(-1, 0), draw.uniform(-1, 1), i < 16
+        for step in range(25):
+            wish = 0 if abs(y) < 0.2 else 3 if y > 0 else 2
+            action = wish if guide and draw.random() < 0.8 else draw.randrange(4)
+            taken = "" if step == 24 else str(action)
+            rows.append(f"{i},{step},{x:.4f},{y:.4f},{taken},{'guide' if guide else 'other'}")
+            x, y = x + moves[action][0] + draw.gauss(0, 0.02), y + moves[action][1] + draw.gauss(0, 0.02)
+    place.write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
 def browser() -> str:

@@ -161,20 +161,26 @@ def _fit_recordings(arguments: argparse.Namespace) -> int:
     from messirl.workflow.split import Split
 
     options, place = vars(arguments), arguments.out / "policy.parquet"
-    out = Results(arguments.out, ("fit.json", "policy.parquet"))
+    page = ("report.html",) if arguments.report else ()
+    out = Results(arguments.out, ("fit.json", "policy.parquet", *page), arguments.report)
     split, settings = filled(Split, options), filled(RecordingSettings, options)
     source = str(arguments.folder)
     record = fit_recordings(*read_recordings(source), split, settings, out.watcher, folder=source)
-    summary = replace(record, command=arguments.command).summary()
+    record = replace(record, title=source, command=arguments.command)
+    summary, written = record.summary(), {"policy": place}
     with beside(place) as part:
         pq.write_table(pa.table(record.policy), part)
-    return out.finish("fit.json", summary, text_of(summary, None, {"policy": place}), json=arguments.json)
+    if arguments.report:
+        from messirl.report.fit.recordings import write_recordings_report
+
+        written["report"] = write_recordings_report(record, arguments.out)
+    return out.finish("fit.json", summary, text_of(summary, None, written), json=arguments.json)
 
 
 def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
     """The summary for the terminal: what was fitted, the weights, the scores, and the files written."""
     kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
-    lines = [*map(one_line, summary["in_words"]), ""] if "in_words" in summary else []  # of recordings there are none
+    lines = [*map(one_line, summary["in_words"]), ""]
     lines += [f"{summary['method']} on {kinds}: {summary['iterations']} iterations, {summary['termination']}", ""]
     if table is not None:
         lines += [str(table), "", *_ratios(summary["ratios"]), *_tests(summary["tests"])]

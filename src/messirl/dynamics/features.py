@@ -34,6 +34,12 @@ class Squares(Scale):
         k = range(self.centre.size)
         return ["constant", *(f"o_{j}" for j in k), *(f"o_{j} squared" for j in k)]
 
+    @property
+    def aims(self) -> list[str]:
+        """What a large value of each feature means, in words."""
+        k = range(self.centre.size)
+        return ["every step", *(f"a high o_{j}" for j in k), *(f"an o_{j} far from its mean" for j in k)]
+
     def __call__(self, points: Floats) -> Floats:
         """Features (n, 1 + 2k) of points (n, k)."""
         z = super().__call__(np.asarray(points, dtype=np.float64))
@@ -71,6 +77,11 @@ class RadialGrid:
     def names(self) -> list[str]:
         """What each feature is called: where its centre is."""
         return ["constant", *("at " + ", ".join(f"{x:.3g}" for x in centre) for centre in self.centres)]
+
+    @property
+    def aims(self) -> list[str]:
+        """What a large value of each feature means, in words."""
+        return ["every step", *(f"being near ({name.removeprefix('at ')})" for name in self.names[1:])]
 
     def __call__(self, points: Floats) -> Floats:
         """Features of points (n, k): a constant, and how close each centre is."""

@@ -23,7 +23,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from messirl._checks import number, whole
 from messirl._defaults import LAMBDA0, MAX_ITER, OBJECTIVE, THETA_MAX, TOL
-from messirl._types import Floats
+from messirl._types import Floats, Ints
 from messirl.dynamics.averagers import TREES, AveragerModel, Forest, is_averager
 from messirl.dynamics.features import RadialGrid, Squares
 from messirl.dynamics.importance import ImportanceObjective, log_behaviour
@@ -336,15 +336,24 @@ class FittedMESSI(Saved):
 
     def score(self, recordings: Iterable[Any]) -> float:
         """Mean log-probability per step, Σ log π(a|s) / Σ T, pooled over the recordings."""
+        logs, steps = self._log_likelihood(recordings)
+        if steps.sum() == 0:
+            raise ValueError("these recordings make no step: there is nothing to score")
+        return float(logs.sum() / steps.sum())
+
+    def _log_likelihood(self, recordings: Iterable[Any]) -> tuple[Floats, Ints]:
+        """Σ_t log π(a_t|s_t) and the steps T of every recording, (n,) each."""
         found = checked_recordings(recordings, "recordings")
         actions = np.concatenate([taken for _, taken, _ in found])
+        steps = np.array([taken.size for _, taken, _ in found])
         if actions.size == 0:
-            raise ValueError("these recordings make no step: there is nothing to score")
+            return np.zeros(steps.size), steps
         q = self._ahead(np.concatenate([points[:-1] for points, _, _ in found]))
         if actions.min() < 0 or actions.max() >= q.shape[1]:
             raise ValueError(f"recordings: actions must be among 0 … {q.shape[1] - 1}")
         logs = q[np.arange(actions.size), actions] - logsumexp(q, axis=1)
-        return float(logs.mean())
+        whose = np.repeat(np.arange(steps.size), steps)
+        return np.asarray(np.bincount(whose, logs, minlength=steps.size), dtype=np.float64), steps
 
     # -- saving -------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
 r"""Estimation tables to paste: CSV with all digits, LaTeX and HTML with those that count.
 
-LaTeX needs the package booktabs and no other. Names of features may be any text: what means something to LaTeX or to a
-browser is escaped. Greek letters become mathematics; other letters beyond Latin need XeLaTeX or LuaLaTeX and a font
-that has them. HTML is a fragment in plain ASCII, so that it is right wherever it is pasted.
+LaTeX needs the package booktabs; the first line of a table says what else, for letters that LaTeX does not have by
+itself. Names of features may be any text: what means something to LaTeX or to a browser is escaped. HTML is a fragment
+in plain ASCII, so that it is right wherever it is pasted.
 
 One row per feature, then one per ratio, whose interval stands where weights have their robust t and p, then the
 statistics of the fit. Stars, where asked for, are by p: the sandwich's.
@@ -15,13 +15,13 @@ import html
 import io
 import math
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from scipy.stats import norm
 
 from messirl._numbers import probability, significant
+from messirl.evaluation.tex import escaped, needs
 
 if TYPE_CHECKING:
     from messirl.evaluation.inference import EstimationTable
@@ -38,28 +38,6 @@ HEADS = {
     "p": "p",
 }
 ERRORS = ("std_error", "outer_std_error", "robust_std_error")
-GREEK = (
-    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau phi chi psi omega "
-    "Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega"
-)
-LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': "''",
-    "[": "{[}",  # at the beginning of a row, these two would belong to the end of the row before
-    "*": "{*}",
-    **{sign: f"\\{sign}" for sign in "{}$&#%_"},
-    **{
-        unicodedata.lookup(f"GREEK {'SMALL' if name.islower() else 'CAPITAL'} LETTER {name.replace('mbda', 'mda')}"): (
-            rf"$\{name}$"
-        )
-        for name in GREEK.split()
-    },
-}
 
 
 def to_csv(table: EstimationTable, ratios: Sequence[WeightRatio] = ()) -> str:
@@ -91,15 +69,14 @@ def to_latex(table: EstimationTable, ratios: Sequence[WeightRatio] = (), *, star
     sheet = _sheet(table, ratios, stars)
     n = len(sheet.heads)
     heads = [re.sub(r"\b([tp])$", r"$\1$", head) for head in sheet.heads]
-    rows = [_tex_row(_tex_text(name), map(_tex_number, cells)) for name, cells in sheet.rows]
+    rows = [_tex_row(escaped(name), map(_tex_number, cells)) for name, cells in sheet.rows]
     below = [
-        _tex_row(_tex_text(name), [*map(_tex_number, cells), rf"\multicolumn{{2}}{{r}}{{{_tex_interval(*interval)}}}"])
+        _tex_row(escaped(name), [*map(_tex_number, cells), rf"\multicolumn{{2}}{{r}}{{{_tex_interval(*interval)}}}"])
         for name, cells, interval in sheet.ratios
     ]
     foot = [_tex_row(name, [_tex_number(value), *[""] * (n - 1)]) for name, value in sheet.statistics]
     told = ", ".join(rf"$^{{{sign}}}\,p<{most:g}$" for sign, most in STARS.items())
     lines = [
-        r"% needs \usepackage{booktabs}",
         rf"\begin{{tabular}}{{l{'r' * n}}}",
         *[r"\toprule", _tex_row("Feature", heads), r"\midrule", *rows],
         *([r"\midrule", *below] if below else []),
@@ -107,7 +84,7 @@ def to_latex(table: EstimationTable, ratios: Sequence[WeightRatio] = (), *, star
         *([rf"\multicolumn{{{n + 1}}}{{l}}{{{told}}} \\"] if stars else []),
         r"\end{tabular}",
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join([needs("".join(lines)), *lines]) + "\n"
 
 
 def to_html(table: EstimationTable, ratios: Sequence[WeightRatio] = (), *, stars: bool = False) -> str:
@@ -174,10 +151,6 @@ def _visible(name: str) -> str:
 
 def _tex_row(name: str, cells: Iterable[str]) -> str:
     return " & ".join([name, *cells]) + r" \\"
-
-
-def _tex_text(name: str) -> str:
-    return "".join(LATEX.get(sign, sign) for sign in _visible(name))
 
 
 def _tex_number(text: str) -> str:

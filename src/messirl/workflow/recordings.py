@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -13,10 +14,17 @@ from messirl._defaults import THETA_MAX
 from messirl._types import Floats
 from messirl.dynamics import FittedMESSI
 from messirl.dynamics.features import RadialGrid, Squares
+from messirl.estimators.methods import BOTH, EXPERT
+from messirl.evaluation.paired import Gain, paired_gain
+from messirl.workflow import sentences
 from messirl.workflow.model import ModelSettings, make_similarity
-from messirl.workflow.record import Record, Score
+from messirl.workflow.record import Record, Score, settings_of
 from messirl.workflow.split import PROBLEM, Split, rows_of
 from messirl.workflow.watch import SILENT, Watcher
+
+ALONE = "fitted MaxEnt-IRL"
+SAME = "fitted MaxEnt-IRL, same dynamics"  # its reward from the experts, where moves lead from all
+DRAWN = 200  # tracks of experts that a page may draw
 
 
 @dataclass(frozen=True)
@@ -29,6 +37,8 @@ class RecordingSettings(ModelSettings):
         γ, below 1; it must be given.
     grid : int, optional
         Features from so many centres per coordinate. None: a constant, each coordinate and its square.
+    baselines : bool
+        Whether the experts alone, and their reward without a penalty, are fitted too, where recordings are held out.
 
     Examples
     --------
@@ -50,6 +60,7 @@ class RecordingSettings(ModelSettings):
 
     discount: float | None = None
     grid: int | None = None
+    baselines: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +74,24 @@ class RecordingsRecord(Record):
     theta : dict from str to float
         The weights by the names of their features.
     scores : list of Score
-        The method first, then the uniform policy.
+        The method first, then the uniform policy, then what was fitted beside the method.
     dynamics : dict
         What was fitted to the transitions, and how many there were.
     policy : dict from str to array
         Columns of a table with a row for every recorded state but the last of an episode: o_* (the state), reward,
         value, and p_* (the probability of each action).
+    aims : list of str
+        What a large value of each feature means, in words.
+    spreads : array (d,)
+        How much each feature varies over the states of the experts; where their episodes end, its mean size.
+    gain : Gain or None
+        What the method gains over chance on the held-out recordings, paired by recording.
+    each : array (n,)
+        The same of every single held-out recording that makes a step.
+    without : dict from str to Gain
+        What it gains over the fit to the experts alone, where it uses others.
+    tracks : list of array (T + 1, k)
+        The states of the experts' recordings, the first few.
     """
 
     model: FittedMESSI
@@ -76,11 +99,22 @@ class RecordingsRecord(Record):
     scores: list[Score]
     dynamics: dict[str, Any]
     policy: dict[str, Floats] = field(default_factory=dict)
+    aims: list[str] = field(default_factory=list)
+    spreads: Floats = field(default_factory=lambda: np.zeros(0))
+    gain: Gain | None = None
+    each: Floats = field(default_factory=lambda: np.zeros(0))
+    without: dict[str, Gain] = field(default_factory=dict)
+    tracks: list[Floats] = field(default_factory=list)
+
+    @property
+    def in_words(self) -> list[str]:
+        """The verdict, in sentences."""
+        return sentences.recording_sentences(self)
 
     def summary(self) -> dict[str, Any]:
         """What fit.json holds."""
         model = self.model
-        scores = [asdict(score) for score in self.scores]
+        scores = [{name: value for name, value in asdict(score).items() if name != "gain"} for score in self.scores]
         return {
             "source": self.folder,
             "method": type(model).__name__,
@@ -90,7 +124,10 @@ class RecordingsRecord(Record):
             "converged": bool(model.converged_),
             "termination": model.termination_,
             "iterations": model.n_iter_,
-            "scores": [{name: row[name] for name in ("name", "expert", "held_out", "note")} for row in scores],
+            "scores": scores,
+            "gain_over_chance": None if self.gain is None else asdict(self.gain),
+            "gain_over_experts_alone": {name: asdict(gain) for name, gain in self.without.items()},
+            "in_words": self.in_words,
             "warnings": self.warnings,
             "version": __version__,
             "command": self.command,
@@ -120,31 +157,31 @@ def fit_recordings(
     learnt = expert + (unlabelled or [])
     points = np.concatenate([one.observations for one in learnt])
     features = Squares.fit(points) if settings.grid is None else RadialGrid.fit(points, settings.grid)
-    assert settings.discount is not None, "it was checked"
-    model = FittedMESSI(
-        features,
-        similarity=make_similarity(settings),
-        lambda0=settings.lambda0 if method == "messi" else 0.0,
-        theta_max=settings.theta_max or THETA_MAX,
-        discount=settings.discount,
-        objective=settings.objective,
-        max_iter=settings.max_iter,
-        tol=settings.tol,
-        random_state=settings.seed,
-    )
+    model = _estimator(settings, features, settings.lambda0 if method == "messi" else 0.0)
     watcher.begin()
     notes = watcher.fit(model, expert, unlabelled)
     chance = -float(np.log(model.n_actions_))
-    name = "FittedMESSI" if method == "messi" else "fitted MaxEnt-IRL"
-    note = "" if model.converged_ else f"did not converge: {model.termination_}"
+    name = "FittedMESSI" if method == "messi" else ALONE if unlabelled is None else SAME
+    scores = [
+        _score(model, name, BOTH if unlabelled else EXPERT, expert, test),
+        Score("uniform policy", "", chance, None if test is None else chance),
+    ]
+    gain, each, without = None, np.zeros(0), dict[str, Gain]()
+    if test is not None:
+        logs, steps = model._log_likelihood(test)
+        gain = paired_gain(logs, np.asarray(chance * steps), steps)
+        each = logs[steps > 0] / steps[steps > 0] - chance
+        for called, other in _beside(settings, model, expert, unlabelled, watcher):
+            scores.append(_score(other, called, EXPERT if called == ALONE else BOTH, expert, test))
+            if called == ALONE:
+                without[ALONE] = paired_gain(logs, other._log_likelihood(test)[0], steps)
     left = np.unique(np.concatenate([one.observations[:-1] for one in learnt]), axis=0)
+    met = features(np.concatenate([one.observations for one in expert]))
+    ends = any(one.terminated for one in learnt)  # every step then counts, also what is the same everywhere
     return RecordingsRecord(
         model,
         dict(zip(features.names, model.theta_.tolist(), strict=True)),
-        [
-            Score(name, "", model.score(expert), None if test is None else model.score(test), note),
-            Score("uniform policy", "", chance, None if test is None else chance),
-        ],
+        scores,
         {
             "kind": "fitted",
             "transitions": sum(len(one) for one in learnt),
@@ -157,10 +194,61 @@ def fit_recordings(
         {f"o_{j}": column for j, column in enumerate(left.T)}
         | {"reward": model.reward(left), "value": model.values(left)}
         | {f"p_{a}": column for a, column in enumerate(model.policy(left).T)},
+        features.aims,
+        np.sqrt((met**2).mean(axis=0)) if ends else met.std(axis=0),
+        gain,
+        each,
+        without,
+        [np.asarray(one.observations, dtype=np.float64).reshape(len(one) + 1, -1) for one in expert[:DRAWN]],
+        title=folder,
         folder=folder,
         counts={name: len(some) for name, some in parts.items() if some is not None},
+        filters=split.filters,
+        settings=settings_of(model),
         warnings=notes,
     )
+
+
+def _estimator(settings: RecordingSettings, features: Any, lambda0: float) -> FittedMESSI:
+    assert settings.discount is not None, "it was checked"
+    return FittedMESSI(
+        features,
+        similarity=make_similarity(settings),
+        lambda0=lambda0,
+        theta_max=settings.theta_max or THETA_MAX,
+        discount=settings.discount,
+        objective=settings.objective,
+        max_iter=settings.max_iter,
+        tol=settings.tol,
+        random_state=settings.seed,
+    )
+
+
+def _beside(
+    settings: RecordingSettings, model: FittedMESSI, expert: Any, unlabelled: Any, watcher: Watcher
+) -> Iterator[tuple[str, FittedMESSI]]:
+    """The reward without a penalty under the same dynamics, and the experts alone, each if it is another fit."""
+    if unlabelled is None or not settings.baselines:
+        return
+    for name, others in ((SAME, unlabelled), (ALONE, None)):
+        if others is not None and model.lambda0 == 0:
+            continue  # the method itself
+        watcher.say(f"beside it: {name}")
+        other = _estimator(settings, model.features, 0.0)
+        other.n_actions = model.n_actions_
+        with warnings.catch_warnings():  # what they say about the data was said above
+            warnings.simplefilter("ignore")
+            try:
+                other.fit(expert, others)
+            except ValueError as error:  # an action that no expert takes leads nowhere
+                watcher.note(f"{name} was not fitted: {error}")
+                continue
+        yield name, other
+
+
+def _score(model: FittedMESSI, name: str, fitted_to: str, expert: Any, test: Any) -> Score:
+    note = "" if model.converged_ else f"did not converge: {model.termination_}"
+    return Score(name, fitted_to, model.score(expert), None if test is None else model.score(test), note)
 
 
 def _method(settings: RecordingSettings, unlabelled: bool) -> str:

@@ -22,6 +22,7 @@ from messirl.workflow.wants import Wants, contributions, wants_of
 if TYPE_CHECKING:
     from messirl.workflow.evaluation_record import EvaluationRecord
     from messirl.workflow.record import DiagnosisRecord, FitRecord, Record, SelectionRecord
+    from messirl.workflow.recordings import RecordingsRecord
 
 NATS = " nats a step"
 HELPED, HURT, UNCLEAR = "helped", "hurt", "made no clear difference"
@@ -153,6 +154,30 @@ def want_sentence(record: Record, model: Any, low: Floats, high: Floats, basis: 
     who = f"the experts{_told(record, 'expert')}"
     if model.reference_ is not None:
         who = f"compared with what is usual among the unlabelled ones, {who}"
+    return _told_wants(who, found, basis)
+
+
+def recording_sentences(record: RecordingsRecord) -> list[str]:
+    """What the experts of recordings want, how they are predicted, and whether using the unlabelled ones helped."""
+    none = np.full(record.model.theta_.size, np.nan)
+    found = wants_of(record.aims, record.model.theta_, none, none, np.abs(record.model.theta_) * record.spreads)
+    said = [_told_wants(f"the experts{_told(record, 'expert')}", found, "")]
+    if not record.model.converged_:
+        said.append(f"But the fit did not converge: {record.model.termination_}.")
+    n = record.counts.get("test", 0)
+    held = f"the {n:,} held-out {'trajectory is' if n == 1 else 'trajectories are'} predicted"
+    if record.gain is not None:
+        said.append(f"T{held[1:]} {difference(record.gain, 'by chance')}.")
+    if "unlabelled" in record.counts:
+        others = _group(record, "unlabelled")
+        why = "nothing was fitted without them" if n else "no trajectories were held out (--test)"
+        known = f"Whether using the {others} helped is not known: {why}."
+        said.append(use_sentence(others, held, record.without) if record.without else known)
+    return said
+
+
+def _told_wants(who: str, found: Wants, basis: str) -> str:
+    """The sentence on what they want, by what their intervals say."""
     wants = _wants(found)
     if not found.tested:
         if not wants:

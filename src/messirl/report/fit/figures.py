@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from messirl.workflow.recordings import RecordingsRecord
+
 MOST_FEATURES = 40
 MANY = 1000  # states, moves or dots above which they are drawn as pixels
 HELD_OUT: dict[str, Any] = {"marker": "o", "markersize": 5.5}
@@ -84,7 +86,7 @@ def score_limits(values: Floats) -> tuple[float, float]:
     return worst - margin, best + margin
 
 
-def history_figure(record: FitRecord) -> Figure:
+def history_figure(record: FitRecord | RecordingsRecord) -> Figure:
     """The objective and the projected gradient over the iterations."""
     figure, ax = panels(WIDTH * 0.7, 2.1)
     plot.history(record.model, ax)

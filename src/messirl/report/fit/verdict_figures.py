@@ -30,9 +30,15 @@ def wants_figure(names: Sequence[str], model: Any, low: Floats, high: Floats) ->
 
     names : (d,) of the features; low, high : (d,) ends of the intervals of the weights
     """
-    spread = spreads(model)
-    order = ranked(np.abs(model.theta_) * spread)[:MOST]
-    size, ends = (model.theta_ * spread)[order], (np.stack([low, high]) * spread)[:, order]
+    return contributions_figure(names, model.theta_, spreads(model), low, high)
+
+
+def contributions_figure(
+    names: Sequence[str], theta: Floats, spread: Floats, low: Floats, high: Floats
+) -> Figure | None:
+    """The same of weights (d,) of features that vary so much (d,)."""
+    order = ranked(np.abs(theta) * spread)[:MOST]
+    size, ends = (theta * spread)[order], (np.stack([low, high]) * spread)[:, order]
     if not np.isfinite(size).all() or not size.any():
         return None
     figure, ax = panels(SMALL, 0.75 + 0.2 * max(len(order), 3))

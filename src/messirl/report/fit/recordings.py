@@ -1,0 +1,206 @@
+"""The page of a fit to recordings: what its experts want where states are vectors, and how well they are predicted."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from messirl import plot
+from messirl._types import Floats
+from messirl.report.fit import figures, tables
+from messirl.report.fit.verdict_figures import contributions_figure, spread_figure
+from messirl.report.kit.axes import BLUE, INK, panels
+from messirl.report.kit.digits import many, rounded, score
+from messirl.report.kit.dots import BETTER, SMALL, gains_figure
+from messirl.report.kit.markup import Html, row, table, tag
+from messirl.report.kit.names import named
+from messirl.report.kit.page import drawn, opening, rerun, write_page, written_with
+from messirl.workflow.ranking import ranked
+from messirl.workflow.recordings import RecordingsRecord
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST = 6  # coordinates that are drawn, each by itself
+DOTS = 4000  # states that are drawn, evenly taken from all
+TRACKS = 12
+
+
+def write_recordings_report(record: RecordingsRecord, out: Path) -> Path:
+    """Draw the figures into out/figures and write out/report.html; returns its path."""
+    folder = out / "figures"
+    dynamics = {name: str(value) for name, value in record.dynamics.items()}
+    parts = {
+        "scores": ("Scores", _scores(record, folder)),
+        "reward": ("Reward by state", _reward(record, folder)),
+        "weights": ("Weights", [_weights(record)]),
+        "convergence": ("Convergence", _convergence(record, folder)),
+        "dynamics": ("Dynamics", [tag("p", DYNAMICS), tables.words_table(dynamics)]),
+        "settings": ("Settings", [tables.words_table(record.settings), written_with("environment")]),
+        "rerun": ("How to run it again", rerun(record.command)),
+    }
+    first = opening(record.in_words, _pictures(record, folder), lead(record), record.warnings)
+    return write_page(out / "report.html", record.title, record.scores[0].name, first, parts)
+
+
+DYNAMICS = (
+    "Where moves lead was learnt from the recordings that are not held out, and is taken as the truth: no interval on "
+    "this page knows how uncertain it is, and nothing is known of what an action does where it was never tried."
+)
+
+
+def lead(record: RecordingsRecord) -> str:
+    """What was fitted, and how it predicts."""
+    model = record.model
+    kinds = [f"{n:,} {kind}" for kind, n in record.counts.items() if kind != "test"]
+    end = "converged" if model.converged_ else "stopped before it converged,"
+    said = (
+        f"{record.scores[0].name} was fitted to {' and '.join(kinds)} trajectories of "
+        f"{many(record.dynamics['transitions'], 'step')}, with states of {many(model.n_features_in_, 'number')} and "
+        f"{many(model.n_actions_, 'action')}. It {end} after {many(model.n_iter_, 'iteration')}"
+    )
+    held_out = record.scores[0].held_out
+    if held_out is None:
+        return f"{said}."
+    return f"{said}, and gives the {record.counts['test']:,} held-out trajectories {score(held_out, 3)} nats a step."
+
+
+def _pictures(record: RecordingsRecord, folder: Path) -> list[Html]:
+    """Where the reward is; else what each feature contributes; and what is gained on held-out trajectories."""
+    none = np.full(record.model.theta_.size, np.nan)
+    where = partial(reward_figure, record) if record.model.n_features_in_ <= 2 else None
+    wants = partial(contributions_figure, record.aims, record.model.theta_, record.spreads, none, none)
+    if where is None:
+        caption = "What the experts want. Each feature by its contribution. These are estimates without intervals."
+        shown = drawn("wants", wants, folder, caption, small=True)
+    else:
+        caption = f"What the experts want. {_told(record)} These are estimates without intervals."
+        shown = drawn("reward", where, folder, caption, small=True)
+    if record.without:
+        gains = partial(gains_figure, [*record.without.items(), *_chance(record)], BETTER)
+        caption = (
+            "Did the unlabelled trajectories help? What the fit gains on held-out ones over the same fit to the "
+            "experts alone, and over chance, with 95 % intervals; hollow and grey is no clear difference."
+        )
+        shown += drawn("use", gains, folder, caption, small=True)
+    elif record.gain is not None:
+        caption = (
+            "Better than chance? Every held-out trajectory by how much better the fit predicts it than chance; the "
+            "mark above is the mean over all steps, with its 95 % interval."
+        )
+        shown += drawn("chance", partial(spread_figure, record.each, record.gain, BETTER), folder, caption, small=True)
+    return shown
+
+
+def _chance(record: RecordingsRecord) -> list[tuple[str, Any]]:
+    return [] if record.gain is None else [("uniform policy", record.gain)]
+
+
+def _told(record: RecordingsRecord) -> str:
+    """What a picture of the reward shows."""
+    if record.model.n_features_in_ == 1:
+        return "The reward along the states, and below how often the experts were there."
+    return f"The reward of every recorded state; lines are the trajectories of {_some(record)}, from the ring on."
+
+
+def _some(record: RecordingsRecord) -> str:
+    n, shown = record.counts["expert"], min(len(record.tracks), TRACKS)
+    return "the experts" if n <= shown else f"the first {shown} of {n:,} experts"
+
+
+def reward_figure(record: RecordingsRecord) -> Figure | None:
+    """The reward of recorded states: along a line, or on a plane with the tracks of experts."""
+    at = np.column_stack([column for name, column in record.policy.items() if name.startswith("o_")])
+    reward = np.asarray(record.policy["reward"])
+    some = np.unique(np.linspace(0, len(at) - 1, min(len(at), DOTS)).astype(int))
+    if at.shape[1] == 1:
+        figure, (ax, below) = panels(SMALL, 2.6, 2, sharex=True, height_ratios=[3, 1])
+        order = np.argsort(at[:, 0])
+        ax.plot(at[order, 0], reward[order], color=BLUE)
+        below.hist(np.concatenate(record.tracks)[:, 0], bins=30, color=INK, alpha=0.6)
+        ax.set_ylabel("reward")
+        below.set_ylabel("visits")
+        below.set_xlabel("o_0")
+        return figure
+    figure, ax = panels(SMALL, 3.1)
+    plot.states(reward[some], at[some], ax, label="reward", diverging=bool(reward.min() < 0 < reward.max()), size=14.0)
+    ax.set_aspect("auto")
+    for track in record.tracks[:TRACKS]:
+        ax.plot(track[:, 0], track[:, 1], color=INK, linewidth=0.7, alpha=0.6)
+        ax.plot(*track[0, :2], "o", color=INK, markersize=3.5, markerfacecolor="white")
+    ax.set_axis_on()
+    ax.set_xlabel("o_0")
+    ax.set_ylabel("o_1")
+    return figure
+
+
+def coordinates_figure(record: RecordingsRecord) -> Figure | None:
+    """The reward of recorded states over each of the coordinates that change most of it."""
+    columns = {name: column for name, column in record.policy.items() if name.startswith("o_")}
+    reward = np.asarray(record.policy["reward"])
+    if np.ptp(reward) <= 0:
+        return None
+    order = ranked(np.array([_explained(column, reward) for column in columns.values()]))[:MOST]
+    names = [list(columns)[j] for j in order]
+    wide = min(len(names), 3)
+    figure, axes = panels(2.4 * wide, 1.9 * -(-len(names) // wide), -(-len(names) // wide), wide, squeeze=False)
+    some = np.unique(np.linspace(0, len(reward) - 1, min(len(reward), DOTS)).astype(int))
+    for ax, name in zip(axes.flat, names, strict=False):
+        _over(ax, np.asarray(columns[name])[some], reward[some], name)
+    for ax in axes.flat[len(names) :]:
+        ax.set_visible(False)
+    return figure
+
+
+def _over(ax: Axes, x: Floats, reward: Floats, name: str) -> None:
+    ax.plot(x, reward, ".", color=BLUE, markersize=2.5, alpha=0.5, rasterized=x.size > figures.MANY)
+    ax.set_xlabel(name)
+    ax.set_ylabel("reward")
+
+
+def _explained(x: Floats, reward: Floats) -> float:
+    """The share of the reward's variance that a parabola of a coordinate explains."""
+    if np.ptp(x) <= 0:
+        return 0.0
+    z = (x - x.mean()) / x.std()
+    table = np.column_stack([np.ones(z.size), z, z**2])
+    rest = reward - table @ np.linalg.lstsq(table, reward, rcond=None)[0]
+    return max(1.0 - float(rest.var() / reward.var()), 0.0)
+
+
+def _scores(record: RecordingsRecord, folder: Path) -> list[Html]:
+    caption = (
+        f"Scores. {record.scores[0].name} (blue) and what stands beside it: the mean log-probability of what was done "
+        "next, pooled over all steps."
+    )
+    if record.scores[0].held_out is None:
+        caption += " These are the trajectories that it was fitted to: hold some out (--test) to know how it predicts."
+    picture = drawn("scores", partial(figures.scores_figure, record.scores), folder, caption, half=True)
+    return [*picture, tables.scores_table(record.scores)]
+
+
+def _reward(record: RecordingsRecord, folder: Path) -> list[Html]:
+    caption = "Reward by coordinate. Every recorded state, over the coordinates that explain most of its reward."
+    return drawn("coordinates", partial(coordinates_figure, record), folder, caption, half=True)
+
+
+def _weights(record: RecordingsRecord) -> Html:
+    names, theta = list(record.theta), record.model.theta_
+    rows = [
+        row(named(names[j]), record.aims[j], rounded(float(theta[j])), rounded(float(theta[j] * record.spreads[j])))
+        for j in ranked(np.abs(theta) * record.spreads)[: tables.MOST_ROWS]
+    ]
+    return table([row("feature", "stands for", "weight θ", "contribution", head=True)], rows, "fit")
+
+
+def _convergence(record: RecordingsRecord, folder: Path) -> list[Html]:
+    model = record.model
+    caption = (
+        f"Convergence. The objective ends at {score(model.objective_)} after {many(model.n_iter_, 'iteration')}: "
+        f"{model.termination_}."
+    )
+    return drawn("convergence", partial(figures.history_figure, record), folder, caption, half=True)
