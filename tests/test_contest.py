@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -129,6 +130,15 @@ def test_who_looks_at_experts_alone_is_fitted_once_for_all_unlabelled(tmp_path, 
     rows = held(tmp_path, [METHODS["Cloning"], METHODS["ISWBC"]], cases)
     assert sorted(seen) == ["Cloning", "ISWBC", "ISWBC"]
     assert len(rows) == 4
+
+
+def test_an_executor_gives_the_same_rows(tmp_path):
+    cases, methods = [CASE, replace(CASE, unlabelled="none good")], [METHODS["Cloning"], METHODS["MESSI"]]
+    origin = origin_of(cases, methods, 7)
+    with ThreadPoolExecutor(1) as executor:
+        there = contest.contest(tmp_path / "there", cases, methods, origin, executor=executor).to_pylist()
+    here = contest.contest(tmp_path / "here", cases, methods, origin).to_pylist()
+    assert [row | {"cpu": 0} for row in there] == [row | {"cpu": 0} for row in here]
 
 
 def made(method, run, performance, failure="", log=-1.0):

@@ -85,14 +85,8 @@ def _ranks(record: ContestRecord) -> list[str]:
 
     parts = [part for part in record.ranks if part != OVERALL and "," not in part]
     order = sorted(record.methods, key=lambda method: record.ranks[OVERALL][method].mean)
-    width = max(len(part) for part in parts) if parts else 0
-    head = f"{'mean rank':>22}  " + "  ".join(f"{part:>{width}}" for part in parts)
-    return [
-        head,
-        *(
-            f"{shown(record.ranks[OVERALL][m]):>22}  "
-            + "  ".join(f"{nats(record.ranks[part][m].mean, 2):>{width}}" for part in parts)
-            + f"  {label(m)}"
-            for m in order
-        ),
-    ]
+    lines = [f"{'mean rank':>22}" + "".join(f"{part.removeprefix('unlabelled '):>11}" for part in parts)]
+    for method in order:
+        numbers = "".join(f"{nats(record.ranks[part][method].mean, 2):>11}" for part in parts)
+        lines.append(f"{shown(record.ranks[OVERALL][method]):>22}{numbers}  {label(method)}")
+    return lines
