@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -131,6 +132,15 @@ def test_who_looks_at_experts_alone_is_fitted_once_for_all_unlabelled(tmp_path, 
     assert len(rows) == 4
 
 
+def test_an_executor_gives_the_same_rows(tmp_path):
+    cases, methods = [CASE, replace(CASE, unlabelled="none good")], [METHODS["Cloning"], METHODS["MESSI"]]
+    origin = origin_of(cases, methods, 7)
+    with ThreadPoolExecutor(1) as executor:
+        there = contest.contest(tmp_path / "there", cases, methods, origin, executor=executor).to_pylist()
+    here = contest.contest(tmp_path / "here", cases, methods, origin).to_pylist()
+    assert [row | {"cpu": 0} for row in there] == [row | {"cpu": 0} for row in here]
+
+
 def made(method, run, performance, failure="", log=-1.0):
     known = {"performance": performance, "logs": str(log), "steps": "2", "solved": 1, "cpu": 0.5, "converged": True}
     own = {"method": method, "run": run, "failure": failure, "knobs": "", "distance": 0.5}
@@ -197,6 +207,12 @@ def test_compare_judges_by_held_out_experts_on_a_folder(tmp_path, capsys, monkey
 def test_compare_says_what_does_not_go_together(words, message, capsys, tmp_path):
     assert cli.main(["compare", *words, "--out", str(tmp_path / "out")]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_fit_says_where_the_methods_of_compare_are(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["fit", "anywhere", "--method", "ssirl"])
+    assert "ssirl is fitted and judged by messirl compare FOLDER --methods SSIRL" in capsys.readouterr().err
 
 
 def test_the_benchmark_ranks_methods_cell_by_cell(tmp_path):

@@ -16,10 +16,11 @@ from folders import grid, read_json
 from messirl import cli
 from messirl.estimators.methods import OPTIONS
 from messirl.io import read_problem
+from messirl.similarity import EditDistance, VisitedStates
 from messirl.workflow.diagnose import DiagnoseSettings, diagnose
 from messirl.workflow.evaluate import evaluate
 from messirl.workflow.fit import FitSettings, fit
-from messirl.workflow.model import ModelSettings, make_model
+from messirl.workflow.model import ModelSettings, make_model, make_similarity
 from messirl.workflow.select import SelectSettings, select
 from messirl.workflow.split import Split, divide
 from messirl.workflow.watch import Watcher
@@ -218,3 +219,28 @@ def test_the_parsed_words_never_leave_the_file_of_their_command(path):
             if any(isinstance(value, ast.Name) and value.id == "arguments" for value in given):
                 assert isinstance(node.func, ast.Name), f"line {node.lineno}"
                 assert node.func.id in own, f"line {node.lineno}"
+
+
+# ------------------------------------------------------------ similarities
+
+
+def test_settings_name_every_similarity_of_sequences():
+    xy = np.arange(6.0).reshape(3, 2)
+    made = {kind: make_similarity(ModelSettings(similarity=kind), xy) for kind in ("edit", "visited", "dtw")}
+    assert made["edit"] == EditDistance()
+    assert made["visited"] == VisitedStates()
+    assert made["dtw"].coordinates is xy
+    assert make_similarity(ModelSettings(similarity="edit", scale=0.2)) == EditDistance(0.2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"similarity": "dtw"}, "--similarity dtw needs to know where every state is: give x and y, or choose edit"),
+        ({"similarity": "visited", "scale": 2.0}, "--scale is of --similarity exponential or edit or dtw"),
+        ({"similarity": "edit", "standardise_counts": False}, "--no-standardise would change nothing"),
+    ],
+)
+def test_a_similarity_without_what_it_needs_is_an_error(settings, message):
+    with pytest.raises(ValueError, match=message):
+        make_model(ModelSettings(**settings), unlabelled=True)

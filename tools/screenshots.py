@@ -41,6 +41,8 @@ COMMANDS = {  # what makes each page
     "select": f'select museum {FEW} --unlabelled "who = tourist"',
     "diagnose": f'diagnose museum {FEW} --unlabelled "who = class"',
     "evaluate": 'evaluate out/fit museum --test "who = tourist"',
+    "compare": f'compare museum {FEW} --unlabelled "who = tourist" --methods MaxEnt,MESSI,LightPoolingStd,Cloning',
+    "benchmark": "benchmark --quick --methods MaxEnt,MESSI,Cloning",
     "reproduce": "reproduce --quick",
 }
 FRAME = """<!DOCTYPE html><meta name="color-scheme" content="light dark"><body style="margin:0;background:#888">

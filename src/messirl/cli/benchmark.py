@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from messirl.cli.common import Parser, count, note, seed
-from messirl.cli.compare import add_methods, add_work, finish, methods_of
+from messirl.cli.contest import add_methods, add_work, finish, methods_of
 from messirl.cli.options import add_results, executor
 
 DESCRIPTION = (
@@ -30,6 +30,8 @@ def add(made: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the benchmark; write the table, a summary and a page."""
+    from dataclasses import replace
+
     from messirl.cli.results import Results
     from messirl.workflow.compare import EXPERTS, CompareSettings, benchmark
 
@@ -46,4 +48,5 @@ def run(arguments: argparse.Namespace) -> int:
         record = benchmark(settings, arguments.out, out.watcher, workers, experts)
     for text in record.notes:
         note(text)
-    return finish(record, out, arguments, "benchmark")
+    record = replace(record, command=arguments.command)
+    return finish(record, out, "benchmark", report=arguments.report, json=arguments.json)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from messirl import _defaults as default
 from messirl.cli.common import Parser, add_with_default, count, finite, not_negative, path, positive, seed
-from messirl.estimators.methods import OPTIONS
+from messirl.estimators.methods import METHODS, OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,15 +80,20 @@ def add_model(made: Parser) -> None:
     group = made.add_argument_group("method")
     group.add_argument(
         "--method",
+        type=_method,
         choices=tuple(OPTIONS),
-        help="messi (default with unlabelled trajectories), maxent (default without), em",
+        help="messi (default with unlabelled trajectories), maxent (default without), em; others: messirl compare",
     )
     add_with_default(group, "--lambda0", not_negative, default.LAMBDA0, "strength of the penalty")
     group.add_argument(
-        "--similarity", choices=("rbf", "exponential", "complete"), default="rbf", help="of trajectories (rbf)"
+        "--similarity",
+        choices=("rbf", "exponential", "complete", "edit", "dtw", "visited"),
+        default="rbf",
+        help="of trajectories: of what they collect (rbf, exponential, complete), or of the states they visit: in "
+        "order (edit), by x and y (dtw), in any order (visited) (rbf)",
     )
     add_with_default(group, "--sigma", _width, default.SIGMA, "of rbf: a number, or median")
-    add_with_default(group, "--scale", positive, 1.0, "of exponential: its length")
+    group.add_argument("--scale", type=positive, help="of exponential, edit and dtw: where they are 1/e (1, 0.5 and 1)")
     group.add_argument(
         "--no-standardise",
         dest="standardise_counts",
@@ -140,6 +145,17 @@ def add_objective(group: Any) -> None:
     )
     strength = "of the prior of --reference, in choices per state"
     add_with_default(group, "--reference-strength", positive, default.REFERENCE_STRENGTH, strength)
+
+
+def _method(text: str) -> str:
+    """A method of `messirl fit`; of others an error says where they are."""
+    import argparse
+
+    others = {name.lower(): name for name, method in METHODS.items() if method.option is None}
+    if text.lower() in others:
+        there = others[text.lower()]
+        raise argparse.ArgumentTypeError(f"{text} is fitted and judged by messirl compare FOLDER --methods {there}")
+    return text
 
 
 def _width(text: str) -> float | str:

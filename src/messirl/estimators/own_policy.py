@@ -111,7 +111,9 @@ class OwnPolicyMESSI(MESSI):
             if settled:
                 break
         parameters = found.get_params(deep=False)
-        vars(self).update({name: value for name, value in vars(found).items() if name not in parameters})
+        for name, value in vars(found).items():
+            if name not in parameters:
+                setattr(self, name, value)
         self.drawn_, self.converged_ = drawn, bool(found.converged_ and settled)
         if not settled:
             warnings.warn(

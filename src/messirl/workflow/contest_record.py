@@ -118,8 +118,8 @@ def _of_many(record: ContestRecord) -> list[str]:
     for part, ranks in record.ranks.items():
         if part != OVERALL and "," not in part:
             best = sorted(ranks, key=lambda method: ranks[method].mean)[:2]
-            out.append(f"{part}: {listed([f'{label(m)} ({nats(ranks[m].mean, 1)})' for m in best])}")
-    return [out[0], "; ".join(out[1:])] if len(out) > 1 else out
+            out.append(f"with {part} {listed([f'{label(m)} ({nats(ranks[m].mean, 1)})' for m in best])}")
+    return [out[0], f"The best two by part: {'; '.join(out[1:])}"] if len(out) > 1 else out
 
 
 def _failures(cells: Sequence[Cell]) -> list[str]:

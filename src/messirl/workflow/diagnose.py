@@ -93,7 +93,7 @@ def diagnose(
         how = "say which they are with --unlabelled or --unlabelled-from"
         raise ValueError(f"there are no unlabelled trajectories to diagnose: {how}")
     mdp = with_features(parts.problem.mdp, settings.features)
-    model = make_model(settings, unlabelled=True)
+    model = make_model(settings, unlabelled=True, xy=parts.problem.xy)
     if not isinstance(model, MESSI):
         raise ValueError(f"--method {settings.method} has no penalty to diagnose: leave --method out")
     groups = parts.groups(settings.groups)

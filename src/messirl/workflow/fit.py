@@ -108,7 +108,7 @@ def fit(
     else:
         parts = divide_and_estimate(problem, split, estimate, watcher, folder)
     mdp = with_features(parts.problem.mdp, settings.features)
-    model = make_model(settings, unlabelled=parts.unlabelled is not None)
+    model = make_model(settings, unlabelled=parts.unlabelled is not None, xy=parts.problem.xy)
     check_inference(settings, model, mdp, parts)
     by = groups_by(parts, settings.by, settings.groups, watcher)
     if settings.groups is not None and parts.test is None and by is None and settings.method == "em":
@@ -213,7 +213,7 @@ def _beside(settings: FitSettings, mdp: MDP, parts: Parts, model: Any, watcher: 
     """The methods beside the model, with penalties as strong as the settings say, whatever the method."""
     own = model.get_params(deep=False)
     shared = {k: v for k, v in own.items() if k in MESSI().get_params(deep=False)}
-    shared |= {"similarity": make_similarity(settings), "lambda0": settings.lambda0}
+    shared |= {"similarity": make_similarity(settings, parts.problem.xy), "lambda0": settings.lambda0}
     shared |= {"theta_max": settings.theta_max or THETA_MAX, "reference": None, "unlabelled_weight": 0.0}
     itself = entry_of(model)
     if itself is None or parts.unlabelled is not None:  # else only chance is left to compare with

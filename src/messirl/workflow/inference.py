@@ -78,7 +78,7 @@ def inferred(
     for text in settings.without:
         watcher.say(f"fitting without {text}")
         rest = rest_of(text, mdp.feature_ids)
-        smaller = make_model(settings, unlabelled=parts.unlabelled is not None)
+        smaller = make_model(settings, unlabelled=parts.unlabelled is not None, xy=parts.problem.xy)
         notes += watcher.fit(smaller, restricted(mdp, rest), *parts.learnt)
         left_out = [name for name in mdp.feature_ids if name not in rest]
         tests.append({"without": left_out, **asdict(likelihood_ratio_test(smaller, model, parts.expert))})

@@ -6,12 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from messirl import _defaults as default
 from messirl._docstrings import inherit_documentation
+from messirl._types import Floats
 from messirl._words import did_you_mean
 from messirl.estimators.methods import OPTIONS
 from messirl.problem.mdp import MDP
-from messirl.similarity import RBF, CompleteGraph, Exponential
+from messirl.similarity import (
+    RBF,
+    CompleteGraph,
+    DynamicTimeWarping,
+    EditDistance,
+    Exponential,
+    VisitedStates,
+)
 
 
 @dataclass(frozen=True)
@@ -24,12 +34,12 @@ class ModelSettings:
         None: "messi" with unlabelled trajectories, and "maxent" without.
     lambda0 : float
         λ0, the strength of MESSI's penalty.
-    similarity : {"rbf", "exponential", "complete"}
-        The similarity of trajectories.
+    similarity : {"rbf", "exponential", "complete", "edit", "dtw", "visited"}
+        The similarity of trajectories: of what they collect or, the last three, of where they go.
     sigma : float or "median"
         The width of "rbf".
-    scale : float
-        The length of "exponential".
+    scale : float, optional
+        The distance at which "exponential", "edit" or "dtw" is 1/e. None: 1, and 0.5 of "edit".
     standardise_counts : bool
         Whether similarities see counts in units of their spread.
     ridge, standardise : float, bool
@@ -66,7 +76,7 @@ class ModelSettings:
     lambda0: float = default.LAMBDA0
     similarity: str = "rbf"
     sigma: float | str = default.SIGMA
-    scale: float = 1.0
+    scale: float | None = None
     standardise_counts: bool = True
     ridge: float = default.RIDGE
     standardise: bool = False
@@ -90,11 +100,19 @@ class ModelSettings:
         inherit_documentation(cls)
 
 
-def make_model(settings: ModelSettings, *, unlabelled: bool) -> Any:
-    """The estimator, not fitted; `unlabelled` says whether there are trajectories of unknown quality."""
+def make_model(settings: ModelSettings, *, unlabelled: bool, xy: Floats | None = None) -> Any:
+    """The estimator, not fitted.
+
+    unlabelled : whether there are trajectories of unknown quality
+    xy : (S, 2) coordinates of the states, where they are known
+    """
     method = OPTIONS[settings.method or ("messi" if unlabelled else "maxent")]
     given = {name: value for name, value in vars(settings).items() if (name, value) != ("solver", None)}
-    given |= {"similarity": make_similarity(settings), "steps_per_round": settings.eta, "random_state": settings.seed}
+    given |= {
+        "similarity": make_similarity(settings, xy),
+        "steps_per_round": settings.eta,
+        "random_state": settings.seed,
+    }
     model = method.build(given)
     solver = model.get_params(deep=False).get("solver", "")
     _refuse_what_acts_on_nothing(
@@ -114,19 +132,19 @@ def make_model(settings: ModelSettings, *, unlabelled: bool) -> Any:
 
 def _refuse_what_acts_on_nothing(settings: ModelSettings, chosen: dict[str, str | None]) -> None:
     """Refuse settings of another method, solver or similarity, which would have no effect."""
-    for option, kind, needed in (
+    for option, kind, *needed in (
         ("ridge", "method", "maxent"),
         ("standardise", "method", "maxent"),
         ("eta", "method", "em"),
         ("step_size", "solver", "paper"),
         ("sigma", "similarity", "rbf"),
-        ("scale", "similarity", "exponential"),
+        ("scale", "similarity", "exponential", "edit", "dtw"),
     ):
-        if getattr(settings, option) != getattr(ModelSettings, option) and chosen[kind] != needed:
-            name = f"--{option.replace('_', '-')}"
+        if getattr(settings, option) != getattr(ModelSettings, option) and chosen[kind] not in needed:
+            name, those = f"--{option.replace('_', '-')}", " or ".join(needed)
             raise ValueError(
-                f"{name} is of --{kind} {needed}, and would change nothing with --{kind} {chosen[kind]}: leave it "
-                f"out, or say --{kind} {needed}"
+                f"{name} is of --{kind} {those}, and would change nothing with --{kind} {chosen[kind]}: leave it "
+                f"out, or say --{kind} {needed[0]}"
             )
     if settings.theta_prior is not None and chosen["method"] == "em":
         raise ValueError("--theta-prior is not of --method em: leave it out")
@@ -134,8 +152,10 @@ def _refuse_what_acts_on_nothing(settings: ModelSettings, chosen: dict[str, str 
         raise ValueError("--theta-prior does not go with --solver paper, whose steps are those of Alg. 1: leave it out")
     if settings.unlabelled_weight != ModelSettings.unlabelled_weight and chosen["method"] == "em":
         raise ValueError("--unlabelled-weight is not of --method em, which weighs trajectories itself: leave it out")
-    if not settings.standardise_counts and chosen["similarity"] == "complete":
-        raise ValueError("--no-standardise would change nothing with --similarity complete: leave it out")
+    if not settings.standardise_counts and chosen["similarity"] not in ("rbf", "exponential"):
+        raise ValueError(
+            f"--no-standardise would change nothing with --similarity {chosen['similarity']}: leave it out"
+        )
     if settings.standardise and not settings.ridge:
         raise ValueError("--standardise is of the ridge, and there is none: say how strong with --ridge")
 
@@ -159,13 +179,21 @@ def check_reference(settings: Any, *, unlabelled: bool) -> None:
         )
 
 
-def make_similarity(settings: ModelSettings) -> Any:
-    """The similarity that the settings describe."""
-    if settings.similarity == "complete":
-        return CompleteGraph()
-    if settings.similarity == "exponential":
-        return Exponential(settings.scale, settings.standardise_counts)
-    return RBF(settings.sigma, settings.standardise_counts)
+def make_similarity(settings: ModelSettings, xy: Floats | None = None) -> Any:
+    """The similarity that the settings describe.
+
+    xy : (S, 2) coordinates of the states, where they are known
+    """
+    kind, scale = settings.similarity, {} if settings.scale is None else {"scale": settings.scale}
+    if kind == "dtw":
+        if xy is None or not np.isfinite(xy).all():
+            raise ValueError("--similarity dtw needs to know where every state is: give x and y, or choose edit")
+        return DynamicTimeWarping(xy, **scale)
+    if kind == "exponential":
+        return Exponential(settings.scale or 1.0, settings.standardise_counts)
+    if kind == "rbf":
+        return RBF(settings.sigma, settings.standardise_counts)
+    return {"complete": CompleteGraph(), "edit": EditDistance(**scale), "visited": VisitedStates()}[kind]
 
 
 def with_features(mdp: MDP, names: str | None) -> MDP:

@@ -149,6 +149,11 @@ def fit_recordings(
     folder : what the record calls the recordings
     """
     method = _method(settings, split.unlabelled is not None)
+    if settings.similarity in ("edit", "dtw", "visited"):
+        raise ValueError(
+            f"--similarity {settings.similarity} compares states, and recordings have positions: choose rbf, "
+            "exponential or complete"
+        )
     parts: dict[str, Any] = {
         name: None if rows is None else [recordings[i] for i in rows]
         for name, rows in rows_of(facts, split, watcher).items()

@@ -10,7 +10,7 @@ import numpy as np
 
 from messirl.evaluation.paired import Gain
 from messirl.experiments.standings import Cell, Standing
-from messirl.experiments.worlds import QUALITIES
+from messirl.experiments.worlds import QUALITIES, WORLDS
 from messirl.report.contest.figures import ranks_figure
 from messirl.report.kit.digits import as_sentence, fixed, many
 from messirl.report.kit.dots import BETTER, gains_figure
@@ -101,7 +101,7 @@ def _number(gain: Gain, *, signed: bool = False) -> Html:
 def _tables(record: ContestRecord) -> dict[str, tuple[str, Sequence[Html]]]:
     """A table of performance for every number of experts and kind of unlabelled trajectories."""
     out: dict[str, tuple[str, Sequence[Html]]] = {}
-    problems = list(dict.fromkeys(cell.problem for cell in record.cells))
+    problems = sorted({cell.problem for cell in record.cells}, key=WORLDS.index)
     for n in sorted({cell.experts for cell in record.cells}):
         content: list[Html] = []
         for quality in QUALITIES:

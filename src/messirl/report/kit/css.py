@@ -66,7 +66,7 @@ figure.half img { max-width: 620px; min-width: 520px; }
 figure.small { max-width: 460px; }
 figure.small img { min-width: 0; }
 .panels { display: flex; flex-wrap: wrap; gap: 1rem 2.2rem; align-items: flex-start; }
-.panels figure { flex: 1 1 340px; margin: .6rem 0 1rem; }
+.panels figure { flex: 1 1 340px; min-width: 0; margin: .6rem 0 1rem; }
 figcaption { font-size: .88rem; line-height: 1.45; color: var(--quiet); max-width: 60rem; margin-top: .6rem; }
 figcaption .files { color: var(--soft); }
 dt { font-weight: 600; font-size: .92rem; margin-top: .7rem; }
