@@ -5,8 +5,8 @@ known only afterwards, less that of what the way gives. The score is the held-ou
 domains the performance. All experts are used both to choose and to fit. 16 draws of data, 50 of a domain.
 
 mice, bus       l + 10 experts; 500 unlabelled trips, or the buses of groups 1 to 3
-borlange        of the trips to the 40 destinations that most trips have, l are the experts, 200 others the unlabelled,
-                400 others the test
+borlange        of the trips to the 20 destinations that most trips have, l are the experts, 150 others the unlabelled,
+                400 others the test; three λ0 instead of eight
 gridworld,      5 experts, 20 unlabelled trajectories from mu1, mu3 or a random walk
 highway
 approximate     on 20 trips of mice: how closely leave-one-out by a Newton step agrees with leave-one-out, and its time
@@ -39,7 +39,8 @@ DOMAINS = {"gridworld": gridworld, "highway": highway}
 EXPERTS = 5  # of a domain
 U = 20  # unlabelled trajectories in a domain
 SPARE = {"mice": 10, "bus": 10}  # experts beside the l
-DESTINATIONS = 40  # of drivers; all 466 take five times as long
+DESTINATIONS, OTHERS, TEST = 20, 150, 400  # of drivers, whose trips have 466 destinations in all
+SOME = (0.01, 0.1, 1.0)  # λ0 for drivers: every destination adds to the time of a fit
 STANDARD = mice.STANDARD
 PATH = (10.0, *mice.PATH)  # ten λ0
 
@@ -54,10 +55,11 @@ class Draw:
     similarity: Any = STANDARD
     test: Trajectories | None = None
     performance: Callable[[Floats], float] | None = None
+    lambdas: tuple[float, ...] = LAMBDAS
 
-    def fitted(self, lambdas: Any = LAMBDAS, seed: int = 0) -> Fitted:
+    def fitted(self, seed: int = 0) -> Fitted:
         """Every candidate fitted to all experts, and cross-validated as MESSICV does it."""
-        every = candidates([self.similarity], lambdas)
+        every = candidates([self.similarity], self.lambdas)
         shared = {"yardstick": self.similarity, "theta_prior": WEAK_PRIOR}
         bench = Bench(self.mdp, self.expert, self.unlabelled, tol=1e-5, **shared)
         pairs = splits(self.mdp, self.expert, random_state=seed)
@@ -106,8 +108,8 @@ def of_drivers(folder: str, l: int, seed: int) -> Draw:
     goals, often = np.unique(found.trajectories.goals, return_counts=True)
     frequented = goals[np.argsort(-often, kind="stable")[:DESTINATIONS]]
     order = np.random.default_rng(seed).permutation(np.flatnonzero(np.isin(found.trajectories.goals, frequented)))
-    expert, others, test = (found.trajectories[i] for i in np.split(order[: l + 600], [l, l + 200]))
-    return Draw(found.mdp, expert, others, test=test)
+    expert, others, test = (found.trajectories[i] for i in np.split(order[: l + OTHERS + TEST], [l, l + OTHERS]))
+    return Draw(found.mdp, expert, others, test=test, lambdas=SOME)
 
 
 def of_domain(name: str, folder: str, source: str, seed: int) -> Draw:

@@ -110,6 +110,12 @@ def column(rows: Iterable[dict[str, Any]], name: str, **wanted: Any) -> np.ndarr
     return np.array([row[name] for row in rows if all(row[k] == v for k, v in wanted.items())])
 
 
+def counts(said: Iterable[Any], words: Iterable[str]) -> str:
+    """How often each of the words was said."""
+    every = list(said)
+    return ", ".join(f"{word} {every.count(word)}" for word in words)
+
+
 def shown(values: Any) -> str:
     """mean [low, high], 95 %."""
     found = interval(np.asarray(values, dtype=float))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,17 +9,11 @@ from typing import Any
 import numpy as np
 
 from messirl.experiments.curves import interval
-from studies.common import Rows, column, save_figure
+from studies.common import Rows, column, read, save_figure
 
 BLUE, ORANGE, GREY, GREEN = "#0072B2", "#D55E00", "#555555", "#009E73"
 NAMES = {"mu1": "μ1 (half near-expert)", "mu3": "μ3 (none near-expert)", "walk": "random walk"}
 PROBLEMS = {"mice": "Labyrinth", "bus": "Buses", "gridworld": "Grid-world", "highway": "Highway", "borlange": "Roads"}
-
-
-def read(path: Path) -> Rows:
-    """A table; what looks like a number is one."""
-    with open(path, newline="", encoding="utf-8") as file:
-        return [{k: _number(v) for k, v in row.items()} for row in csv.DictReader(file)]
 
 
 def mice(rows: Rows) -> Any:
@@ -93,13 +86,6 @@ def main() -> None:
         drawings["choosing"] = lambda: choosing(read(folder / "choosing.csv"))
     for name, make in drawings.items():
         print(save_figure(name, make, folder))
-
-
-def _number(text: str) -> Any:
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 if __name__ == "__main__":

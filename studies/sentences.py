@@ -25,7 +25,7 @@ from messirl.workflow.fit import FitSettings, fit
 from messirl.workflow.sentences import HELPED, HURT, use_of
 from messirl.workflow.split import Split
 from messirl.workflow.wants import wants_of
-from studies.common import Rows, column, draws, options, write
+from studies.common import Rows, column, counts, draws, options, write
 
 L, U, LITTLE, TEST, MANY = 30, 100, 3, 40, 4000
 KINDS = ("help", "do not matter", "hurt")
@@ -91,11 +91,10 @@ def main() -> None:
     for way in WAYS:
         for kind in KINDS:
             about = {"way": way, "set": kind}
-            said = column(rows, "said", **about)
-            counts = ", ".join(f"{word} {np.sum(said == word)}" for word in sorted(set(said.tolist())))
+            said = column(rows, "said", **about).tolist()
             wrong, truth = np.mean(column(rows, "wrong", **about)), np.mean(column(rows, "truth", **about))
             claims, false = (int(np.sum(column(rows, name, **about))) for name in ("claims", "wrong_claims"))
-            told = f"truth {truth:+.4f}; said {counts}; wrong {wrong:.0%}"
+            told = f"truth {truth:+.4f}; said {counts(said, sorted(set(said)))}; wrong {wrong:.0%}"
             print(f"{way:14s} {kind:14s} {told}; {false} of {claims} wants wrong")
 
 

@@ -20,7 +20,7 @@ from messirl.estimators.uniform import uniform_policy
 from messirl.evaluation.paired import NOTHING
 from messirl.planning import sample, soft_policy
 from messirl.selection import MESSICV, Bench
-from studies.common import Rows, column, options, resumed, shown
+from studies.common import Rows, column, counts, options, resumed, shown
 
 DOMAINS = {"gridworld": gridworld, "highway": highway, "pit": pit}
 LAMBDAS = (0.01, 0.1, 1.0)
@@ -69,11 +69,10 @@ def main() -> None:
     for domain in DOMAINS:
         for kind in KINDS:
             about = {"domain": domain, "set": kind}
-            said = column(rows, "verdict", **about)
-            counts = ", ".join(f"{word} {np.sum(said == word)}" for word in KINDS)
+            said = counts(column(rows, "verdict", **about), KINDS)
             wrong = np.mean(column(rows, "wrong", **about))
             truth = shown(column(rows, "truth", **about))
-            print(f"{domain:10s} {kind:14s} truth {truth}; said {counts}; wrong {wrong:.0%}")
+            print(f"{domain:10s} {kind:14s} truth {truth}; said {said}; wrong {wrong:.0%}")
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ STRONG = [Candidate("RidgeStd", 100.0), Candidate("MESSI", 100.0, choosing.STAND
 @cache
 def small(kind: str) -> tuple[Draw, Fitted]:
     mdp, expert, unlabelled = problem(kind)
-    draw = Draw(mdp, expert[:6], unlabelled, test=expert[6:])
-    return draw, draw.fitted([0.3])
+    draw = Draw(mdp, expert[:6], unlabelled, test=expert[6:], lambdas=(0.3,))
+    return draw, draw.fitted()
 
 
 @pytest.mark.parametrize("kind", ["endless", "goals"])

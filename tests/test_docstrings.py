@@ -72,7 +72,7 @@ RECORDS = {  # what functions return: every field
     "messirl.dynamics": ("EstimatedMDP", "Evidence", "Spread"),
     "messirl.synthetic": ("Example",),
     "messirl.evaluation": ("Breakdown", "EstimationTable", "Group", "LikelihoodRatio", "WeightRatio"),
-    "messirl.selection": ("Bootstrap", "Choice", "Fit", "Likeness", "NestedScore", "Use", "Validation"),
+    "messirl.selection": ("Bootstrap", "Choice", "Fit", "Lean", "Likeness", "NestedScore", "Use", "Validation"),
     "messirl.diagnostics": ("Diagnosis", "Direction"),
     "messirl.workflow.by": ("By",),
     "messirl.workflow.change": ("Change",),

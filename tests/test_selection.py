@@ -605,6 +605,7 @@ def test_groups_are_units_of_the_choice():
         ({"similarities": []}, "similarities is empty"),
         ({"lambdas": (-1.0,)}, "lambdas holds -1.0"),
         ({"theta_max": -1.0}, "theta_max=-1.0"),
+        ({"theta_max": None}, "theta_max=None"),
         ({"entropy": "wrong"}, "entropy"),
         ({"lambdas": 0.1}, "lambdas=0.1: give a sequence of numbers"),
         ({"lambdas": "0.1"}, "lambdas must be numbers"),
@@ -806,3 +807,25 @@ def test_a_similarity_that_the_trajectories_do_not_have_is_left_out():
     with pytest.warns(UserWarning, match="is left out: sigma='median' is 0"):
         model = MESSICV(**FEW).fit(mdp, alike[:3], alike[3:])
     assert all(c.method != "MESSI" for c in model.validation_.candidates)
+
+
+def test_experts_that_are_all_among_the_unlabelled_are_told_of():
+    mdp, expert, unlabelled = grid_world()
+    with pytest.warns(UserWarning, match="all 4 expert trajectories are among the unlabelled ones"):
+        MESSICV(lambdas=(1.0,), cv=2).fit(mdp, expert, unlabelled + expert)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MESSICV(lambdas=(1.0,), cv=2).fit(mdp, expert, unlabelled + expert[1:])
+
+
+def test_fits_that_are_known_are_not_made_again():
+    mdp, expert, unlabelled = grid_world()
+    every, shared = [Candidate("RidgeStd", 0.01), Candidate("Complete", 1.0)], {"yardstick": SIMILARITY, "tol": 1e-6}
+    pairs, told = splits(mdp, expert, 2), []
+    first = cross_validate(mdp, every, pairs, unlabelled, expert=expert, **shared)
+    known = list(Bench(mdp, expert, unlabelled, **shared).path(every))
+    again = cross_validate(
+        mdp, every, pairs, unlabelled, known=known, progress=lambda done, total: told.append(total), **shared
+    )
+    assert_array_equal(first.logs, again.logs)
+    assert told == [len(pairs) * len(every)] * len(told)

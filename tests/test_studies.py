@@ -9,7 +9,7 @@ from problems import problem
 
 from messirl.estimators.parts.reference import usual_policy
 from messirl.objective import Objective
-from studies import goals, mice, ssirl
+from studies import common, goals, mice, ssirl
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -85,3 +85,21 @@ def test_a_method_chooses_from_the_knobs_it_has(name, strengths, weights):
 def test_a_control_is_the_same_penalty_on_a_base_policy_of_its_own(key):
     plain = [candidate for _, candidate in mice.fits("complete graph", 5)]
     assert mice.fits(mice.CONTROLS[key], 5) == [(key, candidate) for candidate in plain]
+
+
+def test_a_study_that_is_run_again_draws_what_is_missing_and_keeps_the_rest(tmp_path):
+    def work(kind, seed):
+        drawn.append((kind, seed))
+        return [{"kind": kind, "seed": seed, "part": part, "score": seed + 0.5} for part in ("a", "b")]
+
+    def ask(seeds):
+        tasks = [("one", seed) for seed in seeds]
+        return common.resumed(work, tasks, [{"kind": k, "seed": s} for k, s in tasks], 1, tmp_path / "table.csv")
+
+    drawn: list[tuple[str, int]] = []
+    first = ask([3, 1])
+    assert drawn == [("one", 3), ("one", 1)]
+    assert [(row["seed"], row["part"], row["score"]) for row in first[1:3]] == [(3, "b", 3.5), (1, "a", 1.5)]
+    drawn.clear()
+    assert [row["seed"] for row in ask([1, 2])] == [3, 3, 1, 1, 2, 2]
+    assert drawn == [("one", 2)]

@@ -46,6 +46,11 @@ def nats(value: float, places: int = 4, *, signed: bool = False) -> str:
     return f"{value:{sign}.{1 if too_small else 3}e}" if too_small or too_large else text
 
 
+def nats_between(low: float, high: float) -> str:
+    """The ends of an interval of a difference: `[-0.0012, +0.0034]`."""
+    return f"[{nats(low, signed=True)}, {nats(high, signed=True)}]"
+
+
 def percentage(share: float, places: int = 2) -> str:
     """A share in per cent; one too small to show is written as `<0.01%`."""
     least = 10.0**-places

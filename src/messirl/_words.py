@@ -1,4 +1,4 @@
-"""What a misspelt word was meant to be, and names one after the other."""
+"""What a misspelt word was meant to be, and names in sentences."""
 
 from __future__ import annotations
 
@@ -34,6 +34,11 @@ def did_you_mean(word: str, known: Iterable[str], synonyms: Mapping[str, str] | 
 def listed(names: Sequence[str]) -> str:
     """`one, two and three`."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def quoted(name: str) -> str:
+    """The name, in quotation marks where a sentence could be misread: it holds a comma or an `and`."""
+    return f'"{name}"' if "," in name or " and " in name else name
 
 
 def counted(n: int, noun: str) -> str:

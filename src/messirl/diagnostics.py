@@ -210,7 +210,7 @@ def evidence_of(chosen: MESSICV, alike: Likeness) -> list[str]:
         f"how they behave is another matter: held-out expert trajectories are {alike.expert:+.3f} nats a step better "
         "explained by the other experts than by chance",
         f"the unlabelled ones {alike.mean:+.3f} on average; {int(alike.alike.sum())} of {alike.unlabelled.size} are "
-        f"above zero; their steps are {1.0 + alike.lean.mean:.2f} times as likely for an expert as by chance",
+        f"above zero; their steps are {alike.lean}",
     ]
     if alike.expert <= HARDLY:
         said.append("the experts hardly explain each other: too few, or too different, to be sure of this")

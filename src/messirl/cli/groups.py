@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from messirl._numbers import in_columns, nats, probability
+from messirl._numbers import in_columns, nats, nats_between, probability
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,4 +50,4 @@ def _p(value: float) -> str:
 def _ends(gain: dict[str, float] | None) -> str:
     if gain is None or not math.isfinite(gain["low"]):
         return ""
-    return f"[{nats(gain['low'], signed=True)}, {nats(gain['high'], signed=True)}]"
+    return nats_between(gain["low"], gain["high"])

@@ -6,7 +6,7 @@ import argparse
 import math
 
 from messirl._defaults import CV, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX, WEAK_PRIOR
-from messirl._numbers import nats, significant
+from messirl._numbers import nats, nats_between, significant
 from messirl.cli.common import (
     Parser,
     add_with_default,
@@ -174,7 +174,7 @@ def _row(every: list[dict[str, Any]], i: int, chosen: int, default: int) -> str:
     row, mark = every[i], "*" if i == chosen else " "
     gain = f"{nats(row['gain'], signed=True):>9}" if i != default else f"{'default':>9}"
     known = i != default and math.isfinite(row["gain_low"])
-    ends = f"[{nats(row['gain_low'], signed=True)}, {nats(row['gain_high'], signed=True)}]" if known else ""
+    ends = nats_between(row["gain_low"], row["gain_high"]) if known else ""
     return f"{mark} {nats(row['score']):>9} {gain} {ends:^21}  {row['candidate']}"
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import t as student
 
-from messirl._numbers import nats
+from messirl._numbers import nats, nats_between
 from messirl._types import Floats, Ints
 
 CONFIDENCE = 0.95
@@ -44,7 +44,7 @@ class Gain:
         mean = f"{nats(self.mean, signed=True)} nats a step"
         if not np.isfinite([self.low, self.high]).all():
             return mean
-        return f"{mean} [{nats(self.low, signed=True)}, {nats(self.high, signed=True)}]"
+        return f"{mean} {nats_between(self.low, self.high)}"
 
     @property
     def clear(self) -> bool:

@@ -101,10 +101,15 @@ class GoalsModel:
 
     @cached_property
     def meetings(self) -> tuple[Arcs, Places]:
-        """The moves that trips can meet, and their places in the shared system."""
-        moves = moves_of(self.mdp)
-        moves = moves.where(self.within[moves.source])
-        return moves, Places(moves.source, moves.target, self.mdp.n_states)
+        """The moves that trips can meet, and their places in the shared system; those met last are kept."""
+        kept: dict[bytes, tuple[Arcs, Places]] = self.mdp.memo("meetings", dict)
+        key = self.within.tobytes()
+        if key not in kept:
+            kept.clear()
+            moves = moves_of(self.mdp)
+            moves = moves.where(self.within[moves.source])
+            kept[key] = moves, Places(moves.source, moves.target, self.mdp.n_states)
+        return kept[key]
 
     @counted
     def solve(self, reward: Floats) -> GoalsSolution:

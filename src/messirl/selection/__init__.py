@@ -4,7 +4,7 @@ from messirl.selection.candidates import LAMBDAS, Bench, Candidate, Fit, candida
 from messirl.selection.choice import Choice, Use, choose, worth
 from messirl.selection.estimator import MESSICV, NestedScore, nested_score
 from messirl.selection.groups import use_by_group
-from messirl.selection.likeness import Likeness, likeness
+from messirl.selection.likeness import Lean, Likeness, likeness
 from messirl.selection.uncertainty import Bootstrap, bootstrap, stability
 from messirl.selection.validation import NothingHeldOut, Validation, cross_validate, splits
 
@@ -16,6 +16,7 @@ __all__ = [
     "Candidate",
     "Choice",
     "Fit",
+    "Lean",
     "Likeness",
     "NestedScore",
     "NothingHeldOut",

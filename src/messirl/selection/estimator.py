@@ -24,10 +24,15 @@ from messirl.problem.mdp import MDP
 from messirl.problem.streamed import streamed_or_not
 from messirl.problem.trajectories import Trajectories
 from messirl.selection.candidates import LAMBDAS, Candidate, candidates
-from messirl.selection.choice import Use, choose, untested, worth
+from messirl.selection.choice import FEWEST, Use, choose, untested, worth
 from messirl.selection.likeness import Likeness, likeness
 from messirl.selection.validation import NothingHeldOut, Validation, cross_validate, splits
 from messirl.similarity import DEFAULT, CompleteGraph, as_similarity
+
+AMONG = (
+    "all {n} expert trajectories are among the unlabelled ones, state by state: if these are the same recordings, take "
+    "them out there, since candidates that learn from them have seen the experts that are held out"
+)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -140,6 +145,7 @@ class MESSICV(MaximumEntropy):
         executor : runs the splits (see execution.run); None: this process
         """
         self._check_arguments()
+        number("theta_max", self.theta_max, above=0.0)  # λ0 is in units of it
         number("validation_tol", self.validation_tol, above=0.0)
         if self.theta_prior is not None:
             number("theta_prior", self.theta_prior, above=0.0)
@@ -154,6 +160,8 @@ class MESSICV(MaximumEntropy):
         counts = self._counts(mdp, expert, unlabelled, penalised=True)
         assert counts is not None
         others = unlabelled is not None
+        if isinstance(unlabelled, Trajectories) and len(expert) >= FEWEST and _all_among(expert, unlabelled):
+            warnings.warn(AMONG.format(n=len(expert)), UserWarning, stacklevel=2)
         similarities = _defined(similarities, everyone, counts, heard=others)
         based = self.entropy == "causal" and mdp.reference is None
         every = candidates(similarities, self.lambdas, unlabelled=others, based=based)
@@ -199,6 +207,17 @@ class MESSICV(MaximumEntropy):
         """Write the chosen, fitted model to a file; how it was chosen is not saved."""
         self._fitted()
         self.best_estimator_.save(path)
+
+
+def _all_among(expert: Trajectories, unlabelled: Trajectories) -> bool:
+    """Whether every expert trajectory is, state by state, an unlabelled one too."""
+    there = {_content(one) for one in unlabelled}
+    return all(_content(one) in there for one in expert)
+
+
+def _content(one: Any) -> tuple[bytes, int | None]:
+    states, _, goal = one
+    return states.tobytes(), goal
 
 
 def _defined(similarities: Sequence[Any], everyone: Any, counts: Floats, *, heard: bool) -> list[Any]:

@@ -42,6 +42,22 @@ LESSONS = 64  # sets of experts whose fits an MDP keeps
 
 
 @dataclass(frozen=True)
+class Lean(Gain):
+    """How much likelier steps are for an expert than by chance: the mean of π/u − 1, and the ends of its interval.
+
+    Attributes
+    ----------
+    mean : float
+        Zero for a random walk.
+    low, high : float
+        The ends of its 90 % interval; NaN where a single trajectory allows none.
+    """
+
+    def __str__(self) -> str:
+        return f"{1.0 + self.mean:.2f} times as likely for an expert as by chance"
+
+
+@dataclass(frozen=True)
 class Likeness:
     """How much better than chance the experts explain trajectories, in nats per step.
 
@@ -53,14 +69,14 @@ class Likeness:
         The mean over held-out expert trajectories.
     prior : float
         `theta_prior` of the fit to the experts alone.
-    lean : Gain
+    lean : Lean
         How much the unlabelled trajectories lean towards the expert, with its 90 % interval.
     """
 
     unlabelled: Floats
     expert: float
     prior: float
-    lean: Gain
+    lean: Lean
 
     @property
     def mean(self) -> float:
@@ -116,7 +132,7 @@ def likeness(
         parts.append((*_explained(mdp, reward, some, start), some.lengths - 1))
     ratio, times, steps = (np.concatenate(column) for column in zip(*parts, strict=True))
     lean = paired_gain(times, steps.astype(np.float64), steps, LEANING)
-    return Likeness(ratio / np.maximum(steps, 1), lesson.gain, lesson.prior, lean)
+    return Likeness(ratio / np.maximum(steps, 1), lesson.gain, lesson.prior, Lean(lean.mean, lean.low, lean.high))
 
 
 @dataclass(frozen=True)

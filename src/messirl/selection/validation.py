@@ -15,7 +15,6 @@ from sklearn.model_selection import GroupKFold, KFold
 from messirl._checks import is_whole
 from messirl._defaults import CV
 from messirl._types import Floats, Ints
-from messirl.estimators.uniform import uniform_score
 from messirl.evaluation.paired import CONFIDENCE, Gain, paired_gain
 from messirl.execution import run
 from messirl.planning.sampling import random_source
@@ -108,14 +107,11 @@ class Validation:
         The log-probability of each unit.
     steps : array of int (n,)
         How many steps each unit has.
-    chance : float
-        The score of the policy that takes every allowed action with the same probability.
     """
 
     candidates: list[Candidate]
     logs: Floats
     steps: Ints
-    chance: float = -np.inf
 
     @property
     def scores(self) -> Floats:
@@ -178,9 +174,7 @@ def cross_validate(
     found = list(run(work, tasks, executor, None if each else progress))
     logs = [one.sum(axis=1, keepdims=True) if together else one for parts in found for one in parts]
     steps = [np.array([own.sum()]) if together else own for own in (test.lengths - 1 for _, test in pairs)]
-    chance = sum(uniform_score(mdp, test) * int((test.lengths - 1).sum()) for _, test in pairs)
-    total = np.concatenate(steps)
-    return Validation(list(every), np.concatenate(logs, axis=1), total, chance / int(total.sum()))
+    return Validation(list(every), np.concatenate(logs, axis=1), np.concatenate(steps))
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ class DiagnoseSettings(ModelSettings):
     >>> found.verdict, int(found.likeness.alike.sum())
     ('hurt', 0)
 
-    None of them behaves like an expert, and yet they do no harm: used as what is usual, from which experts differ.
+    None of them behaves like an expert, and the experts alone are recommended.
 
     >>> print(found.choice.candidate)
     L2, standardised λ0=0.01

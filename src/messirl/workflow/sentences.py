@@ -15,7 +15,7 @@ import numpy as np
 
 from messirl._numbers import decimals, percentage
 from messirl._types import Floats
-from messirl._words import listed
+from messirl._words import listed, quoted
 from messirl.evaluation.paired import Gain
 from messirl.workflow.wants import Wants, contributions, wants_of
 
@@ -239,11 +239,6 @@ def _few(names: Sequence[str]) -> str:
     if len(names) <= NAMED:
         return listed(names)
     return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more"
-
-
-def quoted(name: str) -> str:
-    """The name, in quotation marks where it could be misread."""
-    return f'"{name}"' if "," in name or " and " in name else name
 
 
 def _short(text: str) -> str:

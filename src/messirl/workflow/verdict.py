@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from messirl._types import Floats, Ints
-from messirl._words import listed
+from messirl._words import listed, quoted
 from messirl.evaluation.paired import Gain, paired_gain
 from messirl.workflow.ranking import ranked
 
@@ -56,7 +56,7 @@ class Verdict:
             return f"{said}; every other method is clearly behind."
         if len(self.alike) > NAMED:
             return f"{said}; no clear difference from {len(self.alike)} of the {self.methods - 1} other methods."
-        return f"{said}; no clear difference from {listed([_quoted(name) for name in self.alike])}."
+        return f"{said}; no clear difference from {listed([quoted(name) for name in self.alike])}."
 
     def summary(self) -> dict[str, Any]:
         """What fit.json holds of it."""
@@ -86,8 +86,3 @@ def judged(
     gain = None if best == alone else gains[best]
     apart = {names[i]: paired_gain(logs[0], logs[i], steps, cluster=cluster) for i in without}
     return Verdict(names[best], names[alone], gain, alike, len(names), int((steps > 0).sum()), apart), gains
-
-
-def _quoted(name: str) -> str:
-    """The name, in quotation marks where a comma in it could be taken for one of the sentence."""
-    return f'"{name}"' if "," in name else name

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from messirl._words import listed
+from messirl._words import listed, quoted
 from messirl.evaluation.paired import Gain
 from messirl.experiments.curves import Curves, Interval, interval
 from messirl.experiments.settings import EXACT
@@ -17,7 +17,7 @@ from messirl.report.kit.markup import Html, row, table, tag
 from messirl.report.kit.page import drawn
 from messirl.report.kit.style import LOOKS, MAIN, domain_name, look
 from messirl.report.paper.captions import MEASURES
-from messirl.workflow.sentences import difference, quoted
+from messirl.workflow.sentences import difference
 
 BASE, OWN = "MaxEnt", "MESSI-mu1"
 METHODS = tuple(method for method in LOOKS if method != BASE)
