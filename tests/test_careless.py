@@ -270,6 +270,12 @@ def test_coordinates_that_no_map_can_hold_are_faults_of_their_rows(run, tmp_path
     assert "states.csv, row 4: y is 2e+101: give coordinates up to 1e+100" in said
 
 
+def test_a_folder_that_is_named_like_a_table_is_none_beside_it(tmp_path):
+    folder = park(tmp_path / "park")
+    (folder / "states.parquet").mkdir()
+    assert read_problem(folder).mdp.n_states == PARK["states.csv"].count("\n") - 1
+
+
 def test_a_file_that_cannot_be_written_is_called_as_it_was_given(tmp_path):
     (tmp_path / "tables").mkdir()
     new = tmp_path / "tables" / "new.csv"
