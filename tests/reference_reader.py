@@ -296,6 +296,7 @@ def read_states(columns):
     used = {"state", "terminal", "start", "name", *feature_names}
     if "x" in columns and "y" in columns:
         x, y = (finite_numbers(columns[name], empty_ok=True) for name in "xy")
+        need(all(at != at or abs(at) <= 1e100 for at in (*x, *y)), "a coordinate is too large to be drawn")
         states["xy"] = [[x[row], y[row]] for row in order]
         used |= {"x", "y"}
     for name, cells in columns.items():

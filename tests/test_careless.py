@@ -262,6 +262,34 @@ def test_starts_too_large_to_be_summed_are_told_to_be_smaller(tmp_path):
         read_problem(park(tmp_path / "park", states__csv=text))
 
 
+def test_coordinates_that_no_map_can_hold_are_faults_of_their_rows(run, tmp_path):
+    far = PARK["states.csv"].replace("pond,1,0,1,0", "pond,1,0,-1e300,0").replace("wood,1,0,1,1", "wood,1,0,1,2e101")
+    code, said, _ = run("check", park(tmp_path / "park", states__csv=far))
+    assert code == 2
+    assert "states.csv, row 3: x is -1e+300: give coordinates up to 1e+100" in said
+    assert "states.csv, row 4: y is 2e+101: give coordinates up to 1e+100" in said
+
+
+def test_a_folder_that_is_named_like_a_table_is_none_beside_it(tmp_path):
+    folder = park(tmp_path / "park")
+    (folder / "states.parquet").mkdir()
+    assert read_problem(folder).mdp.n_states == PARK["states.csv"].count("\n") - 1
+
+
+def test_a_file_that_cannot_be_written_is_called_as_it_was_given(tmp_path):
+    (tmp_path / "tables").mkdir()
+    new = tmp_path / "tables" / "new.csv"
+
+    def written_too_late():
+        with beside(new) as part:
+            new.parent.rmdir()
+            part.write_text("")
+
+    with pytest.raises(FileNotFoundError) as why:
+        written_too_late()
+    assert why.value.filename == str(new)
+
+
 # ------------------------------------------------------------ what is said
 
 

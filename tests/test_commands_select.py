@@ -362,9 +362,9 @@ def as_chosen(method, **knobs):
     ("method", "knobs"),
     [
         ("LightPoolingStd", {"weight": 0.3}),
-        ("RidgeStd", {"lambda0": 0.1}),
         ("MESSI", {"lambda0": 0.1}),
-        ("Complete", {"lambda0": 0.1}),
+        pytest.param("RidgeStd", {"lambda0": 0.1}, marks=pytest.mark.slow),
+        pytest.param("Complete", {"lambda0": 0.1}, marks=pytest.mark.slow),
         ("ReferenceStd", {"strength": 50.0}),
     ],
 )

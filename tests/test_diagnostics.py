@@ -222,6 +222,7 @@ def test_good_trajectories_help_held_out_experts_and_bad_ones_hurt(sign, verdict
     assert np.sign([use.gain.low, use.gain.mean, use.gain.high]).tolist() == [sign] * 3
 
 
+@pytest.mark.usefixtures("few_strengths")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of some draws nobody enters the mud
 def test_trajectories_may_look_like_the_experts_or_not_and_yet_not_matter():
     with pinned():  # of some draws five experts are enough to tell

@@ -145,6 +145,8 @@ def test_the_source_is_never_written_over(run, tracks):
         (["--coordinates", "--discount", "0.9"], "tracks.csv: positions are not yet places: give --grid SIZE"),
         ([*SQUARES, "--hexagons", "1"], "--grid: and --hexagons are both given: choose one of them"),
         ([*SQUARES, "--id", "tier"], "tracks.csv: there is no column 'tier' (--id): it has 'animal', 'frame'"),
+        ([*SQUARES, "--x", "y", "--y", "y"], "tracks.csv: --x and --y are both column 'y': give each a column"),
+        (["--kmeans", "999", *SQUARES[2:]], "--kmeans: is 999, and only "),
         ([*SQUARES, "--mean", "heat"], "tracks.csv: there is no column 'heat' (--mean): correct the name"),
         ([*SQUARES, "--mean", "x"], "features: f_x is made twice: ask for it once, or rename the column"),
         ([*SQUARES, "--count", "species"], "--count: 'species' names no value: write COLUMN=VALUE"),

@@ -154,6 +154,7 @@ class Killed(BaseException):
     """Stands for a kill -9: nothing after it is run."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_a_write_that_is_killed_at_any_moment_leaves_the_old_problem_or_the_new_one(rich, tmp_path, monkeypatch, form):
     """Every call that changes a file is the last one, once: what is read then is the old problem or the new one."""

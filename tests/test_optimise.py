@@ -302,7 +302,7 @@ def test_with_the_curvature_known_a_bowl_takes_one_step():
 @pytest.mark.parametrize("certain", [True, False])
 def test_a_wrong_curvature_costs_steps_and_no_more(certain):
     random = generator(72)
-    for _ in range(100):
+    for _ in range(50):
         d = int(random.integers(1, 40))
         roots, other = random.normal(size=(2, d, d))
         bend, top = roots @ roots.T + 0.1 * np.eye(d), random.normal(size=d)

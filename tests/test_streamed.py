@@ -450,7 +450,7 @@ def test_every_similarity_of_counts_works_from_files(tmp_path, measure):
 def test_what_is_chosen_from_files_is_what_is_chosen_from_memory(tmp_path, kind, likely):
     mdp, expert, walks = problem(kind)
     folder = spread(table_of(walks), tmp_path / "w")
-    few = expert[:5]
+    few = expert[:3]
     one, other = (
         MESSICV(lambdas=[0.1, 1.0], cv=2, objective=likely, random_state=0).fit(mdp, few, some)
         for some in (walks, StreamedTrajectories(folder, chunk_rows=9))
@@ -469,7 +469,7 @@ def both_diagnoses(model, kind, folder, **how):
     mdp, expert, walks = problem(kind)
     streamed = StreamedTrajectories(spread(table_of(walks), folder), chunk_rows=9)
     found = [
-        diagnose(clone(model).fit(mdp, expert[:6], some), mdp, expert[:6], some, cv=2, random_state=0, **how)
+        diagnose(clone(model).fit(mdp, expert[:4], some), mdp, expert[:4], some, cv=2, random_state=0, **how)
         for some in (walks, streamed)
     ]
     return found, walks

@@ -28,5 +28,9 @@ def beside(target: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         yield part
         os.replace(part, place)
+    except OSError as error:
+        if error.filename is not None and os.fsdecode(error.filename) == str(part):
+            error.filename = str(place)  # the name that somebody gave
+        raise
     finally:
         part.unlink(missing_ok=True)

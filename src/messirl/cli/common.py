@@ -46,6 +46,14 @@ class Parser(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(left)}{did_you_mean(wrong, known) if wrong else ''}")
         return found
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """As argparse does it, but the error suggests the choice that was meant."""
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            error.message += did_you_mean(str(value), [str(choice) for choice in action.choices or ()])
+            raise
+
     def error(self, message: str) -> NoReturn:
         """End the program with code 2 and one line that says what is wrong and where help is."""
         text = one_line(message)

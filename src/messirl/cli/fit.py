@@ -120,7 +120,8 @@ def _fit(arguments: argparse.Namespace) -> int:
 
     options, place, estimate = vars(arguments), arguments.out / "model.npz", None
     options["errors"] = arguments.table is not None
-    write_table = table_writer(arguments.table, force=arguments.force, stars=arguments.stars)
+    asked = {"force": arguments.force, "stars": arguments.stars, "page": arguments.out / "report.html"}
+    write_table = table_writer(arguments.table, **asked)
     if arguments.dynamics == "estimated":
         from messirl.io.folder.estimable import read_estimable
 

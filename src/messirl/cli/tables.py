@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from messirl.cli.common import same_place
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -9,9 +11,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def table_writer(place: Path | None, *, force: bool, stars: bool) -> Callable[[Any, Any], Path] | None:
+def table_writer(place: Path | None, *, force: bool, stars: bool, page: Path) -> Callable[[Any, Any], Path] | None:
     """A function that writes an estimation table with its ratios and returns where; None where none is wanted.
 
+    page : where the page of the fit is written, or would be
     What is wrong with the place or the options is said now, before the fit.
     """
     if place is None:
@@ -27,6 +30,8 @@ def table_writer(place: Path | None, *, force: bool, stars: bool) -> Callable[[A
         raise ValueError(f"--table {place} is neither .csv nor .tex nor .html: end its name in one of them")
     if stars and kind == ".csv":
         raise ValueError("--stars is of .tex and .html: a .csv holds p itself; leave it out")
+    if same_place(place, page):
+        raise ValueError(f"--table {place} is where the page of the fit is written: give another name")
     if place.exists() and not place.is_dir() and not force:
         raise ValueError(f"--table {place} is there already: give another name, or --force to replace it")
 

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
 def check_inference(settings: FitSettings, model: Any, mdp: MDP, parts: Parts) -> None:
     """Refuse, before the fit, questions that its standard errors cannot answer."""
+    cluster = parts.groups(settings.groups)
+    if cluster is not None and len(set(cluster)) < 2 <= len(parts.expert) and has_errors(model):
+        raise ValueError(
+            f"--groups {settings.groups} has the same value for every expert trajectory: robust errors need at least "
+            "two; leave it out, or name another column"
+        )
     given = {"--ratio": settings.ratio, "--without": settings.without, "--table": settings.errors}
     asked = next((option for option, value in given.items() if value), None)
     if asked is None:

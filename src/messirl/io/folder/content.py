@@ -21,6 +21,7 @@ from messirl.io.tables.order import Order, read_order
 from messirl.io.tables.table import Table
 from messirl.problem.mdp import SUM_TOLERANCE
 
+FARTHEST = 1e100  # the largest coordinate: squares of distances are finite
 STATE_COLUMNS = ("state", "terminal", "start", "x", "y", "name")
 EDGE_COLUMNS = ("from", "to", "action", "probability")
 STEP_COLUMNS = ("trajectory_id", "step", "state", "action")
@@ -87,12 +88,20 @@ def read_states(faults: Faults, table: Table) -> States:
             found.names = np.array(names, dtype=object)[order].tolist()
     used = {*STATE_COLUMNS, *found.feature_names}
     if "x" in table.cells and "y" in table.cells:
-        found.xy = np.column_stack([numbers(faults, table, name, null_ok=True)[order] for name in ("x", "y")])
+        found.xy = np.column_stack([_coordinates(faults, table, name)[order] for name in ("x", "y")])
     else:
         used -= {"x", "y"}
     found.columns = {name: values[order] for name, values in _kept(faults, table, used).items()}
     remark_columns(faults, table, found.columns, STATE_COLUMNS[1:])
     return found
+
+
+def _coordinates(faults: Faults, table: Table, name: str) -> Floats:
+    """A column of coordinates, NaN where there is none; so far apart that no map could be drawn is a fault."""
+    values = numbers(faults, table, name, null_ok=True)
+    far = np.isfinite(values) & (np.abs(values) > FARTHEST)
+    faults.rows(table, far, lambda row: f"{name} is {values[row]:g}", f"give coordinates up to {FARTHEST:g}")
+    return values
 
 
 def _kept(faults: Faults, table: Table, used: Container[str]) -> dict[str, Array]:

@@ -87,6 +87,7 @@ def load_tables(faults: Faults, folder: Path, names: Iterable[str]) -> dict[str,
 def find_table(folder: Path, name: str, needed: bool = False) -> Path | None:
     """The file of a table, .parquet or .csv, or None if there is none and none is needed."""
     found = [path for path in (folder / f"{name}{suffix}" for suffix in SUFFIXES) if path.exists()]
+    found = [path for path in found if path.is_file()] or found  # results in a folder so called are no table
     if len(found) > 1:
         raise InputError(folder.resolve().name, f"holds both {found[0].name} and {found[1].name}", "keep one of them")
     if not found and needed:

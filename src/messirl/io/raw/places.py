@@ -76,6 +76,9 @@ def clusters(xy: Floats, n: int, seed: int) -> Places:
     if len(xy) > SAMPLE:
         some = xy[np.sort(np.random.default_rng(seed).choice(len(xy), SAMPLE, replace=False))]
         said = f" of {SAMPLE:,} positions drawn with seed {seed}"
+    different = len(np.unique(some, axis=0))
+    if n > different:
+        raise InputError("--kmeans", f"is {n}, and only {different} positions differ", "give fewer")
     mapping = KMeans.fit(some, n, random_state=seed)
     return Places(mapping, *_touching(mapping.centres), f"centres of k-means{said}")
 

@@ -74,6 +74,9 @@ def find_roles(
                 there = ", ".join(map(repr, raw.names[:12]))
                 remedy = f"it has {there}{did_you_mean(name, raw.names)}"
                 raise raw.error(f"there is no column {name!r} (--{role})", remedy)
+            twice = next((other for other, one in found.items() if one.given and one.name == name), None)
+            if twice is not None:
+                raise raw.error(f"--{twice} and --{role} are both column {name!r}", "give each a column of its own")
             found[role] = Role(name, True)
             continue
         taken = {one.name for one in found.values()} | {name for name in given.values() if name is not None}
