@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import http.client
 import os
 import re
 import signal
@@ -53,12 +52,6 @@ def serving(*words):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
     try:
         port = int(re.search(r":(\d+)/", process.stdout.readline())[1])
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-        for _ in range(200):  # it listens before it answers
-            with contextlib.suppress(OSError, http.client.HTTPException):
-                connection.request("GET", "/")
-                connection.getresponse().read()
-                break
         yield process, port
     finally:
         with contextlib.suppress(ProcessLookupError):
