@@ -23,7 +23,11 @@ class Answer:
 def asked(app, path="/", *, method="GET", headers=None, chunks=(b"",)):
     """The answer of an application; `pulled` says how many chunks of the body it took."""
     told = {"host": HOST} | (headers or {})
-    pairs = [(k.encode(), v.encode()) for k, values in told.items() for v in ([values] if isinstance(values, str) else values)]
+    pairs = [
+        (k.encode(), v.encode())
+        for k, values in told.items()
+        for v in ([values] if isinstance(values, str) else values)
+    ]
     answer, left = Answer(), iter(chunks)
     scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http"}
     scope |= {"path": path, "raw_path": path.encode(), "query_string": b"", "root_path": "", "headers": pairs}

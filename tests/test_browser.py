@@ -40,12 +40,16 @@ def folders(tmp_path_factory):
 
     here = tmp_path_factory.mktemp("given")
     problem = museum().problem
-    hostile = replace(problem, mdp=problem.mdp.replace(feature_names=[f"{SCRIPT}{i}" for i in range(problem.mdp.n_features)]))
+    hostile = replace(
+        problem, mdp=problem.mdp.replace(feature_names=[f"{SCRIPT}{i}" for i in range(problem.mdp.n_features)])
+    )
     write_problem(hostile, here / "house")
     (here / "fit").mkdir()
     guides, tourists = (hostile.select(f"who = {who}").trajectories for who in ("guide", "tourist"))
     MESSI().fit(hostile.mdp, guides, tourists).save(here / "fit" / "model.npz")
-    (here / "fit" / "fit.json").write_text(json.dumps({"folder": "house", "in_words": [f"Words {SCRIPT}"], "command": "messirl fit"}))
+    (here / "fit" / "fit.json").write_text(
+        json.dumps({"folder": "house", "in_words": [f"Words {SCRIPT}"], "command": "messirl fit"})
+    )
     plan = Plan(here / "results", domains=("pit",), figures=("iterations", "nu"), runs=2, quick=True)
     reproduce(plan, lambda done, total: None)
     return here
@@ -75,7 +79,9 @@ class Visit:
         self.context = browser.new_context(**{"viewport": {"width": 1400, "height": 1000}} | options)
         self.page = self.context.new_page()
         self.page.set_default_timeout(30_000)
-        self.page.on("console", lambda message: message.type in ("error", "warning") and self.wrong.append(message.text))
+        self.page.on(
+            "console", lambda message: message.type in ("error", "warning") and self.wrong.append(message.text)
+        )
         self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
         self.page.on("request", self._leaves)
 
@@ -104,7 +110,9 @@ class Visit:
         return self.page.evaluate("lab.shown.found.models[0].reward")
 
     def fills(self):
-        return self.page.evaluate("Array.from(document.querySelectorAll('#maps [data-tile]'), e => e.getAttribute('fill'))")
+        return self.page.evaluate(
+            "Array.from(document.querySelectorAll('#maps [data-tile]'), e => e.getAttribute('fill'))"
+        )
 
 
 @pytest.fixture
@@ -141,7 +149,9 @@ def test_every_scene_can_be_picked(visit):
     assert {*DOMAINS, "museum", "roads", "maze"} < set(keys)
     for key in keys:
         page.select_option("#scene", key)
-        seen.until(f"lab.shown.scene.key === {json.dumps(key)} && lab.shown.found && !lab.shown.found.rough && lab.idle()")
+        seen.until(
+            f"lab.shown.scene.key === {json.dumps(key)} && lab.shown.found && !lab.shown.found.rough && lab.idle()"
+        )
         assert len(seen.fills()) == page.evaluate("lab.shown.scene.labels.length"), key
         assert len(set(seen.fills())) > 1, key
         assert not page.locator("#status.bad").count(), key
@@ -203,10 +213,8 @@ def test_all_of_it_works_with_the_keyboard_alone(visit):
     page.keyboard.press("Escape")
     assert page.evaluate("lab.state.drawn.length") == 0
     page.keyboard.press("ArrowDown")  # moves the cursor only
-    page.keyboard.press("Space")
-    page.keyboard.press("ArrowLeft")
-    page.keyboard.press("ArrowLeft")
-    page.keyboard.press("Enter")
+    for key in ("Space", "ArrowRight", "ArrowRight", "ArrowUp", "Enter"):  # there is one place to begin
+        page.keyboard.press(key)
     seen.until("lab.state.drawn.length === 1 && lab.shown.found.kinds.includes(1)")
     seen.settle()
     before = seen.reward()
@@ -240,7 +248,7 @@ def test_the_figures_of_a_reproduction_are_shown_with_the_claims(visit):
     expect(page.locator("#figures .card")).to_have_count(2)
     assert page.locator("#claims .verdict").count() > 3
     plot = page.locator("#figures .nsewdrag").first.bounding_box()
-    ticks = page.locator("#figures .js-plotly-plot").first.locator(".xtick").all_inner_texts()
+    ticks = page.locator("#figures .js-plotly-plot").first.locator(".xtick").all_text_contents()
     page.mouse.move(plot["x"] + 0.2 * plot["width"], plot["y"] + 0.3 * plot["height"])
     page.mouse.down()
     page.mouse.move(plot["x"] + 0.4 * plot["width"], plot["y"] + 0.7 * plot["height"], steps=5)
@@ -306,7 +314,11 @@ def test_axe_finds_nothing_serious(visit, fragment, scheme):
     if "view" in fragment:
         expect(page.locator("#figures .main-svg, #fit-map [data-tile]").first).to_be_visible(timeout=60_000)
     found = Axe().run(page).response["violations"]
-    serious = {rule["id"]: [node["html"][:120] for node in rule["nodes"]] for rule in found if rule["impact"] in ("serious", "critical")}
+    serious = {
+        rule["id"]: [node["html"][:120] for node in rule["nodes"]]
+        for rule in found
+        if rule["impact"] in ("serious", "critical")
+    }
     assert serious == {}
 
 

@@ -31,7 +31,9 @@ def test_a_folder_and_those_in_it_are_found_by_what_they_hold(given):
         found_in([given / "empty"])
 
 
-@pytest.mark.parametrize("key", ["problem:given/../secret", "../secret", "problem:/etc", "", "problem:secret", "fit:given/fit"])
+@pytest.mark.parametrize(
+    "key", ["problem:given/../secret", "../secret", "problem:/etc", "", "problem:secret", "fit:given/fit"]
+)
 def test_no_name_leads_out_of_the_folders(given, key):
     with pytest.raises(Refused, match="only those of the command line"):
         opened(found_in([given]), key, PROBLEM)

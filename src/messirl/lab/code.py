@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from messirl.domains.pit import TurnSimilarity
+from messirl.estimators.methods import LIGHT
 from messirl.lab.fits import ROUNDS, parameters
 from messirl.lab.requests import Ask
 from messirl.lab.scenes import LabScene, Picked
-from messirl.estimators.methods import LIGHT
 
 
 def lines_of(ask: Ask, scene: LabScene, picked: Picked, name: str) -> str:

@@ -79,7 +79,9 @@ def _likeliest(mdp: MDP, s: int, to: int) -> int:
         raise Refused(f"a drawn trajectory has a state {max(s, to)}; the last one is {mdp.n_states - 1}")
     chance = mdp.transitions[s * mdp.n_actions : (s + 1) * mdp.n_actions, [to]].toarray().ravel()
     if chance.max(initial=0.0) <= 0.0:
-        raise Refused(f"a drawn trajectory goes from {mdp.state_label(s)} to {mdp.state_label(to)}, where no move leads")
+        raise Refused(
+            f"a drawn trajectory goes from {mdp.state_label(s)} to {mdp.state_label(to)}, where no move leads"
+        )
     return int(chance.argmax())
 
 

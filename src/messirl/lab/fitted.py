@@ -32,7 +32,9 @@ def fitted_picture(folder: Path, known: dict[str, Place]) -> dict[str, Any]:
     refuse_large(mdp, 0)
     summary = _summary(folder / "fit.json")
     problem = _problem(str(summary.get("folder", "")), mdp, known)
-    layout = places.laid_out(mdp, None if problem is None else problem.xy, y_down=problem is not None and problem.y_down)
+    layout = places.laid_out(
+        mdp, None if problem is None else problem.xy, y_down=problem is not None and problem.y_down
+    )
     tracks, said = _tracks(model, problem)
     return {
         "scene": {

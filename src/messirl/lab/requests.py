@@ -19,7 +19,16 @@ NUMBERS = {  # least and most
     "weight": (0.0, 1.0),
 }
 WHOLE = {"seed": (0, 9999), "u": (0, 100), "experts": (0, 50)}
-WORDS = {"scene": 120, "mixture": 200, "expert": 200, "similarity": 20, "method": 30, "second": 30, "objective": 10, "have": 16}
+WORDS = {
+    "scene": 120,
+    "mixture": 200,
+    "expert": 200,
+    "similarity": 20,
+    "method": 30,
+    "second": 30,
+    "objective": 10,
+    "have": 16,
+}
 
 
 class Refused(ValueError):

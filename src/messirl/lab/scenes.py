@@ -34,8 +34,14 @@ WORDS = {
         "comes next is averaged.",
     ),
     "gridworld": ("Gridworld", "16 × 16 slippery cells, 64 blocks of 2 × 2 as features; three of them are good."),
-    "pit": ("Pit", "From the lower left to the upper right corner, around the pit. The expert goes round by the right."),
-    "museum": ("Museum", "Guides know what is worth seeing; tourists have read the same book, school classes have not."),
+    "pit": (
+        "Pit",
+        "From the lower left to the upper right corner, around the pit. The expert goes round by the right.",
+    ),
+    "museum": (
+        "Museum",
+        "Guides know what is worth seeing; tourists have read the same book, school classes have not.",
+    ),
     "roads": ("Roads", "Trips through a town, each to its own goal: minutes, tolls and left turns."),
     "maze": ("Maze", "A labyrinth with water in one place; some animals are thirsty, some are not."),
 }

@@ -47,7 +47,14 @@ def listening(address: str, port: int) -> socket.socket:
 def serve(app: Any, place: socket.socket, opened: Callable[[], object] | None = None) -> None:
     """Serve until interrupted. opened : called once, in a thread, when the page can be asked for"""
     config = uvicorn.Config(
-        app, http="h11", loop="asyncio", ws="none", log_level="critical", access_log=False, server_header=False, **LIMITS
+        app,
+        http="h11",
+        loop="asyncio",
+        ws="none",
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        **LIMITS,
     )
     if opened is not None:
         threading.Timer(0.5, opened).start()
