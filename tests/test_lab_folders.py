@@ -26,8 +26,8 @@ def test_a_folder_and_those_in_it_are_found_by_what_they_hold(given):
     assert opened(found_in([given]), "problem:given/town", PROBLEM) == given / "town"
     with pytest.raises(ValueError, match="is no folder"):
         found_in([given / "town" / "problem.json"])
+    (given / "empty").mkdir()
     with pytest.raises(ValueError, match="holds no problem, fit or results"):
-        (given / "empty").mkdir()
         found_in([given / "empty"])
 
 

@@ -12,7 +12,7 @@ from messirl.lab.scenes import LabScene, Picked
 
 
 def lines_of(ask: Ask, scene: LabScene, picked: Picked, name: str) -> str:
-    """Lines that end with a fitted `model`. picked : with what was drawn"""
+    """Lines that end with a fitted `model`. picked : with what was drawn."""
     own = parameters(ask)
     similarity = own["similarity"]
     home = "domains.pit" if isinstance(similarity, TurnSimilarity) else "similarity"

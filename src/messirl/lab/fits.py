@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from itertools import pairwise
 from time import perf_counter
 from typing import Any
 
@@ -65,7 +66,7 @@ def with_drawn(mdp: MDP, picked: Picked, drawn: tuple[tuple[int, ...], ...]) -> 
             raise Refused("there is no expert trajectory: draw one, or take some of the scene's")
         return picked
     states = [list(row) for row in drawn]
-    actions = [[_likeliest(mdp, s, to) for s, to in zip(row, row[1:], strict=False)] for row in states]
+    actions = [[_likeliest(mdp, s, to) for s, to in pairwise(row)] for row in states]
     goals = None if picked.expert.goals is None else [row[-1] for row in states]
     known = picked.expert.actions is not None
     more = Trajectories.from_lists(states, actions if known else None, goals)

@@ -1,4 +1,4 @@
-"""What a page may ask for: every field known, of its kind and within bounds; anything else is refused with the reason."""
+"""What a page may ask for: every field known, of its kind and within bounds; all else is refused with the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The second view: a results folder of `messirl reproduce` as curves to zoom into, and the claims with their evidence."""
+"""The second view: a folder of `messirl reproduce` as curves to zoom into, and the claims with their evidence."""
 
 from __future__ import annotations
 

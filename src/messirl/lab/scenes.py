@@ -205,7 +205,17 @@ def of_problem(key: str, title: str, story: str, problem: Problem, made: list[st
         "objective": "choices",
     }
     layout = laid_out(problem.mdp, problem.xy, y_down=problem.y_down)
-    return LabScene(key, title, story, problem.mdp, layout, pick, lines, defaults, filters=sum(filters, []))
+    return LabScene(
+        key,
+        title,
+        story,
+        problem.mdp,
+        layout,
+        pick,
+        lines,
+        defaults,
+        filters=[text for column in filters for text in column],
+    )
 
 
 def refuse_large(mdp: MDP, walks: int) -> None:

@@ -45,7 +45,7 @@ def listening(address: str, port: int) -> socket.socket:
 
 
 def serve(app: Any, place: socket.socket, opened: Callable[[], object] | None = None) -> None:
-    """Serve until interrupted. opened : called once, in a thread, when the page can be asked for"""
+    """Serve until interrupted. opened : called once, in a thread, when the page can be asked for."""
     config = uvicorn.Config(
         app,
         http="h11",
