@@ -18,7 +18,7 @@ TEST_AT = $(CHECK_PYTHON); $(PYTHON) tools/environment.py $(1) \
 	&& $(ONE_THREAD) NUMBA_CACHE_DIR=$(CURDIR)/.venv-$(1)/numba .venv-$(1)/bin/python -m pytest $(PYTEST_ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run compiled test test-slow test-cluster test-browser test-portable test-oldest test-newest lint format bench bench-check bench-large bench-peers screenshots lock clean
+.PHONY: help venv run compiled test test-slow test-cluster test-browser test-portable test-oldest test-newest lint format bench bench-check bench-large bench-peers screenshots lab-pictures lock clean
 
 help:  ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -84,6 +84,9 @@ bench-peers: .venv-peers/.ready  ## Compare with other packages, installed in .v
 
 screenshots: .venv/.ready  ## Make pictures of all pages with Chromium, and look for faults (out/screenshots)
 	@.venv/bin/python tools/screenshots.py
+
+lab-pictures: .venv/.ready  ## Make the pictures of messirl lab and of a report in docs/ anew
+	@.venv/bin/python tools/lab_pictures.py
 
 lock: .venv-lock/.ready  ## Write requirements.lock anew (UPGRADE=--upgrade moves every pin)
 	@env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL PIP_CONFIG_FILE=/dev/null CUSTOM_COMPILE_COMMAND="make lock" \

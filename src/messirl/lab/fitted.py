@@ -42,6 +42,7 @@ def fitted_picture(folder: Path, known: dict[str, Place]) -> dict[str, Any]:
             "tile": layout.tile.tolist(),
             "at": np.round(layout.at, 3).tolist(),
             "labels": layout.labels,
+            "named": mdp.state_names is not None,
             "columns": [],
             "road": None,
             "edges": places.edges_of(mdp, layout) if layout.kind == "graph" else [],

@@ -41,6 +41,7 @@ def scene_picture(scene: LabScene) -> dict[str, Any]:
         "tile": layout.tile.tolist(),
         "at": np.round(layout.at, 3).tolist(),
         "labels": layout.labels,
+        "named": mdp.state_names is not None,
         "columns": list(layout.columns),
         "road": layout.road,
         "edges": places.edges_of(mdp, layout) if layout.kind == "graph" else [],

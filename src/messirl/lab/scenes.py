@@ -25,8 +25,8 @@ from messirl.problem.trajectories import Trajectories
 
 STATES, FEATURES, WALKS = 4000, 600, 100_000  # at most, of a problem that is fitted while one waits
 TEST = 100  # held-out trajectories of the expert that are scored, at most
-MIXTURES = {"mu1": "μ1: near-expert and one other kind", "mu2": "μ2: near-expert and another kind"}
-MIXTURES |= {"mu3": "μ3: two other kinds", "MAX": "all near-expert (MESSIMAX)"}
+MIXTURES = {"mu1": "μ1: near-expert, others", "mu2": "μ2: near-expert, yet others"}
+MIXTURES |= {"mu3": "μ3: others, yet others", "MAX": "all near-expert (MESSIMAX)"}
 WORDS = {
     "highway": (
         "Highway",
