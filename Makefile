@@ -18,7 +18,7 @@ TEST_AT = $(CHECK_PYTHON); $(PYTHON) tools/environment.py $(1) \
 	&& $(ONE_THREAD) NUMBA_CACHE_DIR=$(CURDIR)/.venv-$(1)/numba .venv-$(1)/bin/python -m pytest $(PYTEST_ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run compiled test test-slow test-cluster test-browser test-portable test-oldest test-newest lint format bench bench-check bench-large bench-peers screenshots docs lock clean
+.PHONY: help venv run compiled test test-slow test-cluster test-browser test-portable test-oldest test-newest lint format bench bench-check bench-large bench-peers screenshots lab-pictures docs lock clean
 
 help:  ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -87,6 +87,9 @@ screenshots: .venv/.ready  ## Make pictures of all pages with Chromium, and look
 
 docs: .venv/.ready  ## Build the documentation (out/site), without a network; a warning or a broken link is an error
 	@.venv/bin/python -m mkdocs --quiet build --strict
+
+lab-pictures: .venv/.ready  ## Make the pictures of messirl lab and of a report in docs/ anew
+	@.venv/bin/python tools/lab_pictures.py
 
 lock: .venv-lock/.ready  ## Write requirements.lock anew (UPGRADE=--upgrade moves every pin)
 	@env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL PIP_CONFIG_FILE=/dev/null CUSTOM_COMPILE_COMMAND="make lock" \

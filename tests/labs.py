@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import http.client
 import os
 import re
 import signal
@@ -24,7 +23,11 @@ class Answer:
 def asked(app, path="/", *, method="GET", headers=None, chunks=(b"",)):
     """The answer of an application; `pulled` says how many chunks of the body it took."""
     told = {"host": HOST} | (headers or {})
-    pairs = [(k.encode(), v.encode()) for k, values in told.items() for v in ([values] if isinstance(values, str) else values)]
+    pairs = [
+        (k.encode(), v.encode())
+        for k, values in told.items()
+        for v in ([values] if isinstance(values, str) else values)
+    ]
     answer, left = Answer(), iter(chunks)
     scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http"}
     scope |= {"path": path, "raw_path": path.encode(), "query_string": b"", "root_path": "", "headers": pairs}
@@ -53,12 +56,6 @@ def serving(*words):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
     try:
         port = int(re.search(r":(\d+)/", process.stdout.readline())[1])
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-        for _ in range(200):  # it listens before it answers
-            with contextlib.suppress(OSError, http.client.HTTPException):
-                connection.request("GET", "/")
-                connection.getresponse().read()
-                break
         yield process, port
     finally:
         with contextlib.suppress(ProcessLookupError):

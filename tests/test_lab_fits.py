@@ -144,4 +144,8 @@ def test_states_on_a_lattice_are_tiles_and_others_are_dots():
 
 
 def test_the_list_names_every_group():
-    assert {entry["group"] for entry in catalogue({"problem:x": "x"})} >= {"The paper's domains", "Examples", "Your folders"}
+    assert {entry["group"] for entry in catalogue({"problem:x": "x"})} >= {
+        "The paper's domains",
+        "Examples",
+        "Your folders",
+    }

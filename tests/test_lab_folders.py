@@ -26,12 +26,14 @@ def test_a_folder_and_those_in_it_are_found_by_what_they_hold(given):
     assert opened(found_in([given]), "problem:given/town", PROBLEM) == given / "town"
     with pytest.raises(ValueError, match="is no folder"):
         found_in([given / "town" / "problem.json"])
+    (given / "empty").mkdir()
     with pytest.raises(ValueError, match="holds no problem, fit or results"):
-        (given / "empty").mkdir()
         found_in([given / "empty"])
 
 
-@pytest.mark.parametrize("key", ["problem:given/../secret", "../secret", "problem:/etc", "", "problem:secret", "fit:given/fit"])
+@pytest.mark.parametrize(
+    "key", ["problem:given/../secret", "../secret", "problem:/etc", "", "problem:secret", "fit:given/fit"]
+)
 def test_no_name_leads_out_of_the_folders(given, key):
     with pytest.raises(Refused, match="only those of the command line"):
         opened(found_in([given]), key, PROBLEM)

@@ -45,7 +45,9 @@ def test_a_foreign_host_is_refused(host):
     assert asked(APP, headers={"host": host}).status == 421
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1:8377", "http://127.0.0.1:9", "http://localhost:8377"])
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "https://127.0.0.1:8377", "http://127.0.0.1:9", "http://localhost:8377"]
+)
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_foreign_origin_is_refused(method, origin):
     assert asked(APP, method=method, headers=JSON | {"origin": origin}).status == 403

@@ -38,7 +38,15 @@ def test_our_files_and_plotly_are_served(app):
 
 
 @pytest.mark.parametrize(
-    "path", ["/static/../app.py", "/static/../../__init__.py", "/static//etc/passwd", "/static/%2e%2e/app.py", "/etc/passwd", "/static/"]
+    "path",
+    [
+        "/static/../app.py",
+        "/static/../../__init__.py",
+        "/static//etc/passwd",
+        "/static/%2e%2e/app.py",
+        "/etc/passwd",
+        "/static/",
+    ],
 )
 def test_no_path_leaves_our_files(app, path):
     assert asked(app, path).status == 404
@@ -111,7 +119,13 @@ def test_two_hundred_requests_at_once_for_a_minute_leave_it_up_and_its_memory_bo
         good = json.dumps({"scene": "pit", "mixture": "mu1", "rough": True})
         assert post(port, good)[0] == 200
         before, seen, end = memory(process.pid), {}, time.monotonic() + MINUTE
-        bodies = [good, good.replace("pit", "highway"), '{"scene": "pit", "u": 1e9}', "[" * 900_000, good.replace("mu1", "mu2")]
+        bodies = [
+            good,
+            good.replace("pit", "highway"),
+            '{"scene": "pit", "u": 1e9}',
+            "[" * 900_000,
+            good.replace("mu1", "mu2"),
+        ]
 
         def press(i):
             while time.monotonic() < end:

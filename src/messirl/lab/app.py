@@ -28,7 +28,7 @@ JSON = "application/json"
 
 
 def make_app(folders: list[str], hosts: frozenset[str] | None, deadline: float = DEADLINE) -> Guard:
-    """The application, guarded. folders : those a page may open; hosts : see Guard; deadline : of an answer, seconds."""
+    """The application, guarded. folders : those a page may open; hosts : see Guard; deadline : seconds of an answer."""
     desk = Desk(folders, deadline)
 
     async def fit(request: Request) -> Response:
@@ -77,7 +77,7 @@ def make_app(folders: list[str], hosts: frozenset[str] | None, deadline: float =
 
 @cache
 def inline_styles() -> list[str]:
-    """The ids of style elements that Plotly's script adds unless they are there; the page puts empty ones in their place.
+    """The ids of style elements that Plotly's script adds unless they are there; the page has others of these ids.
 
     They are for maps of the world, which we do not draw, and the policy of the page would refuse them with a complaint.
     """

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from messirl.domains.pit import TurnSimilarity
+from messirl.estimators.methods import LIGHT
 from messirl.lab.fits import ROUNDS, parameters
 from messirl.lab.requests import Ask
 from messirl.lab.scenes import LabScene, Picked
-from messirl.estimators.methods import LIGHT
 
 
 def lines_of(ask: Ask, scene: LabScene, picked: Picked, name: str) -> str:
-    """Lines that end with a fitted `model`. picked : with what was drawn"""
+    """Lines that end with a fitted `model`. picked : with what was drawn."""
     own = parameters(ask)
     similarity = own["similarity"]
     home = "domains.pit" if isinstance(similarity, TurnSimilarity) else "similarity"

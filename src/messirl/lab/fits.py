@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from itertools import pairwise
 from time import perf_counter
 from typing import Any
 
@@ -65,7 +66,7 @@ def with_drawn(mdp: MDP, picked: Picked, drawn: tuple[tuple[int, ...], ...]) -> 
             raise Refused("there is no expert trajectory: draw one, or take some of the scene's")
         return picked
     states = [list(row) for row in drawn]
-    actions = [[_likeliest(mdp, s, to) for s, to in zip(row, row[1:], strict=False)] for row in states]
+    actions = [[_likeliest(mdp, s, to) for s, to in pairwise(row)] for row in states]
     goals = None if picked.expert.goals is None else [row[-1] for row in states]
     known = picked.expert.actions is not None
     more = Trajectories.from_lists(states, actions if known else None, goals)
@@ -79,7 +80,9 @@ def _likeliest(mdp: MDP, s: int, to: int) -> int:
         raise Refused(f"a drawn trajectory has a state {max(s, to)}; the last one is {mdp.n_states - 1}")
     chance = mdp.transitions[s * mdp.n_actions : (s + 1) * mdp.n_actions, [to]].toarray().ravel()
     if chance.max(initial=0.0) <= 0.0:
-        raise Refused(f"a drawn trajectory goes from {mdp.state_label(s)} to {mdp.state_label(to)}, where no move leads")
+        raise Refused(
+            f"a drawn trajectory goes from {mdp.state_label(s)} to {mdp.state_label(to)}, where no move leads"
+        )
     return int(chance.argmax())
 
 

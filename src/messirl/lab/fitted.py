@@ -23,7 +23,7 @@ LENGTH = 60  # states of one that is drawn, where nothing else ends it
 
 
 def fitted_picture(folder: Path, known: dict[str, Place]) -> dict[str, Any]:
-    """What the page shows of a saved fit. known : folders that may be opened; its problem is read if it is one of them"""
+    """What the page shows of a saved fit. known : what may be opened; its problem is read if it is one of these."""
     try:
         model = load(folder / "model.npz")
     except ValueError as error:
@@ -32,7 +32,9 @@ def fitted_picture(folder: Path, known: dict[str, Place]) -> dict[str, Any]:
     refuse_large(mdp, 0)
     summary = _summary(folder / "fit.json")
     problem = _problem(str(summary.get("folder", "")), mdp, known)
-    layout = places.laid_out(mdp, None if problem is None else problem.xy, y_down=problem is not None and problem.y_down)
+    layout = places.laid_out(
+        mdp, None if problem is None else problem.xy, y_down=problem is not None and problem.y_down
+    )
     tracks, said = _tracks(model, problem)
     return {
         "scene": {
@@ -40,6 +42,7 @@ def fitted_picture(folder: Path, known: dict[str, Place]) -> dict[str, Any]:
             "tile": layout.tile.tolist(),
             "at": np.round(layout.at, 3).tolist(),
             "labels": layout.labels,
+            "named": mdp.state_names is not None,
             "columns": [],
             "road": None,
             "edges": places.edges_of(mdp, layout) if layout.kind == "graph" else [],
@@ -115,6 +118,5 @@ def _estimates(summary: dict[str, Any], mdp: MDP) -> list[dict[str, Any]]:
     for name in mdp.feature_ids:
         row = by_name.get(str(name), {})
         error = row.get("robust_std_error", row.get("std_error"))
-        good = isinstance(error, int | float) and np.isfinite(error)
-        out.append({"error": rounded(float(error)) if good else None})
+        out.append({"error": rounded(float(error)) if isinstance(error, int | float) else None})
     return out

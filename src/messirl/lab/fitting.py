@@ -29,7 +29,9 @@ class Job:
 
     page: str
     message: dict[str, Any]
-    answer: asyncio.Future[tuple[int, bytes]] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    answer: asyncio.Future[tuple[int, bytes]] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
 
     def end(self, status: int, line: bytes | str) -> None:
         """Answer, unless nobody waits any more."""

@@ -42,7 +42,9 @@ def found_in(given: list[Path]) -> dict[str, Place]:
         inside = sorted(child for child in root.iterdir() if child.is_dir())[:LISTED]
         here = [place for place in [root, *inside] if _kind(place) and _within(place, root)]
         if not here:
-            raise ValueError(f"{path} holds no problem, fit or results, nor does a folder in it: messirl check says why")
+            raise ValueError(
+                f"{path} holds no problem, fit or results, nor does a folder in it: messirl check says why"
+            )
         for place in here:
             kind = _kind(place) or ""
             title = place.name if place == root else f"{root.name}/{place.name}"

@@ -1,9 +1,9 @@
 """What keeps the page to this machine and to itself, whatever is asked for.
 
-    Host      only the names and the port that are served: a foreign name that leads here (DNS rebinding) is refused
-    Origin    a page from elsewhere can neither read answers nor have anything done
-    bodies    of at most a megabyte, counted as they come
-    answers   with a content security policy under which only our own scripts and styles run, and nothing is sent away
+Host      only the names and the port that are served: a foreign name that leads here (DNS rebinding) is refused
+Origin    a page from elsewhere can neither read answers nor have anything done
+bodies    of at most a megabyte, counted as they come
+answers   with a content security policy under which only our own scripts and styles run, and nothing is sent away
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -40,10 +41,12 @@ def scene_picture(scene: LabScene) -> dict[str, Any]:
         "tile": layout.tile.tolist(),
         "at": np.round(layout.at, 3).tolist(),
         "labels": layout.labels,
+        "named": mdp.state_names is not None,
         "columns": list(layout.columns),
         "road": layout.road,
         "edges": places.edges_of(mdp, layout) if layout.kind == "graph" else [],
         "moves": places.moves_of(mdp),
+        "starts": None if mdp.start is None else np.flatnonzero(mdp.start).tolist(),
         "terminal": np.flatnonzero(mdp.terminal).tolist(),
         "horizon": mdp.horizon,
         "features": list(mdp.feature_ids),
@@ -119,7 +122,9 @@ def _policy(mdp: MDP, model: Any) -> Floats:
 def sets_picture(scene: LabScene, picked: Picked, similarity: Any) -> dict[str, Any]:
     """The trajectories, how similar they are, and where the truth is known, its reward."""
     everyone = picked.expert if picked.unlabelled is None else picked.expert + picked.unlabelled
-    counts = counts_of_sets(scene.mdp, picked.expert, picked.unlabelled)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the fit has remarked on short trajectories already
+        counts = counts_of_sets(scene.mdp, picked.expert, picked.unlabelled)
     alike = np.asarray(similarity(everyone, counts), dtype=np.float64)
     most = float(alike.max(initial=0.0)) or 1.0
     return {

@@ -49,7 +49,7 @@ class Layout:
     def sum(self, values: Floats) -> Floats:
         """Per tile, the sum of its states' values."""
         here = self.tile >= 0
-        return np.bincount(self.tile[here], values[here], minlength=self.n_tiles)
+        return np.asarray(np.bincount(self.tile[here], values[here], minlength=self.n_tiles), dtype=np.float64)
 
 
 def laid_out(mdp: MDP, xy: Floats | None, *, y_down: bool = False) -> Layout:
@@ -118,7 +118,7 @@ def best_chance(mdp: MDP) -> sp.coo_array:
 
 
 def directions(mdp: MDP, layout: Layout) -> Floats:
-    """Where each action leads on the map, (S, A, 2): towards the likeliest tile; zero where it stays or is forbidden."""
+    """Where each action leads on the map, (S, A, 2): to the likeliest tile; zero where it stays or is forbidden."""
     out = np.zeros((mdp.n_states, mdp.n_actions, 2))
     moves = mdp.transitions.tocoo()
     order = np.lexsort((moves.data, moves.row))

@@ -1,4 +1,4 @@
-"""What a page may ask for: every field known, of its kind and within bounds; anything else is refused with the reason."""
+"""What a page may ask for: every field known, of its kind and within bounds; all else is refused with the reason."""
 
 from __future__ import annotations
 
@@ -19,7 +19,16 @@ NUMBERS = {  # least and most
     "weight": (0.0, 1.0),
 }
 WHOLE = {"seed": (0, 9999), "u": (0, 100), "experts": (0, 50)}
-WORDS = {"scene": 120, "mixture": 200, "expert": 200, "similarity": 20, "method": 30, "second": 30, "objective": 10, "have": 16}
+WORDS = {
+    "scene": 120,
+    "mixture": 200,
+    "expert": 200,
+    "similarity": 20,
+    "method": 30,
+    "second": 30,
+    "objective": 10,
+    "have": 16,
+}
 
 
 class Refused(ValueError):

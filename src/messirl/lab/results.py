@@ -1,4 +1,4 @@
-"""The second view: a results folder of `messirl reproduce` as curves to zoom into, and the claims with their evidence."""
+"""The second view: a folder of `messirl reproduce` as curves to zoom into, and the claims with their evidence."""
 
 from __future__ import annotations
 
@@ -39,9 +39,18 @@ def results_picture(folder: Path) -> dict[str, Any]:
     domains = in_order(curves.domains)
     return {
         "domains": [{"key": domain, "title": domain_name(domain)} for domain in domains],
-        "measures": {domain: MEASURES.get(domain.removesuffix("-far"), "as the domain measures it") for domain in domains},
+        "measures": {
+            domain: MEASURES.get(domain.removesuffix("-far"), "as the domain measures it") for domain in domains
+        },
         "figures": [
-            {"domain": domain, "figure": name, "title": title, "along": along, "log": log, "lines": _lines(curves, domain, name)}
+            {
+                "domain": domain,
+                "figure": name,
+                "title": title,
+                "along": along,
+                "log": log,
+                "lines": _lines(curves, domain, name),
+            }
             for domain in domains
             for name, (title, along, log) in FIGURES.items()
             if curves.methods(domain, name)

@@ -25,8 +25,8 @@ from messirl.problem.trajectories import Trajectories
 
 STATES, FEATURES, WALKS = 4000, 600, 100_000  # at most, of a problem that is fitted while one waits
 TEST = 100  # held-out trajectories of the expert that are scored, at most
-MIXTURES = {"mu1": "μ1: near-expert and one other kind", "mu2": "μ2: near-expert and another kind"}
-MIXTURES |= {"mu3": "μ3: two other kinds", "MAX": "all near-expert (MESSIMAX)"}
+MIXTURES = {"mu1": "μ1: near-expert, others", "mu2": "μ2: near-expert, yet others"}
+MIXTURES |= {"mu3": "μ3: others, yet others", "MAX": "all near-expert (MESSIMAX)"}
 WORDS = {
     "highway": (
         "Highway",
@@ -34,8 +34,14 @@ WORDS = {
         "comes next is averaged.",
     ),
     "gridworld": ("Gridworld", "16 × 16 slippery cells, 64 blocks of 2 × 2 as features; three of them are good."),
-    "pit": ("Pit", "From the lower left to the upper right corner, around the pit. The expert goes round by the right."),
-    "museum": ("Museum", "Guides know what is worth seeing; tourists have read the same book, school classes have not."),
+    "pit": (
+        "Pit",
+        "From the lower left to the upper right corner, around the pit. The expert goes round by the right.",
+    ),
+    "museum": (
+        "Museum",
+        "Guides know what is worth seeing; tourists have read the same book, school classes have not.",
+    ),
     "roads": ("Roads", "Trips through a town, each to its own goal: minutes, tolls and left turns."),
     "maze": ("Maze", "A labyrinth with water in one place; some animals are thirsty, some are not."),
 }
@@ -199,7 +205,17 @@ def of_problem(key: str, title: str, story: str, problem: Problem, made: list[st
         "objective": "choices",
     }
     layout = laid_out(problem.mdp, problem.xy, y_down=problem.y_down)
-    return LabScene(key, title, story, problem.mdp, layout, pick, lines, defaults, filters=sum(filters, []))
+    return LabScene(
+        key,
+        title,
+        story,
+        problem.mdp,
+        layout,
+        pick,
+        lines,
+        defaults,
+        filters=[text for column in filters for text in column],
+    )
 
 
 def refuse_large(mdp: MDP, walks: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import uvicorn
 
 LIMITS: dict[str, Any] = {
-    "limit_concurrency": 64,  # requests at once; more are told to try again
+    "limit_concurrency": 256,  # requests at once; more are told to try again
     "timeout_keep_alive": 10,
     "h11_max_incomplete_event_size": 16_384,  # bytes of headers
     "backlog": 128,
@@ -35,6 +35,7 @@ def listening(address: str, port: int) -> socket.socket:
     place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         place.bind((address, port))
+        place.listen(LIMITS["backlog"])  # who comes before the server is ready waits
     except (OSError, OverflowError) as error:
         place.close()
         if getattr(error, "errno", None) == errno.EADDRINUSE:
@@ -44,9 +45,16 @@ def listening(address: str, port: int) -> socket.socket:
 
 
 def serve(app: Any, place: socket.socket, opened: Callable[[], object] | None = None) -> None:
-    """Serve until interrupted. opened : called once, in a thread, when the page can be asked for"""
+    """Serve until interrupted. opened : called once, in a thread, when the page can be asked for."""
     config = uvicorn.Config(
-        app, http="h11", loop="asyncio", ws="none", log_level="error", access_log=False, server_header=False, **LIMITS
+        app,
+        http="h11",
+        loop="asyncio",
+        ws="none",
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        **LIMITS,
     )
     if opened is not None:
         threading.Timer(0.5, opened).start()

@@ -1,6 +1,6 @@
 """Gymnasium's small tables as scenes: an expert that follows the true reward, and others that do not.
 
-    P_u*  soft policy of the reward of the table        P_1  no preference at all        P_2  the opposite reward
+P_u*  soft policy of the reward of the table        P_1  no preference at all        P_2  the opposite reward
 """
 
 from __future__ import annotations
@@ -39,7 +39,13 @@ def scene_of_table(name: str, title: str, seed: int) -> LabScene:
     scene = table_scene(name, seed)
     made = ["from messirl.domains import mixture", "from messirl.lab.tables import table_scene", ""]
     made.append(f'scene = table_scene("{name}", {{seed}})')
-    own: dict[str, Any] = {"similarity": "rbf", "sigma": 5.0, "lambda0": 1.0, "objective": "choices", "experts": EXPERTS}
+    own: dict[str, Any] = {
+        "similarity": "rbf",
+        "sigma": 5.0,
+        "lambda0": 1.0,
+        "objective": "choices",
+        "experts": EXPERTS,
+    }
     story = f"{name} of gymnasium: the expert follows its true reward; one feature per state that is entered."
     return drawn_scene(name, title, story, scene, _rows(scene.mdp, WIDE[name]), made, own, by_feature=True)
 

@@ -15,6 +15,7 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -142,7 +143,7 @@ def main() -> None:
         message = todo.get()
         number = message["id"]
         try:
-            answer = {"status": 200, **worker.answer(message, lambda number=number: number in dropped)}
+            answer = {"status": 200, **worker.answer(message, partial(dropped.__contains__, number))}
         except Cancelled:
             answer = {"status": 200, "dropped": True}
         except Refused as error:

@@ -42,4 +42,4 @@ export function luminance(hex) {
   const l = [0, 1, 2].map(k => parseInt(hex.slice(1 + 2 * k, 3 + 2 * k), 16) / 255).map(v => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
   return 0.2126 * l[0] + 0.7152 * l[1] + 0.0722 * l[2];
 }
-export const on = hex => (luminance(hex) > 0.35 ? "#1b1a1f" : "#ffffff");
+export const on = hex => (luminance(hex) > 0.2 ? "#1b1a1f" : "#ffffff");

@@ -20,20 +20,32 @@ export class Hand {
       this.after.get(s).push([to[i], p[i]]);
     });
     for (const ways of this.after.values()) ways.sort((a, b) => b[1] - a[1]);
-    this.first = new Map();
-    scene.tile.forEach((t, s) => { if (t >= 0 && !this.first.has(t)) this.first.set(t, s); });
+    this.first = new Map();  // the state that a trajectory begins in, of each tile where one may
+    for (const s of scene.starts ?? scene.tile.keys()) {
+      const t = scene.tile[s];
+      if (t >= 0 && !this.first.has(t)) this.first.set(t, s);
+    }
     this.terminal = new Set(scene.terminal);
   }
 
   get tiles() { return this.path.map(s => this.scene.tile[s]); }
-  get reachable() { return this.on && this.path.length ? [...new Set((this.after.get(this.path.at(-1)) ?? []).map(([s]) => this.scene.tile[s]))] : []; }
+  get reachable() {
+    if (this.on && !this.path.length && this.first.size < this.scene.at.length) return [...this.first.keys()];
+    return this.on && this.path.length ? [...new Set((this.after.get(this.path.at(-1)) ?? []).map(([s]) => this.scene.tile[s]))] : [];
+  }
   get ready() { return this.path.length > 1 && (this.scene.horizon === null || this.path.length === this.scene.horizon || this.terminal.has(this.path.at(-1))); }
 
   switch(on) { this.on = on && this.able; if (!this.on) this.drop(); this.changed(); }
   drop() { this.path = []; this.changed(); }
   back() { this.path.pop(); this.changed(); }
 
-  begin(tile) { this.path = [this.first.get(tile)]; this.cursor = tile; this.changed(); }
+  begin(tile) {
+    const at = this.first.has(tile) || this.first.size > 1 ? tile : [...this.first.keys()][0];
+    if (!this.first.has(at)) { this.say("No trajectory begins here: begin in one of the places that are marked."); return; }
+    this.path = [this.first.get(at)];
+    this.cursor = at;
+    this.changed();
+  }
 
   // The state of a tile that can be entered next, or undefined.
   next(tile) { return (this.after.get(this.path.at(-1)) ?? []).find(([s]) => this.scene.tile[s] === tile)?.[0]; }
@@ -89,7 +101,8 @@ export class Hand {
       map.svg.focus({ preventScroll: true });
       dragging = true;
       moved = false;
-      if (this.path.length) this.walk(Number(tile)); else this.begin(Number(tile));
+      if (!this.path.length) this.begin(Number(tile));
+      if (this.path.length && this.tiles.at(-1) !== Number(tile)) this.walk(Number(tile));
     });
     map.svg.addEventListener("pointermove", event => {
       const tile = dragging ? tileAt(event) : undefined;
@@ -102,14 +115,14 @@ export class Hand {
       dragging = false;
     });
     map.svg.addEventListener("keydown", event => this.key(event, map));
-    map.svg.addEventListener("focus", () => { if (this.cursor === null) this.cursor = 0; this.focused = true; this.changed(); });
+    map.svg.addEventListener("focus", () => { this.cursor ??= [...this.first.keys()][0] ?? 0; this.focused = true; this.changed(); });
     map.svg.addEventListener("blur", () => { this.focused = false; this.changed(); });
   }
 
   key(event, map) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key in KEYS) this.arrow(KEYS[event.key], map);
-    else if (event.key === " ") { if (!this.on) $("draw").click(); if (!this.path.length) { this.begin(this.cursor ?? 0); this.say(`Begun at ${map.describe(this.cursor)}.`); } }
+    else if (event.key === " ") { if (!this.on) $("draw").click(); if (!this.path.length) { this.begin(this.cursor ?? 0); if (this.path.length) this.say(`Begun at ${map.describe(this.cursor)}.`); } }
     else if (event.key === "Enter") { if (this.path.length) this.finish(); else return; }
     else if (event.key === "Escape") { if (this.path.length) this.say("Dropped."); this.drop(); }
     else if (event.key === "Backspace" && this.path.length) this.back();

@@ -3,7 +3,7 @@ import { $ } from "./words.js";
 import { read } from "./api.js";
 import { fromFragment, state, toFragment } from "./state.js";
 import { fill } from "./controls.js";
-import { listen, open, shown, timings } from "./try.js";
+import { idle, listen, open, shown, timings } from "./try.js";
 import { save } from "./export.js";
 
 let writing = 0, written = "";
@@ -51,5 +51,5 @@ $("export").addEventListener("keydown", event => { if (event.key === "Escape") {
 catalogue = await read("catalogue").catch(error => { $("status").textContent = error.message; throw error; });
 fill(catalogue);
 listen(remember);
-globalThis.lab = { state, shown, timings };  // for those who look with the console
+globalThis.lab = { state, shown, timings, idle };  // for those who look with the console
 await restore();

@@ -69,7 +69,7 @@ export class StateMap {
     });
     this.layer.tiles.append(...this.tiles);
     this.names = [];
-    if (grid && w >= 70 && scene.kind !== "lanes") {
+    if (grid && w >= 70 && scene.named) {
       this.names = this.middle.map(([x, y], i) => svg("text", { x, y: y + h / 2 - 8, "text-anchor": "middle", "font-size": 11.5 }));
       this.layer.names.append(...this.names);
     }

@@ -55,7 +55,7 @@ async function draw() {
   const exact = $("results-solver").value === "exact";
   const here = found.figures.filter(({ domain }) => domain === state.domain).map(figure => ({ ...figure, lines: figure.lines.filter(line => line.exact === exact) }))
     .filter(({ lines }) => lines.some(({ x }) => x.length > 1));
-  const places = here.map(({ title }) => make("div", { class: "plot", role: "img", "aria-label": `${title}: performance by method` }));
+  const places = here.map(({ title }) => make("div", { class: "plot", role: "group", "aria-label": `${title}: performance by method` }));
   $("figures").replaceChildren(...here.map(({ title, lines }, i) => make("figure", { class: "card" }, make("h2", {}, title), places[i], numbers(lines))));
   const Plotly = await library(), style = getComputedStyle(document.documentElement), colour = name => style.getPropertyValue(name).trim();
   await Promise.all(here.map(({ along, log, lines }, i) => Plotly.newPlot(places[i], lines.flatMap(trace), {

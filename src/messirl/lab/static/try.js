@@ -34,6 +34,9 @@ export function listen(remember) {
   onChange(() => draw());
 }
 
+// Whether nothing is asked for, and nothing will be.
+export const idle = () => !flying && done.rough === version && done.exact === version;
+
 const say = text => { $("speak").textContent = text; };
 
 export async function open(key, kept = {}) {
