@@ -12,7 +12,7 @@ from seeds import generator
 from worlds import ROUNDING, drawn, maze, random_mdp, ring, without_actions
 
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories, feature_counts
-from messirl.problem import check_trajectories
+from messirl.problem import Problem, check_trajectories
 from messirl.problem.faults import start_faults, trajectory_faults
 from messirl.similarity import CompleteGraph
 
@@ -249,6 +249,9 @@ def test_other_types_are_refused():
         feature_counts(np.eye(3), Trajectories.from_lists([[0]]))
     with pytest.raises(TypeError, match=r"must be Trajectories, not list: use Trajectories\.from_lists"):
         feature_counts(ring(discount=0.95), [[0, 1]])
+    mdp = ring(discount=0.95)
+    with pytest.raises(TypeError, match=r"must be Trajectories, not Problem: use its \.trajectories"):
+        check_trajectories(mdp, Problem(mdp, Trajectories.from_lists([[0]])))
 
 
 def test_errors_name_the_set():

@@ -120,6 +120,11 @@ def place(tmp_path, monkeypatch):
     rows, meta = (pandas.read_csv(f"museum/{name}.csv") for name in ("trajectories", "trajectory_meta"))
     some = set(meta.trajectory_id[meta.who == "tourist"])
     rows[rows.trajectory_id.isin(some)].to_parquet("tourists/all.parquet")
+    track, step = np.divmod(np.arange(240), 24)
+    drives = pandas.DataFrame({"trajectory_id": track, "step": step, "o_x": np.sin(step + track)})
+    action = pandas.Series((step + track) % 2, dtype="Int64").mask(step == 23)
+    drives = drives.assign(action=action, role=np.where(track < 3, "expert", "other"))
+    drives.to_parquet("drives.parquet")
     return tmp_path
 
 

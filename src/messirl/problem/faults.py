@@ -49,9 +49,9 @@ def check_trajectories(mdp: MDP, trajectories: Trajectories, name: str = "trajec
     if not isinstance(mdp, MDP):
         raise TypeError(f"expected an MDP, not {type(mdp).__name__}")
     if not isinstance(trajectories, Trajectories):
-        raise TypeError(
-            f"{name} must be Trajectories, not {type(trajectories).__name__}: use Trajectories.from_lists([[...], ...])"
-        )
+        held = hasattr(trajectories, "trajectories")  # a Problem, as Problem.select returns
+        remedy = "use its .trajectories" if held else "use Trajectories.from_lists([[...], ...])"
+        raise TypeError(f"{name} must be Trajectories, not {type(trajectories).__name__}: {remedy}")
     fault = next(trajectory_faults(mdp, trajectories), None)
     if fault is not None:
         colon = " " if fault.trajectory is None else ": "
