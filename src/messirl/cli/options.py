@@ -78,9 +78,7 @@ def add_model(made: Parser) -> None:
         help="messi (default with unlabelled trajectories), maxent (default without), em",
     )
     add_with_default(group, "--lambda0", not_negative, default.LAMBDA0, "strength of the penalty")
-    group.add_argument(
-        "--similarity", choices=("rbf", "exponential", "complete"), default="rbf", help="of trajectories (rbf)"
-    )
+    group.add_argument("--similarity", choices=tuple(default.SIMILARITIES), default="rbf", help="of trajectories (rbf)")
     add_with_default(group, "--sigma", _width, default.SIGMA, "of rbf: a number, or median")
     add_with_default(group, "--scale", positive, 1.0, "of exponential: its length")
     group.add_argument(

@@ -11,7 +11,7 @@ from messirl._docstrings import inherit_documentation
 from messirl._words import did_you_mean
 from messirl.estimators.methods import OPTIONS
 from messirl.problem.mdp import MDP
-from messirl.similarity import RBF, CompleteGraph, Exponential
+from messirl.similarity import as_similarity
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class ModelSettings:
         None: "messi" with unlabelled trajectories, and "maxent" without.
     lambda0 : float
         λ0, the strength of MESSI's penalty.
-    similarity : {"rbf", "exponential", "complete"}
+    similarity : {"rbf", "exponential", "complete", "neighbours", "edit", "visited"}
         The similarity of trajectories.
     sigma : float or "median"
         The width of "rbf".
@@ -134,8 +134,11 @@ def _refuse_what_acts_on_nothing(settings: ModelSettings, chosen: dict[str, str 
         raise ValueError("--theta-prior does not go with --solver paper, whose steps are those of Alg. 1: leave it out")
     if settings.unlabelled_weight != ModelSettings.unlabelled_weight and chosen["method"] == "em":
         raise ValueError("--unlabelled-weight is not of --method em, which weighs trajectories itself: leave it out")
-    if not settings.standardise_counts and chosen["similarity"] == "complete":
-        raise ValueError("--no-standardise would change nothing with --similarity complete: leave it out")
+    of_counts = as_similarity(chosen["similarity"]).get_params()
+    if not settings.standardise_counts and "standardise" not in of_counts:
+        raise ValueError(
+            f"--no-standardise would change nothing with --similarity {chosen['similarity']}: leave it out"
+        )
     if settings.standardise and not settings.ridge:
         raise ValueError("--standardise is of the ridge, and there is none: say how strong with --ridge")
 
@@ -161,11 +164,15 @@ def check_reference(settings: Any, *, unlabelled: bool) -> None:
 
 def make_similarity(settings: ModelSettings) -> Any:
     """The similarity that the settings describe."""
-    if settings.similarity == "complete":
-        return CompleteGraph()
+    made = as_similarity(settings.similarity)
+    asked: dict[str, Any] = {}
+    if "standardise" in made.get_params():
+        asked["standardise"] = settings.standardise_counts
+    if settings.similarity == "rbf":
+        asked["sigma"] = settings.sigma
     if settings.similarity == "exponential":
-        return Exponential(settings.scale, settings.standardise_counts)
-    return RBF(settings.sigma, settings.standardise_counts)
+        asked["scale"] = settings.scale
+    return made.set_params(**asked)
 
 
 def with_features(mdp: MDP, names: str | None) -> MDP:
