@@ -18,7 +18,7 @@ TEST_AT = $(CHECK_PYTHON); $(PYTHON) tools/environment.py $(1) \
 	&& $(ONE_THREAD) NUMBA_CACHE_DIR=$(CURDIR)/.venv-$(1)/numba .venv-$(1)/bin/python -m pytest $(PYTEST_ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run compiled test test-slow test-cluster test-portable test-oldest test-newest lint format bench bench-check bench-large bench-peers screenshots lock clean
+.PHONY: help venv run compiled test test-slow test-cluster test-portable test-oldest test-newest lint format bench bench-check bench-large bench-peers screenshots dist lock clean
 
 help:  ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -80,6 +80,9 @@ bench-peers: .venv-peers/.ready  ## Compare with other packages, installed in .v
 screenshots: .venv/.ready  ## Make pictures of all pages with Chromium, and look for faults (out/screenshots)
 	@.venv/bin/python tools/screenshots.py
 
+dist: .venv/.ready  ## Build wheel and sdist, look into them, and try the wheel in an empty environment (.venv-dist)
+	@.venv/bin/python tools/dist.py --try
+
 lock: .venv-lock/.ready  ## Write requirements.lock anew (UPGRADE=--upgrade moves every pin)
 	@env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL PIP_CONFIG_FILE=/dev/null CUSTOM_COMPILE_COMMAND="make lock" \
 		.venv-lock/bin/pip-compile --quiet $(UPGRADE) --extra dev --extra cluster --extra gym --extra hdf5 --extra minari \
@@ -89,7 +92,7 @@ lock: .venv-lock/.ready  ## Write requirements.lock anew (UPGRADE=--upgrade move
 	@if grep -n '://' requirements.lock; then echo "requirements.lock names a host or a folder." >&2; exit 1; fi
 
 clean:  ## Remove what the other goals made
-	@rm -rf .venv .venv-oldest .venv-newest .venv-peers .venv-lock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-oldest .venv-newest .venv-peers .venv-lock .venv-dist build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment whose pip does not answer (interrupted, or its Python is gone) is made anew.
