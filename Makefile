@@ -18,7 +18,7 @@ TEST_AT = $(CHECK_PYTHON); $(PYTHON) tools/environment.py $(1) \
 	&& $(ONE_THREAD) NUMBA_CACHE_DIR=$(CURDIR)/.venv-$(1)/numba .venv-$(1)/bin/python -m pytest $(PYTEST_ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run compiled test test-slow test-cluster test-browser test-portable test-oldest test-newest lint format bench bench-check bench-large bench-peers screenshots lab-pictures docs lock clean
+.PHONY: help venv run compiled test test-slow test-cluster test-browser test-portable test-oldest test-newest lint format bench bench-check bench-large bench-peers screenshots lab-pictures docs dist lock clean
 
 help:  ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -91,6 +91,9 @@ docs: .venv/.ready  ## Build the documentation (out/site), without a network; a 
 lab-pictures: .venv/.ready  ## Make the pictures of messirl lab and of a report in docs/ anew
 	@.venv/bin/python tools/lab_pictures.py
 
+dist: .venv/.ready  ## Build wheel and sdist, look into them, and try the wheel in an empty environment (.venv-dist)
+	@.venv/bin/python tools/dist.py --try
+
 lock: .venv-lock/.ready  ## Write requirements.lock anew (UPGRADE=--upgrade moves every pin)
 	@env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL PIP_CONFIG_FILE=/dev/null CUSTOM_COMPILE_COMMAND="make lock" \
 		.venv-lock/bin/pip-compile --quiet $(UPGRADE) --extra dev --extra docs --extra cluster --extra gym --extra hdf5 --extra lab --extra minari \
@@ -100,7 +103,7 @@ lock: .venv-lock/.ready  ## Write requirements.lock anew (UPGRADE=--upgrade move
 	@if grep -n '://' requirements.lock; then echo "requirements.lock names a host or a folder." >&2; exit 1; fi
 
 clean:  ## Remove what the other goals made
-	@rm -rf .venv .venv-oldest .venv-newest .venv-peers .venv-lock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-oldest .venv-newest .venv-peers .venv-lock .venv-dist build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment whose pip does not answer (interrupted, or its Python is gone) is made anew.

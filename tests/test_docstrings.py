@@ -54,7 +54,7 @@ METHODS = {  # what a user chooses among: parameters, a reference, and an exampl
 MADE = {  # what a user makes, and no paper describes: parameters and an example
     "messirl.estimators": ("UniformPolicy",),
     "messirl.io": ("Grid", "Hexagons", "KMeans", "Problem", "Recording", "StreamedTrajectories"),
-    "messirl.selection": ("Bench", "Candidate"),
+    "messirl.selection": ("Adapted", "Bench", "Candidate"),
     "messirl.workflow.compare": ("CompareSettings",),
     "messirl.workflow.diagnose": ("DiagnoseSettings",),
     "messirl.workflow.fit": ("FitSettings",),

@@ -368,7 +368,7 @@ def test_an_argument_out_of_its_range_is_refused_by_fit(method, name, value, err
         (MESSI(lambda0=np.inf), ValueError, "lambda0=inf: it must be finite and >= 0"),
         (MESSI(lambda0=None), TypeError, "lambda0=None: it must be a number"),
         (MESSI(theta_max=None), TypeError, "theta_max=None: it must be a number"),
-        (MESSI("rbf"), TypeError, "similarity must be RBF, Exponential, CompleteGraph, Precomputed or a callable"),
+        (MESSI(5), TypeError, "similarity must be RBF, Exponential, CompleteGraph, Precomputed or a callable"),
         (MESSI(RBF), TypeError, "similarity is the class RBF: make one of it"),
         (MaxEntIRL(ridge=-1.0), ValueError, "ridge=-1.0: it must be finite and >= 0"),
         (MaxEntIRL(ridge="1"), TypeError, "ridge='1': it must be a number"),
@@ -394,8 +394,8 @@ def test_other_types_are_refused(method):
     mdp, expert, _ = problem("finite")
     with pytest.raises(TypeError, match="expected an MDP, not ndarray"):
         method().fit(np.eye(3), expert)
-    with pytest.raises(TypeError, match="expert must be Trajectories, not list"):
-        method().fit(mdp, [[0, 1, 2, 3, 4, 0]])
+    with pytest.raises(TypeError, match="expert must be Trajectories, not dict"):
+        method().fit(mdp, {0: [0, 1, 2, 3, 4, 0]})
 
 
 @methods

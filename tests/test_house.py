@@ -227,7 +227,8 @@ def test_public_names_are_there():
 # ------------------------------------------------------------ dependencies
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-EXTRAS = PROJECT["optional-dependencies"]
+EVERY, EXTRAS = PROJECT["optional-dependencies"]["all"], dict(PROJECT["optional-dependencies"])
+del EXTRAS["all"]
 COMMANDS = {"pytest-xdist": "-n auto", "ruff": "bin/ruff", "mypy": "bin/mypy", "hatchling": "--no-build-isolation"}
 
 
@@ -260,6 +261,11 @@ def test_what_the_package_asks_for_is_what_it_imports():
         [*PROJECT["dependencies"], *(r for extra in EXTRAS.keys() - {"dev", "docs"} for r in EXTRAS[extra])]
     )
     assert imported("src") == wanted
+
+
+def test_all_is_every_extra_of_users():
+    names = ",".join(sorted(EXTRAS.keys() - {"dev", "docs"}))
+    assert [f"messirl[{names}]"] == EVERY
 
 
 def test_what_the_tests_ask_for_is_what_they_import_or_call():

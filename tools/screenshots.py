@@ -40,6 +40,7 @@ COMMANDS = {  # what makes each page
     "fit-roads": 'fit roads --expert "who = commuter" --ratio g_minutes/g_toll --without g_left',
     "select": f'select museum {FEW} --unlabelled "who = tourist"',
     "diagnose": f'diagnose museum {FEW} --unlabelled "who = class"',
+    "diagnose-by": f'diagnose museum {FEW} --unlabelled "who != guide" --by who',
     "evaluate": 'evaluate out/fit museum --test "who = tourist"',
     "compare": f'compare museum {FEW} --unlabelled "who = tourist" --methods MaxEnt,MESSI,LightPoolingStd,Cloning',
     "benchmark": "benchmark --quick --methods MaxEnt,MESSI,Cloning",

@@ -19,5 +19,13 @@ THETA_PRIOR: float | None = None  # standard deviation of a normal prior of the 
 WEAK_PRIOR: float | None = 10.0  # that of every candidate of a selection
 STEPS_PER_ROUND = 1  # η of EM-MaxEnt
 SIGMA = "median"  # width of the RBF similarity; the similarity sees counts in units of their spread
+SIMILARITIES: dict[str, tuple[str, dict[str, object]]] = {  # by name, in Python and in commands: class and arguments
+    "rbf": ("RBF", {"sigma": SIGMA, "standardise": True}),
+    "exponential": ("Exponential", {"standardise": True}),
+    "complete": ("CompleteGraph", {}),
+    "neighbours": ("NearestNeighbours", {}),
+    "edit": ("EditDistance", {}),
+    "visited": ("VisitedStates", {}),
+}
 CV = 5  # folds of the experts
 INFLUENTIAL = 50  # unlabelled trajectories that a diagnosis leaves out one by one

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+SPARED = ("pyarrow", "matplotlib", "rich")  # what a light install leaves out: no fit needs them
+MISSING = "{what} needs {package}, which is not installed: pip install {package}"
+
 
 def lazily(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` of a package, given its `__name__` and `__file__`.
@@ -24,9 +27,14 @@ def lazily(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
     def get(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        if homes[name] == package:
-            return importlib.import_module(f"{package}.{name}")
-        return getattr(importlib.import_module(homes[name]), name)
+        try:
+            if homes[name] == package:
+                return importlib.import_module(f"{package}.{name}")
+            return getattr(importlib.import_module(homes[name]), name)
+        except ModuleNotFoundError as error:
+            if error.name not in SPARED:
+                raise
+            raise ImportError(MISSING.format(what=f"{package}.{name}", package=error.name)) from None
 
     return get, lambda: sorted(homes), sorted(homes)
 

@@ -129,10 +129,14 @@ def _front_door(words: Sequence[str]) -> int:
 
 def _explain(error: Exception, kept: str = "") -> tuple[str, int]:
     """One sentence and an exit code for what went wrong; `kept` says what is not lost with a cluster."""
+    from messirl._lazy import MISSING, SPARED
+
     if isinstance(error, OSError):
         return _explain_place(error), 2
     if isinstance(error, ValueError):
         return str(error), 2
+    if isinstance(error, ModuleNotFoundError) and error.name in SPARED:
+        return MISSING.format(what="this command", package=error.name), 2
     if isinstance(error, ImportError) and error.name is None:  # ours: an optional package is not installed
         return str(error), 2
     if type(error) is MemoryError and error.args:  # ours, foreseen

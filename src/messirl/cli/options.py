@@ -87,9 +87,9 @@ def add_model(made: Parser) -> None:
     add_with_default(group, "--lambda0", not_negative, default.LAMBDA0, "strength of the penalty")
     group.add_argument(
         "--similarity",
-        choices=("rbf", "exponential", "complete", "edit", "dtw", "visited"),
+        choices=(*default.SIMILARITIES, "dtw"),
         default="rbf",
-        help="of trajectories: of what they collect (rbf, exponential, complete), or of the states they visit: in "
+        help="of trajectories: of what they collect (rbf, exponential, complete, neighbours), or of the states they visit: in "
         "order (edit), by x and y (dtw), in any order (visited) (rbf)",
     )
     add_with_default(group, "--sigma", _width, default.SIGMA, "of rbf: a number, or median")

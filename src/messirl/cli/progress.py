@@ -32,10 +32,13 @@ class Progress:
 
     def __enter__(self) -> Self:
         if not self.plain:
-            from messirl.cli.bar import Bar
-
-            self._bar = Bar(self)
-            self._bar.start()
+            try:
+                from messirl.cli.bar import Bar
+            except ModuleNotFoundError:  # a light install has no rich
+                self.plain = True
+            else:
+                self._bar = Bar(self)
+                self._bar.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

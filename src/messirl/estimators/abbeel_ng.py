@@ -29,7 +29,7 @@ from messirl.estimators.parts.apprentice import Mixture
 from messirl.estimators.parts.reading import check_bounded, mean_counts, read_sets
 from messirl.estimators.parts.responses import Responses
 from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories
+from messirl.problem.trajectories import TrajectoriesLike, as_trajectories
 
 NEAR = 0.01  # share of the first margin that epsilon=None stops at
 MATCHED, CLOSEST, ALL = "the counts are matched", "no mixture comes closer", "max_policies policies were found"
@@ -93,8 +93,9 @@ class AbbeelNg(Mixture):
     epsilon: float | None = None
     max_policies: int = 200
 
-    def fit(self, mdp: MDP, expert: Trajectories, unlabelled: Any = None) -> Self:
+    def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
         """Fit to the counts of the expert's trajectories; `unlabelled` is not looked at."""
+        expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         self._check_arguments()
         if self.version not in VERSIONS:
             raise ValueError(f"version={self.version!r}: choose {' or '.join(map(repr, VERSIONS))}")

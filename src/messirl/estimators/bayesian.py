@@ -29,7 +29,7 @@ from messirl.planning import optimal_values
 from messirl.planning.likelihood import action_values, step_logs, sum_of_steps
 from messirl.planning.sampling import random_source
 from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories
+from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.problem.units import feature_spread
 
 PRIORS = ("normal", "uniform")
@@ -111,8 +111,9 @@ class BayesianIRL(RewardEstimator):
     n_samples: int = 500
     random_state: Any = None
 
-    def fit(self, mdp: MDP, expert: Trajectories, unlabelled: Any = None) -> Self:
+    def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
         """Draw from the posterior given the expert's trajectories; `unlabelled` is not looked at."""
+        expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         if self.prior not in PRIORS:
             raise ValueError(f"prior={self.prior!r}: choose 'normal' or 'uniform'")
         number("beta", self.beta, above=0.0)

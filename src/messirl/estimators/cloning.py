@@ -15,7 +15,7 @@ from messirl._checks import flag, number
 from messirl.estimators.parts.counted import CountedPolicy
 from messirl.estimators.parts.reference import action_counts, smoothed
 from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories
+from messirl.problem.trajectories import TrajectoriesLike, as_trajectories
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -56,8 +56,9 @@ class BehaviourCloning(CountedPolicy):
     smoothing: float = 1.0
     by_step: bool = False
 
-    def fit(self, mdp: MDP, expert: Trajectories, unlabelled: Any = None) -> Self:
+    def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
         """Count what the experts did; unlabelled trajectories are checked, and else not looked at."""
+        expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         strength, by_step = number("smoothing", self.smoothing, least=0.0), flag("by_step", self.by_step)
         self._read(mdp, expert, unlabelled, needs_unlabelled=False)
         policy = smoothed(mdp, action_counts(mdp, expert), strength)

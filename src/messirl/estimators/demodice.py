@@ -37,7 +37,7 @@ from messirl.estimators.parts.reference import action_counts, smoothed
 from messirl.estimators.parts.streaming import refuse_streamed
 from messirl.objective import check_alive
 from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories
+from messirl.problem.trajectories import TrajectoriesLike, as_trajectories
 
 ARMIJO = 1e-4
 NEVER = 1e-200  # of the flow: places that less goes through are left as they are
@@ -112,8 +112,9 @@ class DemoDICE(CountedPolicy):
     max_iter: int = 200
     tol: float = 1e-8
 
-    def fit(self, mdp: MDP, expert: Trajectories, unlabelled: Any = None) -> Self:
+    def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
         """Fit to the experts' visits, with everyone's as what is usual."""
+        expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         alpha, tol = number("alpha", self.alpha, least=0.0), number("tol", self.tol, above=0.0)
         even = number("smoothing", self.smoothing, above=0.0)
         own_step = number("step_weight", self.step_weight, least=0.0)

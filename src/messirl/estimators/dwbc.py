@@ -35,7 +35,7 @@ from messirl.estimators.parts.discriminator import by_features, by_table, pair_f
 from messirl.estimators.parts.reference import smoothed
 from messirl.estimators.parts.weighted import WeightedCloning, weighted_clone
 from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories
+from messirl.problem.trajectories import TrajectoriesLike, as_trajectories
 
 LEAST, MOST = 0.1, 0.9  # d is kept between
 CLOSER, LESS = 0.98, 0.8  # a turn that does not bring both closer by this makes the next ones go less far
@@ -102,8 +102,9 @@ class DWBC(WeightedCloning):
     max_iter: int = 500
     tol: float = 1e-6
 
-    def fit(self, mdp: MDP, expert: Trajectories, unlabelled: Any = None) -> Self:
+    def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
         """Fit to the experts' choices and to those of the unlabelled trajectories that look like them."""
+        expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         self._check_discriminator()
         eta, alpha = number("eta", self.eta, above=0.0), number("alpha", self.alpha, above=0.0)
         threshold = number("threshold", self.threshold, least=0.0)

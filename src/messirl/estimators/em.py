@@ -26,7 +26,7 @@ from messirl.optimise import Callback, Result
 from messirl.planning import start_values
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories
+from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -74,8 +74,9 @@ class EMMaxEnt(MaximumEntropy):
     steps_per_round: int = STEPS_PER_ROUND
     solver: str = EM_SOLVER
 
-    def fit(self, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None = None) -> Self:
+    def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: TrajectoriesLike | None = None) -> Self:
         """Fit to the expert's and the unlabelled trajectories together."""
+        expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         return self._finish(*answered_alone(self._learning(mdp, expert, unlabelled)))
 
     def _learning(

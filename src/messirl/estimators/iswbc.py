@@ -23,7 +23,7 @@ from messirl._types import Floats
 from messirl.estimators.parts.discriminator import by_features, by_table, pair_features
 from messirl.estimators.parts.weighted import WeightedCloning, weighted_clone
 from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories
+from messirl.problem.trajectories import TrajectoriesLike, as_trajectories
 
 MOST = 1e6  # a ratio of densities beyond which a choice is simply an expert's
 
@@ -67,8 +67,9 @@ class ISWBC(WeightedCloning):
 
     delta: float = 0.0
 
-    def fit(self, mdp: MDP, expert: Trajectories, unlabelled: Any = None) -> Self:
+    def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
         """Fit to the experts' choices and to those of the unlabelled trajectories that look like them."""
+        expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         self._check_discriminator()
         delta, smoothing = number("delta", self.delta, least=0.0), number("smoothing", self.smoothing, least=0.0)
         unlabelled = self._read(mdp, expert, unlabelled, needs_unlabelled=True)

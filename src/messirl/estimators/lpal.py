@@ -23,7 +23,7 @@ from messirl.estimators.parts.game import stakes, value_of
 from messirl.estimators.parts.reading import check_bounded, mean_counts, read_sets
 from messirl.planning import model_for, soft_policy
 from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories
+from messirl.problem.trajectories import TrajectoriesLike, as_trajectories
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -73,8 +73,9 @@ class LPAL(Apprentice):
 
     signs: Any = None
 
-    def fit(self, mdp: MDP, expert: Trajectories, unlabelled: Any = None) -> Self:
+    def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
         """Fit to the counts of the expert's trajectories; `unlabelled` is not looked at."""
+        expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         self._check_arguments()
         start = read_sets("LPAL", mdp, expert)
         check_bounded("LPAL", mdp)

@@ -15,7 +15,7 @@ from messirl.estimators.parts.pooled import PooledEstimator
 from messirl.estimators.parts.together import Learning, answered_alone
 from messirl.problem.mdp import MDP
 from messirl.problem.streamed import streamed_or_not
-from messirl.problem.trajectories import Trajectories
+from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.similarity.points import deviations
 
 
@@ -61,7 +61,7 @@ class MaxEntIRL(PooledEstimator):
     def fit(
         self,
         mdp: MDP,
-        expert: Trajectories,
+        expert: TrajectoriesLike,
         unlabelled: Any = None,
         sample_weight: npt.ArrayLike | None = None,
     ) -> Self:
@@ -72,6 +72,7 @@ class MaxEntIRL(PooledEstimator):
         unlabelled : Trajectories, or where they are in Parquet files that need not fit in memory: a path, a list of
             paths, a dataset of pyarrow, or `messirl.io.StreamedTrajectories`
         """
+        expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         return self._finish(*answered_alone(self._learning(mdp, expert, unlabelled, sample_weight)))
 
     def _learning(

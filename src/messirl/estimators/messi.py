@@ -16,7 +16,7 @@ from messirl.estimators.parts.streaming import penalty_of, refuse_streamed
 from messirl.estimators.parts.together import Learning, answered_alone
 from messirl.problem.mdp import MDP
 from messirl.problem.streamed import streamed_or_not
-from messirl.problem.trajectories import Trajectories
+from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.similarity import (
     DEFAULT,
     RBF,
@@ -97,7 +97,7 @@ class MESSI(PooledEstimator):
     def fit(
         self,
         mdp: MDP,
-        expert: Trajectories,
+        expert: TrajectoriesLike,
         unlabelled: Any = None,
         sample_weight: npt.ArrayLike | None = None,
     ) -> Self:
@@ -106,6 +106,7 @@ class MESSI(PooledEstimator):
         unlabelled : Trajectories, or where they are in Parquet files that need not fit in memory: a path, a list of
             paths, a dataset of pyarrow, or `messirl.io.StreamedTrajectories`
         """
+        expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         return self._finish(*answered_alone(self._learning(mdp, expert, unlabelled, sample_weight)))
 
     def _learning(

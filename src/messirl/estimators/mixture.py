@@ -36,7 +36,7 @@ from messirl.planning.likelihood import reward_log_likelihood
 from messirl.planning.sampling import random_source
 from messirl.problem.faults import check_trajectories
 from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories
+from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 
 FIRST = 20  # rounds that every start gets before the best goes on
 CLIMB = 5, 20  # steps of a search in each of these rounds, and in those of the best
@@ -117,8 +117,8 @@ class MixtureMESSI(Grouped):
     def fit(
         self,
         mdp: MDP,
-        expert: Trajectories,
-        unlabelled: Trajectories | None = None,
+        expert: TrajectoriesLike,
+        unlabelled: TrajectoriesLike | None = None,
         groups: npt.ArrayLike | None = None,
     ) -> Self:
         """Fit to all trajectories.
@@ -126,6 +126,7 @@ class MixtureMESSI(Grouped):
         groups : (l,) the group of each expert, 0 … K − 1, or −1 where it is not known. None: experts are of group 0
             where there are unlabelled trajectories, and of unknown groups where there are none
         """
+        expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         return self._finish(*answered_alone(self._learning(mdp, expert, unlabelled, groups)))
 
     def _learning(
@@ -209,8 +210,9 @@ class MixtureMESSI(Grouped):
                 break
         return state
 
-    def score(self, trajectories: Trajectories, group: int | None = None) -> float:
+    def score(self, trajectories: TrajectoriesLike, group: int | None = None) -> float:
         """Mean log-probability per step, pooled: log Σ_k w_k p(ζ|θ_k) of the mixture or, with `group`, log p(ζ|θ_k)."""
+        trajectories = as_trajectories(trajectories)
         if group is None:
             return super().score(trajectories)
         one = self._of(group)

@@ -24,7 +24,7 @@ from messirl.estimators.parts.game import largest_count, stakes, value_of
 from messirl.estimators.parts.reading import check_bounded, mean_counts, read_sets
 from messirl.estimators.parts.responses import Responses
 from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories
+from messirl.problem.trajectories import TrajectoriesLike, as_trajectories
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -81,8 +81,9 @@ class MWAL(Mixture):
     signs: Any = None
     rounds: int = 200
 
-    def fit(self, mdp: MDP, expert: Trajectories, unlabelled: Any = None) -> Self:
+    def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
         """Fit to the counts of the expert's trajectories; `unlabelled` is not looked at."""
+        expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         self._check_arguments()
         rounds = whole("rounds", self.rounds)
         start = read_sets("MWAL", mdp, expert)

@@ -31,7 +31,7 @@ from messirl.estimators.parts.responses import Responses, best_policy
 from messirl.estimators.parts.reward import RewardEstimator
 from messirl.planning import log_likelihood, visits
 from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories
+from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 
 OPTIMAL, NOTHING = "no policy is better than the experts", "no reward puts the experts ahead"
 ALL = "max_policies policies were found"
@@ -99,8 +99,9 @@ class NgRussell(RewardEstimator):
     max_policies: int = 200
     lapse: float = LAPSE
 
-    def fit(self, mdp: MDP, expert: Trajectories, unlabelled: Any = None) -> Self:
+    def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
         """Fit to the counts of the expert's trajectories; `unlabelled` is not looked at."""
+        expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         bound, most = number("theta_max", self.theta_max, above=0.0), whole("max_policies", self.max_policies)
         check_lapse(self.lapse)
         start = read_sets("NgRussell", mdp, expert)

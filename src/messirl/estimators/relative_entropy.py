@@ -36,7 +36,7 @@ from messirl.planning.likelihood import reward_log_likelihood
 from messirl.planning.models import where_met
 from messirl.problem.counts import checked_feature_counts
 from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories
+from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.problem.units import feature_spread
 
 NEEDED = "measures the experts against unlabelled trajectories: give them to fit, or take base='uniform'"
@@ -114,8 +114,9 @@ class RelativeEntropyIRL(RewardEstimator):
     reference_strength: float = REFERENCE_STRENGTH
     random_state: Any = None
 
-    def fit(self, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None = None) -> Self:
+    def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: TrajectoriesLike | None = None) -> Self:
         """Fit to the counts of the expert's trajectories, relative to those of the base."""
+        expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         self._check_arguments()
         own = isinstance(self.base, str) and self.base == "unlabelled"
         self.start_ = read_sets("RelativeEntropyIRL", mdp, expert, unlabelled, needed=NEEDED if own else "")

@@ -28,7 +28,7 @@ from messirl.estimators.parts.grouped import Grouped, as_labels
 from messirl.estimators.parts.together import Learning, answered_alone
 from messirl.objective import Evaluation, Objective, bending, checked_weights
 from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories
+from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 
 
 @dataclass(eq=False, repr=False)
@@ -83,7 +83,7 @@ class SeveralExperts(Grouped):
     def fit(
         self,
         mdp: MDP,
-        expert: Trajectories,
+        expert: TrajectoriesLike,
         unlabelled: Any = None,
         sample_weight: npt.ArrayLike | None = None,
         groups: npt.ArrayLike | None = None,
@@ -92,6 +92,7 @@ class SeveralExperts(Grouped):
 
         groups : (l,) whose each expert trajectory is, whole numbers or texts; None: all are one expert's
         """
+        expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         return self._finish(*answered_alone(self._learning(mdp, expert, unlabelled, sample_weight, groups)))
 
     def _learning(
@@ -131,8 +132,9 @@ class SeveralExperts(Grouped):
         move = result.move.reshape(self.thetas_.shape).max(axis=0)
         return mdp, expert, shared, theta, replace(result, theta=mean, point=shared(mean), move=move)
 
-    def score(self, trajectories: Trajectories, groups: npt.ArrayLike | None = None) -> float:
+    def score(self, trajectories: TrajectoriesLike, groups: npt.ArrayLike | None = None) -> float:
         """Mean log-probability per step, pooled: under θ_0 or, with `groups` (n,), each under that of its group."""
+        trajectories = as_trajectories(trajectories)
         if groups is None:
             return super().score(trajectories)
         labels, steps = as_labels(groups, len(trajectories)), trajectories.lengths - 1

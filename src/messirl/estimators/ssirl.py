@@ -31,7 +31,7 @@ from messirl.estimators.parts.reading import check_bounded, mean_counts, read_se
 from messirl.estimators.parts.responses import Responses
 from messirl.problem.counts import checked_feature_counts
 from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories
+from messirl.problem.trajectories import TrajectoriesLike, as_trajectories
 
 NEEDED = "steers its search by unlabelled trajectories: give them to fit"
 TURNS = 100  # of signs and machine at most
@@ -100,8 +100,9 @@ class SSIRL(Mixture):
     offset: bool = True
     max_policies: int = 20
 
-    def fit(self, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None = None) -> Self:
+    def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: TrajectoriesLike | None = None) -> Self:
         """Fit to the counts of the expert's trajectories, with the help of the unlabelled ones."""
+        expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         self._check_arguments()
         cost = number("unlabelled_cost", self.unlabelled_cost, least=0.0)
         offset = flag("offset", self.offset)

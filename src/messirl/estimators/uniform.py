@@ -11,7 +11,7 @@ from messirl.estimators.parts.policy import PolicyEstimator
 from messirl.planning import log_likelihood
 from messirl.problem.faults import check_trajectories
 from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories
+from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 
 
 class UniformPolicy(PolicyEstimator):
@@ -40,8 +40,9 @@ class UniformPolicy(PolicyEstimator):
     _arrays: ClassVar[tuple[str, ...]] = ("start_",)
     _optional: ClassVar[tuple[str, ...]] = ("goals_",)
 
-    def fit(self, mdp: MDP, expert: Trajectories) -> Self:
+    def fit(self, mdp: MDP, expert: TrajectoriesLike) -> Self:
         """Make `policy_` for the MDP."""
+        expert = as_trajectories(expert, "expert")
         check_trajectories(mdp, expert, "expert")
         own = np.bincount(expert.first, minlength=mdp.n_states) / max(len(expert), 1)
         self.mdp_, self.start_ = mdp, own if mdp.start is None else mdp.start

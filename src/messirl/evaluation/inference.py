@@ -163,6 +163,9 @@ class EstimationTable:
         r"""A tabular for \input or pasting; it needs the package booktabs. `stars` marks estimates by their p."""
         return formats.to_latex(self, ratios, stars=stars)
 
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
     def to_html(self, ratios: Sequence[WeightRatio] = (), *, stars: bool = False) -> str:
         """A table element for pasting into a page. `stars` marks estimates by their p."""
         return formats.to_html(self, ratios, stars=stars)

@@ -18,13 +18,14 @@ from messirl._types import Floats, Ints
 from messirl.problem.faults import check_trajectories
 from messirl.problem.mdp import MDP
 from messirl.problem.moves import move_keys, possible_moves
-from messirl.problem.trajectories import Trajectories
+from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 
 LONG_TAIL = 0.1  # γ^T above which a cut trajectory says little about the endless one
 
 
-def feature_counts(mdp: MDP, trajectories: Trajectories) -> Floats:
+def feature_counts(mdp: MDP, trajectories: TrajectoriesLike) -> Floats:
     """Feature counts of every trajectory, (n, d), in one pass over all states."""
+    trajectories = as_trajectories(trajectories)
     check_trajectories(mdp, trajectories)
     return checked_feature_counts(mdp, trajectories)
 

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from messirl._checks import is_number, is_whole, numbers, whole
 from messirl._memory import foresee
 from messirl._types import Flags, Floats
+from messirl.problem.shown import mdp_html
 
 T = TypeVar("T")
 
@@ -184,6 +185,8 @@ class MDP:
             f"MDP({self.n_states} states, {self.n_actions} actions, {self.n_features} {kind} features, "
             f"discount {self.discount:.12g}, {end}, {int(self.terminal.sum())} terminal)"
         )
+
+    _repr_html_ = mdp_html
 
     # -- how trajectories end -----------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ of T states has T − 1 actions, so its actions lie at `offsets[i] − i : offse
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, overload
 
@@ -14,6 +15,7 @@ import numpy.typing as npt
 
 from messirl._checks import is_whole
 from messirl._types import Flags, Ints
+from messirl.problem.shown import trajectories_html
 
 
 class Trajectory(NamedTuple):
@@ -207,6 +209,8 @@ class Trajectories:
         goals = "" if self.goals is None else f", {np.unique(self.goals).size} goals"
         return f"Trajectories({len(self)} of {low} to {high} states, {with_actions} actions{goals})"
 
+    _repr_html_ = trajectories_html
+
     @property
     def lengths(self) -> Ints:
         """Number of states T of each trajectory, (n,)."""
@@ -238,6 +242,42 @@ class Trajectories:
         """Trajectory and step of an entry of `states`."""
         i = int(np.searchsorted(self.offsets, entry, side="right")) - 1
         return i, int(entry - self.offsets[i])
+
+
+TrajectoriesLike = Trajectories | Sequence[Sequence[int]] | Sequence[Trajectory]
+PAIRS = (
+    "{name} is a list of pairs, which may be trajectories of two states or states with their actions: give "
+    "Trajectories.from_lists(states, actions=...), or lists instead of tuples for trajectories of two states"
+)
+
+
+@overload
+def as_trajectories(given: TrajectoriesLike, name: str = ...) -> Trajectories: ...
+@overload
+def as_trajectories(given: TrajectoriesLike | None, name: str = ...) -> Trajectories | None: ...
+@overload
+def as_trajectories(given: Any, name: str = ...) -> Any: ...
+def as_trajectories(given: Any, name: str = "trajectories") -> Any:
+    """A list of lists of states, or of single trajectories, as Trajectories; anything else as it is.
+
+    What may be meant in several ways is refused: a flat list, and pairs.
+    """
+    if not isinstance(given, list | tuple | np.ndarray) or (len(given) and isinstance(given[0], str | os.PathLike)):
+        return given
+    if len(given) and all(isinstance(one, Trajectory) for one in given):
+        actions, goals = [one.actions for one in given], [one.goal for one in given]
+        known = not any(one is None for one in actions), not any(one is None for one in goals)
+        lists: Any = actions if known[0] else None, goals if known[1] else None
+        return Trajectories.from_lists([one.states for one in given], *lists)
+    if len(given) and not np.iterable(given[0]):
+        raise TypeError(
+            f"{name} is one flat list: give a list of trajectories, [[0, 1, 5], [2, 5]], also if there is only one"
+        )
+    if isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] == 2:
+        raise TypeError(PAIRS.format(name=name))
+    if all(isinstance(one, tuple) and len(one) == 2 for one in given):
+        raise TypeError(PAIRS.format(name=name))
+    return Trajectories.from_lists(given)
 
 
 def _integers(what: str, values: npt.ArrayLike) -> Ints:

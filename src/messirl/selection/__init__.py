@@ -1,5 +1,6 @@
 """Choosing λ0 and the similarity, and how certain the result of a fit is."""
 
+from messirl.selection.adapter import Adapted
 from messirl.selection.candidates import LAMBDAS, Bench, Candidate, Fit, candidates
 from messirl.selection.choice import Choice, Use, choose, worth
 from messirl.selection.estimator import MESSICV, NestedScore, nested_score
@@ -11,6 +12,7 @@ from messirl.selection.validation import NothingHeldOut, Validation, cross_valid
 __all__ = [
     "LAMBDAS",
     "MESSICV",
+    "Adapted",
     "Bench",
     "Bootstrap",
     "Candidate",

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
+from messirl._html import card
 from messirl.estimators.methods import LIGHT, LIGHT_RIDGE
 from messirl.evaluation.paired import Gain
 from messirl.selection.candidates import Candidate
@@ -63,6 +64,10 @@ class Choice:
     default: int
     rival: int | None = None
     needed: int | None = None
+
+    def _repr_html_(self) -> str:
+        needed = {} if self.needed is None else {"held-out units needed": self.needed}
+        return card("Choice", str(self.candidate), {"because": self.reason, **needed})
 
 
 def default_among(every: Sequence[Candidate], *, unlabelled: bool) -> int:
@@ -141,6 +146,10 @@ class Use:
     gain: Gain
     using: Candidate
     alone: Candidate
+
+    def _repr_html_(self) -> str:
+        facts = {"gain": self.gain, "using": self.using, "alone": self.alone}
+        return card("Use", f"the unlabelled trajectories {self.verdict}", facts)
 
     @property
     def sentence(self) -> str:

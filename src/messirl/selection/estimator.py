@@ -22,7 +22,7 @@ from messirl.estimators.parts.streaming import refuse_streamed
 from messirl.execution import run
 from messirl.problem.mdp import MDP
 from messirl.problem.streamed import streamed_or_not
-from messirl.problem.trajectories import Trajectories
+from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.selection.candidates import LAMBDAS, Candidate, candidates
 from messirl.selection.choice import FEWEST, Use, choose, untested, worth
 from messirl.selection.likeness import Likeness, likeness
@@ -131,7 +131,7 @@ class MESSICV(MaximumEntropy):
     def fit(
         self,
         mdp: MDP,
-        expert: Trajectories,
+        expert: TrajectoriesLike,
         unlabelled: Any = None,
         groups: npt.ArrayLike | None = None,
         *,
@@ -144,12 +144,14 @@ class MESSICV(MaximumEntropy):
         unlabelled : Trajectories, or where they are in Parquet files, as for `MESSI`
         executor : runs the splits (see execution.run); None: this process
         """
+        expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         self._check_arguments()
         number("theta_max", self.theta_max, above=0.0)  # λ0 is in units of it
         number("validation_tol", self.validation_tol, above=0.0)
         if self.theta_prior is not None:
             number("theta_prior", self.theta_prior, above=0.0)
-        similarities = [DEFAULT] if self.similarities is None else list(self.similarities)
+        given = [DEFAULT] if self.similarities is None else list(self.similarities)
+        similarities = [as_similarity(one) if isinstance(one, str) else one for one in given]
         if not similarities:
             raise ValueError("similarities is empty: give at least one, or None")
         unlabelled = streamed_or_not(unlabelled)

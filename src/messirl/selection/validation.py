@@ -14,6 +14,7 @@ from sklearn.model_selection import GroupKFold, KFold
 
 from messirl._checks import is_whole
 from messirl._defaults import CV
+from messirl._html import card, grid
 from messirl._types import Floats, Ints
 from messirl.evaluation.paired import CONFIDENCE, Gain, paired_gain
 from messirl.execution import run
@@ -117,6 +118,13 @@ class Validation:
     def scores(self) -> Floats:
         """The log-probability per step of every candidate, (C,), all units together."""
         return np.asarray(self.logs.sum(axis=1) / self.steps.sum())
+
+    def _repr_html_(self) -> str:
+        order = np.argsort(-self.scores, kind="stable")
+        rows = [(self.candidates[i], float(self.scores[i]), self.gain(int(i), 0)) for i in order]
+        heads = ("candidate", "nats a step", f"over {self.candidates[0]}")
+        note = f"{len(self.candidates)} candidates on {self.steps.size:,} held-out units"
+        return card("Validation", note, {"chance": float(self.chance)}, grid("candidates", heads, rows))
 
     def gain(self, one: int, over: int, confidence: float = CONFIDENCE) -> Gain:
         """What one candidate gains over another, in nats per step, paired by unit, with its interval."""

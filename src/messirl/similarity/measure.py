@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from inspect import Parameter, signature
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+import messirl.similarity  # its classes, by their names
+from messirl._defaults import SIMILARITIES
 from messirl._memory import foresee
 from messirl._types import Floats
+from messirl._words import did_you_mean
 from messirl.similarity.blocks import ALL, Block, penalty_from
 
 
@@ -57,6 +61,24 @@ class Similarity:
 
     fixed = False
     of_counts = False
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments it was made with, by name, as scikit-learn asks for them."""
+        kinds = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+        names = [one.name for one in signature(type(self)).parameters.values() if one.kind in kinds]
+        return {name: getattr(self, name) for name in names}
+
+    def set_params(self, **params: Any) -> Self:
+        """A similarity with other arguments; this one, which several estimators may share, stays as it is."""
+        own = self.get_params()
+        for name in params:
+            if name not in own:
+                known = ", ".join(own) or "none"
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; there are: {known}")
+        return type(self)(**{**own, **params}) if params else self
+
+    def __sklearn_clone__(self) -> Self:
+        return self  # similarities do not change, and one may hold a fitted model
 
     def on(self, trajectories: Any, counts: Floats) -> Block:
         """A function from rows and columns to that block (m, k) of the matrix; widths are found from the whole set."""
@@ -144,17 +166,29 @@ def foresee_pairs(n: int) -> None:
 
 
 def as_similarity(given: Any) -> Similarity:
-    """The similarity given, or a plain function made into one."""
+    """The similarity given, the one of a name, or a plain function made into one."""
     if isinstance(given, Similarity):
         return given
+    if isinstance(given, str):
+        return named_similarity(given)
     if isinstance(given, type) and issubclass(given, Similarity):
         raise TypeError(f"similarity is the class {given.__name__}: make one of it, {given.__name__}(...)")
     if not callable(given) or isinstance(given, type):
         raise TypeError(
             f"similarity must be RBF, Exponential, CompleteGraph, Precomputed or a callable (trajectories, counts) -> "
-            f"matrix, or another of messirl.similarity, not {given!r}"
+            f"matrix, or another of messirl.similarity, or the name of one, not {given!r}"
         )
     return Computed(given)
+
+
+def named_similarity(name: str) -> Similarity:
+    """The similarity of a name, with the defaults of commands: "rbf" sees counts in units of their spread."""
+    if name not in SIMILARITIES:
+        known = ", ".join(map(repr, SIMILARITIES))
+        raise ValueError(f"similarity={name!r}: choose one of {known}{did_you_mean(name, SIMILARITIES)}")
+    kind, arguments = SIMILARITIES[name]
+    made: Similarity = getattr(messirl.similarity, kind)(**arguments)
+    return made
 
 
 def _cut(matrix: Any) -> Block:

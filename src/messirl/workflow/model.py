@@ -14,14 +14,7 @@ from messirl._types import Floats
 from messirl._words import did_you_mean
 from messirl.estimators.methods import OPTIONS
 from messirl.problem.mdp import MDP
-from messirl.similarity import (
-    RBF,
-    CompleteGraph,
-    DynamicTimeWarping,
-    EditDistance,
-    Exponential,
-    VisitedStates,
-)
+from messirl.similarity import DynamicTimeWarping, as_similarity
 
 
 @dataclass(frozen=True)
@@ -34,7 +27,7 @@ class ModelSettings:
         None: "messi" with unlabelled trajectories, and "maxent" without.
     lambda0 : float
         λ0, the strength of MESSI's penalty.
-    similarity : {"rbf", "exponential", "complete", "edit", "dtw", "visited"}
+    similarity : {"rbf", "exponential", "complete", "neighbours", "edit", "dtw", "visited"}
         The similarity of trajectories: of what they collect or, the last three, of where they go.
     sigma : float or "median"
         The width of "rbf".
@@ -152,7 +145,8 @@ def _refuse_what_acts_on_nothing(settings: ModelSettings, chosen: dict[str, str 
         raise ValueError("--theta-prior does not go with --solver paper, whose steps are those of Alg. 1: leave it out")
     if settings.unlabelled_weight != ModelSettings.unlabelled_weight and chosen["method"] == "em":
         raise ValueError("--unlabelled-weight is not of --method em, which weighs trajectories itself: leave it out")
-    if not settings.standardise_counts and chosen["similarity"] not in ("rbf", "exponential"):
+    of_counts = chosen["similarity"] != "dtw" and "standardise" in as_similarity(chosen["similarity"]).get_params()
+    if not settings.standardise_counts and not of_counts:
         raise ValueError(
             f"--no-standardise would change nothing with --similarity {chosen['similarity']}: leave it out"
         )
@@ -184,16 +178,15 @@ def make_similarity(settings: ModelSettings, xy: Floats | None = None) -> Any:
 
     xy : (S, 2) coordinates of the states, where they are known
     """
-    kind, scale = settings.similarity, {} if settings.scale is None else {"scale": settings.scale}
-    if kind == "dtw":
+    if settings.similarity == "dtw":
         if xy is None or not np.isfinite(xy).all():
             raise ValueError("--similarity dtw needs to know where every state is: give x and y, or choose edit")
-        return DynamicTimeWarping(xy, **scale)
-    if kind == "exponential":
-        return Exponential(settings.scale or 1.0, settings.standardise_counts)
-    if kind == "rbf":
-        return RBF(settings.sigma, settings.standardise_counts)
-    return {"complete": CompleteGraph(), "edit": EditDistance(**scale), "visited": VisitedStates()}[kind]
+        made = DynamicTimeWarping(xy)
+    else:
+        made = as_similarity(settings.similarity)
+    asked = {"sigma": settings.sigma, "scale": settings.scale, "standardise": settings.standardise_counts}
+    own = made.get_params()
+    return made.set_params(**{name: value for name, value in asked.items() if name in own and value is not None})
 
 
 def with_features(mdp: MDP, names: str | None) -> MDP:

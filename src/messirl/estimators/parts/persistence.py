@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,7 +23,9 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from messirl._files import beside
+from messirl.estimators.shown import estimator_html
 from messirl.problem.mdp import MDP, NAMES
+from messirl.similarity import DEFAULT, Similarity, as_similarity
 
 FORMAT, VERSION = "messirl-model", 1
 MDP_ARRAYS = ("transitions", "features", "terminal")
@@ -69,6 +71,31 @@ class Saved(BaseEstimator):
     _records: ClassVar[dict[str, Any]] = {}
     _kinds: ClassVar[tuple[type[Any], ...]] = ()
     _missed: ClassVar[tuple[str, ...]] = ()
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, those of parameters too: `set_params(similarity__sigma=2.0)`.
+
+        A similarity does not change, and may be shared: one with these parameters takes its place.
+        """
+        whole = {name: value for name, value in params.items() if "__" not in name}
+        super().set_params(**whole)
+        inner: dict[str, dict[str, Any]] = {}
+        for name in params.keys() - whole.keys():
+            outer, _, rest = name.partition("__")
+            inner.setdefault(outer, {})[rest] = params[name]
+        for outer, given in inner.items():
+            held = self.get_params(deep=False).get(outer)
+            if outer == "similarity" and (held is None or isinstance(held, str | Similarity)):
+                setattr(self, outer, as_similarity(DEFAULT if held is None else held).set_params(**given))
+            else:
+                super().set_params(**{f"{outer}__{rest}": value for rest, value in given.items()})
+        return self
+
+    def _repr_html_(self) -> str:
+        return estimator_html(self)
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": estimator_html(self)}
 
     def _fitted(self) -> None:
         if not hasattr(self, "converged_"):

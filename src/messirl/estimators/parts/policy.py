@@ -22,7 +22,7 @@ from messirl.planning import log_likelihood, sample
 from messirl.planning.arguments import check_goal
 from messirl.problem.faults import check_trajectories
 from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories
+from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 
 
 class PolicyEstimator(Saved):
@@ -50,9 +50,10 @@ class PolicyEstimator(Saved):
         super().__init_subclass__(**arguments)
         inherit_documentation(cls)
 
-    def score(self, trajectories: Trajectories) -> float:
+    def score(self, trajectories: TrajectoriesLike) -> float:
         """Mean log-probability per step, pooled over trajectories: log π(a|s), or log Σ_a π(a|s) p(s'|s,a)."""
         self._fitted()
+        trajectories = as_trajectories(trajectories)
         check_trajectories(self.mdp_, trajectories)
         steps = int((trajectories.lengths - 1).sum()) if len(trajectories) else 0
         if steps == 0:

@@ -86,7 +86,7 @@ def _trajectories(record: DiagnosisRecord, folder: Path) -> list[Html]:
             f"is fitted again; {measured}. Blue ones look like the expert’s."
         )
         out += [tag("h3", "Most influential"), _table(record, influential[:SHOWN])]
-        out += drawn("influence", partial(figures.influence_figure, record), folder, caption, half=True)
+        out += drawn("influence", partial(figures.influence_figure, record), folder, caption, small=True)
     return out
 
 
@@ -121,7 +121,7 @@ def _table(record: DiagnosisRecord, order: Ints) -> Html:
         likeness, alike = float(found.likeness.unlabelled[j]), score(float(found.similarity[j]), 3)
         cells = (score(likeness, 3, signed=True), share(float(found.share[j])), alike, rounded(moved, 3))
         rows.append(row(named(record.ids[j]), *cells))
-    return table([head], rows, "fit")
+    return table([head], rows, "fit numbers")
 
 
 def _made_of(parts: list[tuple[str, float]]) -> Html:

@@ -10,6 +10,7 @@ from messirl._numbers import whole_per_cent
 from messirl._types import Floats, Ints
 from messirl.report.fit.figures import MANY
 from messirl.report.kit.axes import ADDS, BLUE, INK, TAKES, name_bars, panels
+from messirl.report.kit.dots import SMALL
 from messirl.report.kit.names import short
 from messirl.report.kit.style import WIDTH
 from messirl.workflow.record import DiagnosisRecord
@@ -97,11 +98,12 @@ def influence_figure(record: DiagnosisRecord) -> Figure | None:
     from matplotlib.patches import Patch
 
     alike = record.diagnosis.likeness.alike[order]
-    figure, ax = panels(WIDTH * 0.7, 0.6 + 0.16 * max(len(order), 3))
+    figure, ax = panels(SMALL, 0.85 + 0.16 * max(len(order), 3))
     ax.barh(np.arange(len(order)), record.diagnosis.influence[order], color=np.where(alike, BLUE, UNLIKE), height=0.68)
     name_bars(ax, [short(record.ids[j], 28) for j in order])
     kinds = [Patch(color=BLUE, label="looks like the expert’s"), Patch(color=UNLIKE, label="does not")]
-    ax.legend(handles=kinds, loc="lower right", handlelength=1.0)
+    figure.legend(handles=kinds, loc="outside upper right", ncols=2, handlelength=1.0)
+    ax.locator_params(axis="x", nbins=5)
     ax.set_xlabel("influence: how far θ moves without the trajectory")
     return figure
 

@@ -10,8 +10,8 @@ from messirl import plot
 from messirl._types import Floats
 from messirl.report.kit.axes import ADDS, BLUE, INK, TAKES, name_bars, panels
 from messirl.report.kit.digits import rounded
+from messirl.report.kit.dots import SMALL
 from messirl.report.kit.names import short
-from messirl.report.kit.style import WIDTH
 from messirl.workflow.ranking import ALIKE
 from messirl.workflow.record import FitRecord, Score
 
@@ -31,7 +31,7 @@ def weights_figure(record: FitRecord) -> Figure:
     """θ as bars, the largest on top, with 95 % intervals where they are known."""
     order = record.by_size[:MOST_FEATURES]
     theta, half = record.model.theta_[order], record.half_widths()[order]
-    figure, ax = panels(WIDTH * 0.8, 0.55 + 0.17 * max(len(order), 3))
+    figure, ax = panels(SMALL, 0.7 + 0.17 * max(len(order), 3))
     place = np.arange(len(order))
     colours = [ADDS if weight >= 0 else TAKES for weight in theta]
     ax.barh(place, theta, color=colours, height=0.66)
@@ -39,8 +39,9 @@ def weights_figure(record: FitRecord) -> Figure:
     if known.any():
         ax.errorbar(theta[known], place[known], xerr=half[known], fmt="none", ecolor=INK, elinewidth=0.9, capsize=1.8)
     ax.axvline(0.0, color=INK, linewidth=0.6)
-    name_bars(ax, [short(record.called("feature", int(j)), 36) for j in order])
-    ax.set_xlabel("weight θ: what one unit of the feature adds to the reward")
+    name_bars(ax, [short(record.called("feature", int(j)), 24) for j in order])
+    ax.locator_params(axis="x", nbins=6)
+    ax.set_xlabel("weight θ: what one unit of the feature\nadds to the reward")
     return figure
 
 
@@ -50,7 +51,7 @@ def scores_figure(scores: list[Score]) -> Figure | None:
     if np.isfinite(values).sum() < 2:
         return None
     low, high = score_limits(values)
-    figure, ax = panels(WIDTH * 0.8, 0.95 + 0.22 * len(scores))
+    figure, ax = panels(SMALL, 1.1 + 0.2 * len(scores))
     for place, (held_out, expert) in enumerate(values):
         colour = BLUE if place == 0 else INK
         _dot(ax, expert, place, low, markeredgecolor=colour, **EXPERT)
@@ -59,12 +60,13 @@ def scores_figure(scores: list[Score]) -> Figure | None:
         if beyond:
             words = f"◂ {', '.join(beyond)}"
             ax.annotate(words, (low, place), (3, 0), textcoords="offset points", va="center", fontsize=7)
-    ax.set_yticks(range(len(scores)), [short(s.name, 36) for s in scores])
+    ax.set_yticks(range(len(scores)), [short(s.name, 26) for s in scores])
     ax.get_yticklabels()[0].set_fontweight("bold")
     ax.set_ylim(len(scores) - 0.5, -0.6)
     ax.set_xlim(low, high)
     ax.tick_params(axis="y", length=0)
-    ax.set_xlabel("log-probability a step (nats); further right is better")
+    ax.locator_params(axis="x", nbins=5)
+    ax.set_xlabel("log-probability a step (nats)\nfurther right is better")
     _score_legend(figure, values)
     return figure
 
@@ -88,7 +90,7 @@ def score_limits(values: Floats) -> tuple[float, float]:
 
 def history_figure(record: FitRecord | RecordingsRecord) -> Figure:
     """The objective and the projected gradient over the iterations."""
-    figure, ax = panels(WIDTH * 0.7, 2.1)
+    figure, ax = panels(SMALL, 1.9)
     plot.history(record.model, ax)
     other = figure.axes[-1]
     other.grid(False)

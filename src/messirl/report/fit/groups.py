@@ -13,11 +13,10 @@ from messirl.evaluation.groups import Breakdown, Group
 from messirl.evaluation.paired import Gain
 from messirl.report.kit.axes import ADDS, BLUE, INK, name_bars, panels
 from messirl.report.kit.digits import as_sentence, rounded, score
-from messirl.report.kit.dots import OPEN
+from messirl.report.kit.dots import OPEN, SMALL
 from messirl.report.kit.markup import Html, row, table, tag
 from messirl.report.kit.names import named, short
 from messirl.report.kit.page import drawn
-from messirl.report.kit.style import WIDTH
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,10 +24,10 @@ if TYPE_CHECKING:
 
 EFFECTS = ("use", "gain")  # zero means something: no effect
 UNITS = {
-    "score": "log-probability a step (nats); further right is better predicted",
-    "likeness": "likeness (nats a step better explained by the experts than by chance)",
-    "use": "gain of held-out experts (nats a step); right of zero helps",
-    "gain": "gain (nats a step); right of zero helps",
+    "score": "log-probability a step (nats)\nfurther right is better predicted",
+    "likeness": "likeness (nats a step better explained\nby the experts than by chance)",
+    "use": "◂ hurts · helps ▸\ngain of held-out experts (nats a step)",
+    "gain": "◂ hurts · helps ▸\ngain (nats a step)",
 }
 TESTS = (
     "Lines are 95 % intervals of one group each, hollow dots those of which nothing is clear; p-values are corrected "
@@ -43,7 +42,7 @@ def groups_section(found: list[Breakdown], folder: Path) -> list[Html]:
         out.append(tag("h3", f"{one.title}, by {short(one.column)}"))
         out.append(tag("p", f"{as_sentence(one.sentence)}."))
         caption = f"{one.title} by {short(one.column)}. {as_sentence(one.told)} {TESTS}"
-        out += drawn(f"by_{one.measure}", partial(groups_figure, one), folder, caption, half=True)
+        out += drawn(f"by_{one.measure}", partial(groups_figure, one), folder, caption, small=True)
         out.append(groups_table(one))
     return out
 
@@ -54,7 +53,7 @@ def groups_figure(found: Breakdown) -> Figure | None:
     values = np.array([[group.value.mean, group.value.low, group.value.high] for group in rows])
     if not np.isfinite(values[:, 0]).any():
         return None
-    figure, ax = panels(WIDTH * 0.8, 0.62 + 0.21 * max(len(rows), 2))
+    figure, ax = panels(SMALL, 0.75 + 0.21 * max(len(rows), 2))
     if found.measure != "score":
         ax.axvline(0.0, color=INK, linewidth=0.8)
     for place, (group, (mean, low, high)) in enumerate(zip(rows, values, strict=True)):
@@ -66,7 +65,8 @@ def groups_figure(found: Breakdown) -> Figure | None:
             clear = group.sign != 0 if found.measure in EFFECTS else group.apart
             fill = colour if clear else "white"
             ax.plot([mean], [place], marker=look, markersize=5.5, color=colour, markerfacecolor=fill, zorder=3)
-    name_bars(ax, [f"{short(group.name, 30)}  ({group.trajectories:,})" for group in rows])
+    name_bars(ax, [f"{short(group.name, 22)}  ({group.trajectories:,})" for group in rows])
+    ax.locator_params(axis="x", nbins=5)
     ax.set_xlabel(UNITS[found.measure])
     return figure
 
@@ -84,7 +84,7 @@ def groups_table(found: Breakdown) -> Html:
         if several:
             cells += [*_value(group.difference, signed=True), _p(group.p), _word(found, group)]
         rows.append(row(named(group.name, 36), *cells))
-    return table([row(*head, head=True)], rows, "fit")
+    return table([row(*head, head=True)], rows, "fit numbers")
 
 
 def _word(found: Breakdown, group: Group) -> str:

@@ -121,7 +121,7 @@ def _scores(record: FitRecord, folder: Path) -> list[Html]:
             )
         if figures.far_below(record.scores):
             caption += " Who is far below the others is named at the left edge; −∞ rules out what was seen."
-        out += drawn("scores", partial(figures.scores_figure, record.scores), folder, caption, half=True)
+        out += drawn("scores", partial(figures.scores_figure, record.scores), folder, caption, small=True)
         out.append(tables.scores_table(record.scores))
     if record.statistics:
         out += [tag("h3", "Statistics of the fit"), tables.statistics_table(record.statistics)]
@@ -137,7 +137,7 @@ def _weights(record: FitRecord, folder: Path) -> list[Html]:
         caption.append("Lines are 95 % intervals, ±1.96 standard errors, robust ones where they are known.")
     if record.at_bound:
         caption.append(f"{record.at_bound:,} of {d:,} lie on the bound ±{record.model.theta_max:g}.")
-    picture = drawn("weights", partial(figures.weights_figure, record), folder, " ".join(caption), half=True)
+    picture = drawn("weights", partial(figures.weights_figure, record), folder, " ".join(caption), small=True)
     penalised = record.estimates is not None and record.model.quadratic_ is not None
     remark = [tag("p", linked(PENALISED))] if penalised else []
     asked = [tables.ratios_table(record), tables.tests_table(record)]
@@ -240,4 +240,4 @@ def _convergence(record: FitRecord, folder: Path) -> list[Html]:
         f"Convergence. The objective ends at {score(model.objective_)} after {many(model.n_iter_, 'iteration')}: "
         f"{model.termination_}."
     )
-    return drawn("convergence", partial(figures.history_figure, record), folder, caption, half=True)
+    return drawn("convergence", partial(figures.history_figure, record), folder, caption, small=True)

@@ -179,7 +179,7 @@ def _scores(record: RecordingsRecord, folder: Path) -> list[Html]:
     )
     if record.scores[0].held_out is None:
         caption += " These are the trajectories that it was fitted to: hold some out (--test) to know how it predicts."
-    picture = drawn("scores", partial(figures.scores_figure, record.scores), folder, caption, half=True)
+    picture = drawn("scores", partial(figures.scores_figure, record.scores), folder, caption, small=True)
     return [*picture, tables.scores_table(record.scores)]
 
 
@@ -203,4 +203,4 @@ def _convergence(record: RecordingsRecord, folder: Path) -> list[Html]:
         f"Convergence. The objective ends at {score(model.objective_)} after {many(model.n_iter_, 'iteration')}: "
         f"{model.termination_}."
     )
-    return drawn("convergence", partial(figures.history_figure, record), folder, caption, half=True)
+    return drawn("convergence", partial(figures.history_figure, record), folder, caption, small=True)

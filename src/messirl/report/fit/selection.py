@@ -110,7 +110,7 @@ def _candidates(record: SelectionRecord, folder: Path) -> list[Html]:
     return [
         *drawn("gains", partial(knobs_figure, record), folder, caption),
         tag("p", linked(LUCKY + left)),
-        table([heads], rows, "fit"),
+        table([heads], rows, "fit numbers"),
     ]
 
 

@@ -36,7 +36,7 @@ def scores_table(scores: list[Score]) -> Html:
             cells.append(tag("span", one_line(s.note) if s.note else "", class_="note"))
         name = named(s.name)
         rows.append(row(tag("b", name) if s is scores[0] else name, *cells))
-    return table([row(*heads, head=True)], rows, "fit")
+    return table([row(*heads, head=True)], rows, "fit numbers")
 
 
 def estimates_table(record: FitRecord) -> Html:

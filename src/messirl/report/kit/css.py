@@ -84,6 +84,8 @@ pre code { overflow-wrap: normal; }
   h1 { font-size: 1.6rem; }
   .said { padding: .1rem .8rem; }
   nav a { line-height: 2; }
+  table.numbers td { white-space: nowrap; }
+  table.numbers td .note { display: block; min-width: 14rem; white-space: normal; }
   table.claims { min-width: 0; }
   table.claims, table.claims tbody, table.claims tr, table.claims th, table.claims td { display: block; width: auto; }
   table.claims tbody th { width: auto; min-width: 0; }
@@ -98,20 +100,32 @@ pre code { overflow-wrap: normal; }
 NIGHT = "figure img { border-radius: .4rem; padding: .4rem; }"
 PRINT = """
 @media print {
-  @page { size: A4 landscape; margin: 12mm; }
-  body { padding: 0; max-width: none; font-size: 10pt; }
+  @page { size: A4; margin: 14mm; }
+  @page across { size: A4 landscape; margin: 12mm; }
+  html { color-scheme: light; }
+  body { padding: 0; max-width: none; font-size: 10pt; orphans: 3; widows: 3; }
   nav { display: none; }
   a, a.term { color: inherit; text-decoration: none; }
-  h2, h3 { break-after: avoid; }
-  figure, tr, li, .said, dd { break-inside: avoid; }
+  p, dl, ul, figcaption, .said { max-width: none; }
+  h2 { margin-top: 1.6rem; }
+  h2, h3, dl:not(.roles) dt, thead { break-after: avoid; }
+  figure, tr, li, .said, dd, p.warning, pre { break-inside: avoid; }
+  table:not(:has(tbody tr:nth-child(30))) { break-inside: avoid; }
+  p:has(+ .wide table) { break-after: avoid; }
   .wide { overflow: visible; }
+  pre { white-space: pre-wrap; overflow: visible; }
   table { font-size: 7.5pt; }
+  section:has(table.claims) { page: across; }
   table.claims { min-width: 0; }
   table.claims tbody th { min-width: 38mm; }
   table.claims thead th { font-size: 7.5pt; }
   th, td { padding: .25rem .35rem; }
   .number, .note, .verdict { font-size: 6.8pt; }
-  figure img, figure.half img { min-width: 0; }
+  figure { margin: .8rem 0 1.2rem; }
+  figure img, figure.half img, figure.small img { min-width: 0; max-height: 175mm; object-fit: contain;
+    object-position: left; }
+  .panels { display: block; }
+  .panels figure { display: inline-block; vertical-align: top; width: 48%; margin-right: 1.5%; }
 }
 """
 CSS = (
