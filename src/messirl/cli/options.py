@@ -89,8 +89,8 @@ def add_model(made: Parser) -> None:
         "--similarity",
         choices=(*default.SIMILARITIES, "dtw"),
         default="rbf",
-        help="of trajectories: of what they collect (rbf, exponential, complete, neighbours), or of the states they visit: in "
-        "order (edit), by x and y (dtw), in any order (visited) (rbf)",
+        help="of trajectories: of what they collect (rbf, exponential, complete, neighbours), or of the states they "
+        "visit: in order (edit), by x and y (dtw), in any order (visited) (rbf)",
     )
     add_with_default(group, "--sigma", _width, default.SIGMA, "of rbf: a number, or median")
     group.add_argument("--scale", type=positive, help="of exponential, edit and dtw: where they are 1/e (1, 0.5 and 1)")
