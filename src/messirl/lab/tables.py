@@ -31,7 +31,8 @@ def table_scene(name: str, seed: int) -> domains.Scene:
     policies["two"] = soft_policy(mdp, -0.2 * reward)
     expert = sample(mdp, policies["star"], EXPERTS, LENGTH, random)
     pools = {k: sample(mdp, policy, POOL, LENGTH, random) for k, policy in policies.items()}
-    return domains.Scene(mdp, expert, pools, random.random_sample(POOL), RBF(5.0), lambda visits: 0.0, {})
+    coins = random.random_sample(POOL)
+    return domains.Scene(mdp, expert, pools, coins, reward, policies["star"], RBF(5.0), lambda visits: 0.0, {})
 
 
 def scene_of_table(name: str, title: str, seed: int) -> LabScene:

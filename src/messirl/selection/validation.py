@@ -124,7 +124,7 @@ class Validation:
         rows = [(self.candidates[i], float(self.scores[i]), self.gain(int(i), 0)) for i in order]
         heads = ("candidate", "nats a step", f"over {self.candidates[0]}")
         note = f"{len(self.candidates)} candidates on {self.steps.size:,} held-out units"
-        return card("Validation", note, {"chance": float(self.chance)}, grid("candidates", heads, rows))
+        return card("Validation", note, {}, grid("candidates", heads, rows))
 
     def gain(self, one: int, over: int, confidence: float = CONFIDENCE) -> Gain:
         """What one candidate gains over another, in nats per step, paired by unit, with its interval."""
