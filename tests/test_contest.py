@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -229,6 +231,15 @@ def test_the_commands_know_every_world():
     from messirl.cli.compare import PROBLEMS
 
     assert PROBLEMS == WORLDS
+
+
+def test_the_ten_lines_of_the_document_add_a_method(tmp_path, monkeypatch, capsys):
+    page = (Path(__file__).parents[1] / "docs" / "benchmark.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    exec(re.search(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)[1], {"__name__": "ten_lines"})
+    said = capsys.readouterr().out
+    assert said.startswith("Of 2 methods, ")
+    assert "Bold" in said
 
 
 # ------------------------------------------------------------ what a comparison has found
