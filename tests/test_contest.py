@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +18,15 @@ from messirl import cli, sample, soft_policy
 from messirl.domains import garnet, network
 from messirl.estimators import BehaviourCloning, DemoDICE, UniformPolicy
 from messirl.estimators.methods import BOTH, EXPERT, METHODS, Method
+from messirl.estimators.uniform import uniform_policy
 from messirl.evaluation.metrics import policy_value
 from messirl.experiments import contest, knobs, standings
 from messirl.experiments.contest import SCHEMA, UNKNOWN, Scale, judged, named, origin_of
+from messirl.experiments.toy_text import TOYS, environment, toy_text
 from messirl.experiments.worlds import WORLDS, Case
+from messirl.io.interop.gym import gym_reward
 from messirl.planning.tally import tally
+from messirl.workflow import compare
 from messirl.workflow.compare import CompareSettings, benchmark
 
 CASE = Case("network", "half good", 2, 0, 7)
@@ -81,6 +87,16 @@ def test_a_world_is_the_same_for_the_same_seed_and_its_experts_do_better_than_ot
     assert one.expert.states.tolist() == again.expert.states.tolist()
     values = [policy_value(one.mdp, one.truth, policy) for policy in (one.policy, soft_policy(one.mdp, 0 * one.truth))]
     assert values[0] > values[1]
+
+
+@pytest.mark.parametrize("name", TOYS)
+def test_the_reward_of_a_gymnasium_problem_is_linear_in_its_features(name):
+    pytest.importorskip("gymnasium")
+    world = toy_text(name, 3, experts=2, pool=2)
+    wanted, policies = gym_reward(environment(TOYS[name].ids)), (world.policy, uniform_policy(world.mdp, None))
+    expert, chance = (policy_value(world.mdp, world.truth, policy) for policy in policies)
+    assert_allclose([policy_value(world.mdp, wanted, policy) for policy in policies], [expert, chance], rtol=1e-9)
+    assert expert > chance
 
 
 def test_every_solved_mdp_is_counted():
@@ -225,10 +241,29 @@ def test_the_benchmark_ranks_methods_cell_by_cell(tmp_path):
     assert len(lines) == 1 + 6
 
 
+def test_without_gymnasium_its_problems_are_left_out_with_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr(compare, "without_gymnasium", lambda: "Taxi is left out")
+    settings = CompareSettings(methods=("Cloning",), runs=1)
+    record = benchmark(settings, tmp_path, experts=(1,), problems=("network", "Taxi"))
+    assert record.notes == ["Taxi is left out"]
+    assert {cell.problem for cell in record.cells} == {"network"}
+    with pytest.raises(ValueError, match="Taxi is left out"):
+        compare.compare_world("Taxi", settings, tmp_path)
+
+
 def test_the_commands_know_every_world():
     from messirl.cli.compare import PROBLEMS
 
     assert PROBLEMS == WORLDS
+
+
+def test_the_ten_lines_of_the_document_add_a_method(tmp_path, monkeypatch, capsys):
+    page = (Path(__file__).parents[1] / "docs" / "benchmark.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    exec(re.search(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)[1], {"__name__": "ten_lines"})
+    said = capsys.readouterr().out
+    assert said.startswith("Of 2 methods, ")
+    assert "Bold" in said
 
 
 # ------------------------------------------------------------ what a comparison has found

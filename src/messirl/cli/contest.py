@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 
 from messirl._numbers import nats
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from messirl.cli.results import Results
+    from messirl.estimators.methods import Method
     from messirl.experiments.standings import Cell, Standing
     from messirl.workflow.contest_record import ContestRecord
 
@@ -30,7 +32,7 @@ def add_work(made: Parser) -> None:
     add_cluster(made)
 
 
-def methods_of(text: str | None, usual: tuple[str, ...]) -> tuple[str, ...]:
+def methods_of(text: str | None, usual: tuple[str | Method, ...]) -> tuple[str | Method, ...]:
     """The names that an option gives."""
     if text is None:
         return usual
@@ -73,10 +75,11 @@ def _line(cell: Cell, one: Standing) -> str:
     from messirl.workflow.contest_record import label, main_measure, shown
 
     if not one.runs:
-        return f"{'-':>12}  {one_line(one.failure)[:60]:27}  {label(one.method)}"
+        return f"{'-':>12}  {label(one.method)}: {one_line(one.failure)}"
     value, over = main_measure(cell, one)
     gained = "" if one.method == cell.base else shown(over, signed=True)
-    numbers = f"{nats(one.score.mean, 3):>8} {nats(one.distance.mean, 2):>8} {one.solved:7.0f} {one.cpu:7.2f}"
+    far = "-" if math.isnan(one.distance.mean) else nats(one.distance.mean, 2)
+    numbers = f"{nats(one.score.mean, 3):>8} {far:>8} {one.solved:7.0f} {one.cpu:7.2f}"
     return f"{nats(value.mean, 3):>12}  {gained:^27}  {numbers}  {label(one.method)}"
 
 

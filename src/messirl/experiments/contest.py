@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from messirl._types import Floats
+from messirl._words import did_you_mean
 from messirl.estimators.methods import EXPERT, METHODS, NOTHING, Method
 from messirl.estimators.uniform import uniform_policy
 from messirl.evaluation.metrics import policy_value
@@ -252,13 +253,13 @@ def _measures(model: Any, task: Task, scale: Scale) -> dict[str, Any]:
     return out
 
 
-def named(names: Sequence[str]) -> list[Method]:
-    """The methods of these names, in any case; an error where one is unknown."""
-    from messirl._words import did_you_mean
-
-    known = {name.lower(): method for name, method in METHODS.items()}
+def named(names: Sequence[str | Method]) -> list[Method]:
+    """The methods of these names, in any case, and methods of one's own; an error where a name is unknown."""
+    known, out = {name.lower(): method for name, method in METHODS.items()}, dict[str, Method]()
     for name in names:
-        if name.lower() not in known:
+        if isinstance(name, str) and name.lower() not in known:
             close = did_you_mean(name, METHODS)
             raise ValueError(f"there is no method {name!r}; there are {', '.join(METHODS)}{close}")
-    return list({name.lower(): known[name.lower()] for name in names}.values())
+        method = known[name.lower()] if isinstance(name, str) else name
+        out[method.name] = method
+    return list(out.values())

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from messirl._types import Floats
+from messirl._types import Flags, Floats
 from messirl.domains import World
 from messirl.domains.families import drawn_world
 from messirl.io.interop.gym import Outcomes, from_gym, gym_reward, read_outcomes
@@ -43,7 +43,7 @@ def _lake(table: Outcomes) -> Floats:
 def _taxi(table: Outcomes) -> Floats:
     wrong, arrived = table.reward < -5.0, table.reward > 5.0
     plain = ~wrong & ~arrived
-    moves = np.eye(table.n_actions)[table.action][:, :5] * plain[:, None]  # south, north, east, west, picking up
+    moves = np.eye(table.n_actions)[table.action] * plain[:, None]
     return np.column_stack([wrong, arrived, moves]).astype(float)
 
 
@@ -53,7 +53,7 @@ def _cliff(table: Outcomes) -> Floats:
 
 
 SQUARES = tuple(f"square {i}" for i in range(16))
-STEPS = ("wrong", "arrived", "south", "north", "east", "west", "picked up")
+STEPS = ("wrong", "arrived", "south", "north", "east", "west", "picked up", "put down")
 ROWS = ("fallen", "arrived", *(f"row {i}" for i in range(4)))
 TOYS = {
     "FrozenLake": Toy(("FrozenLake-v1",), _lake, SQUARES, scale=100.0, length=100),
@@ -65,21 +65,30 @@ TOYS = {
 def toy_text(name: str, seed: int, *, experts: int = 1, pool: int = 100) -> World:
     """One run of an environment; needs gymnasium."""
     toy = TOYS[name]
-    env = _environment(toy.ids)
+    env = environment(toy.ids)
     table = read_outcomes(env)
     n, m = table.n_states, table.n_actions
     features = np.zeros((n * m, len(toy.names)))
     np.add.at(features, table.row, table.probability[:, None] * toy.features(table))
     mdp = from_gym(env, discount=DISCOUNT, features=features.reshape(n, m, -1), feature_names=toy.names)
-    reward = gym_reward(env)[:n].ravel()  # which is linear in these features
-    truth = np.linalg.lstsq(features, reward, rcond=None)[0].astype(np.float64)
+    rows = np.flatnonzero(np.repeat(_entered(table), m))  # nobody is where every entry is an end
+    reward = gym_reward(env).ravel()[rows]  # which is linear in these features
+    truth = np.linalg.lstsq(features[rows], reward, rcond=None)[0].astype(np.float64)
     random = np.random.RandomState(seed)
     star = toy.scale * truth
     thetas = {"star": star, "one": star[random.permutation(star.size)], "two": np.zeros(star.size)}
     return drawn_world(mdp, thetas, truth, random, toy.length, experts, pool)
 
 
-def _environment(ids: tuple[str, ...]) -> Any:
+def _entered(table: Outcomes) -> Flags:
+    """Which states a trajectory can be in, (S,): those it may begin in, or enter without ending there."""
+    assert table.start is not None, "all three have one"
+    out = np.asarray(table.start) > 0.0
+    out[table.entered[~table.done]] = True
+    return out
+
+
+def environment(ids: tuple[str, ...]) -> Any:
     """The environment under the first of its ids that this version of gymnasium has."""
     import gymnasium
 

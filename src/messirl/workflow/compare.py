@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from messirl._defaults import CV
 from messirl._words import counted, did_you_mean
+from messirl.estimators.methods import Method
 from messirl.experiments.contest import CORE, Drawn, contest, named, origin_of
 from messirl.experiments.standings import Cell, cells_of, mean_ranks
 from messirl.experiments.toy_text import TOYS
@@ -85,8 +86,8 @@ class CompareSettings:
 
     Parameters
     ----------
-    methods : tuple of str
-        Names in the table of methods.
+    methods : tuple of str or Method
+        Names in the table of methods, or entries of one's own.
     runs : int
         On a problem with a known truth, how many draws of it.
     n_expert, n_unlabelled : int
@@ -105,7 +106,7 @@ class CompareSettings:
     10
     """
 
-    methods: tuple[str, ...] = CORE
+    methods: tuple[str | Method, ...] = CORE
     runs: int = 10
     n_expert: int = 1
     n_unlabelled: int = 20
@@ -125,10 +126,10 @@ def compare_world(
         Case(name, s.quality, s.n_expert, run, s.seed + run, u=s.n_unlabelled, small=False) for run in range(s.runs)
     ]
     lead = (
-        f"{counted(len(s.methods), 'method')} learnt from the same {counted(s.n_expert, 'expert trajectory')} and "
+        f"{counted(len(s.methods), 'method')} learnt from the same {_trajectories(s.n_expert)} and "
         f"{s.n_unlabelled} unlabelled ones, of which {s.quality.replace(' good', '')} are good, in each of "
         f"{counted(s.runs, 'run')}."
-    ).replace("trajectorys", "trajectories")
+    )
     return _record(name, cases, s, out, lead, [], watcher, executor)
 
 
@@ -147,15 +148,20 @@ def compare_folder(
     kept = [(parts.expert, parts.test)] if parts.test is not None else _splits(problem.mdp, parts.expert, settings)
     how = "the test trajectories" if parts.test is not None else f"experts held out in {counted(len(kept), 'split')}"
     others = "none" if parts.unlabelled is None else f"{len(parts.unlabelled)}"
+    words = "no unlabelled ones" if parts.unlabelled is None else f"{others} unlabelled ones"
     cases = [
         FolderCase(folder, others, len(parts.expert), run, settings.seed, problem.mdp, train, parts.unlabelled, test)
         for run, (train, test) in enumerate(kept)
     ]
     lead = (
-        f"{counted(len(settings.methods), 'method')} learnt from {len(parts.expert)} expert and {others} unlabelled "
-        f"trajectories, and are judged by {how}."
+        f"{counted(len(settings.methods), 'method')} learnt from {_trajectories(len(parts.expert))} and {words}, and "
+        f"are judged by {how}."
     )
     return _record(folder, cases, settings, out, lead, [], watcher, executor)
+
+
+def _trajectories(n: int) -> str:
+    return f"{n} expert trajector{'y' if n == 1 else 'ies'}"
 
 
 def _splits(mdp: MDP, expert: Trajectories, settings: CompareSettings) -> list[tuple[Trajectories, Trajectories]]:

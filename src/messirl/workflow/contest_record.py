@@ -123,11 +123,15 @@ def _of_many(record: ContestRecord) -> list[str]:
 
 
 def _failures(cells: Sequence[Cell]) -> list[str]:
-    """One sentence for each method that has cells without numbers, with the reason that it gave first."""
-    found: dict[str, list[str]] = {}
+    """One sentence for each method that has runs without numbers, with the reason that it gave first."""
+    found: dict[str, list[tuple[Cell, Standing]]] = {}
     for cell in cells:
         for one in cell.standings:
             if one.failure:
-                found.setdefault(one.method, []).append(one.failure)
-    where = "" if len(cells) == 1 else " of {} cells"
-    return [f"{label(m)} has no numbers in some runs{where.format(len(why))}: {why[0]}" for m, why in found.items()]
+                found.setdefault(one.method, []).append((cell, one))
+    out = []
+    for method, every in found.items():
+        lost, whole = sum(cell.runs - one.runs for cell, one in every), sum(cell.runs for cell in cells)
+        often = "could not take part" if lost == whole else f"has no numbers in {lost} of {counted(whole, 'run')}"
+        out.append(f"{label(method)} {often}: {every[0][1].failure}")
+    return out
