@@ -54,7 +54,7 @@ def goals_slopes(solution: GoalsSolution, needed: Any) -> Iterator[Floats]:
 
 
 def _shared(solution: GoalsSolution) -> GoalSystem:
-    if solution.system is None:
+    if solution.system is None or solution.system.iterates:  # factors would fill in
         raise OutOfReach
     return solution.system
 
@@ -79,8 +79,9 @@ def _slope(system: GoalSystem, own: Floats, ending: Floats | None, goal: int, z:
     path_gains(*_moves(system), z, own, right)
     right[:, goal] = 0.0
     u = system.lu.solve(right.T)
-    slope = np.divide(u, z[:, None], out=np.zeros(u.shape), where=z[:, None] > 0.0)
-    slope -= slope[goal] if ending is None else slope[goal] - ending[goal]
+    with np.errstate(all="ignore"):
+        slope = np.divide(u, z[:, None], out=np.zeros(u.shape), where=z[:, None] > 0.0)
+        slope -= slope[goal] if ending is None else slope[goal] - ending[goal]
     slope[z <= 0.0] = 0.0
     return np.ascontiguousarray(slope)
 
