@@ -13,7 +13,7 @@ from studies.common import Rows, column, read, save_figure
 
 BLUE, ORANGE, GREY, GREEN = "#0072B2", "#D55E00", "#555555", "#009E73"
 NAMES = {"mu1": "μ1 (half near-expert)", "mu3": "μ3 (none near-expert)", "walk": "random walk"}
-PROBLEMS = {"mice": "Labyrinth", "bus": "Buses", "gridworld": "Grid-world", "highway": "Highway", "borlange": "Roads"}
+PROBLEMS = {"mice": "Labyrinth", "bus": "Buses", "borlange": "Roads", "gridworld": "Grid-world", "highway": "Highway"}
 
 
 def mice(rows: Rows) -> Any:
@@ -72,6 +72,8 @@ def choosing(rows: Rows) -> Any:
         ax.set_yticks(range(len(ways)), list(reversed(ways)))
         ax.axhspan(len(ways) - 1.5, len(ways) - 0.5, color="#EEEEEE", zorder=0)
         ax.tick_params(axis="x", labelsize=6)
+        ax.xaxis.set_major_locator(plt.MaxNLocator(3))
+        ax.xaxis.set_major_formatter("{x:g}")
         ax.set_xlabel("nats per step" if len(cases) == 2 else "performance", fontsize=7)
         ax.legend(fontsize=6, loc="upper center", bbox_to_anchor=(0.5, -0.17), frameon=False)
     return figure

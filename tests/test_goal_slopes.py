@@ -9,7 +9,7 @@ from seeds import generator
 
 from messirl import MDP
 from messirl.planning import Planner, soft_policy
-from messirl.planning.goal_slopes import goals_curvature, goals_slopes
+from messirl.planning.goal_slopes import OutOfReach, goals_curvature, goals_slopes
 from messirl.planning.loops import best_paths
 
 N, ACTIONS = 12, 3
@@ -68,10 +68,13 @@ def test_goals_beyond_the_reach_of_doubles_are_left_to_others():
         moves[s, 0, min(s + 1, steps - 1)] = moves[s, 1, max(s - 1, 0)] = 1.0
     mdp = MDP(moves, np.ones((steps, 2, 1)), discount=1.0)
     planner = Planner.for_trips(mdp, "causal", np.array([0, steps - 1]), np.array([steps - 1, 0]), np.ones(2))
-    for theta, served in ((-1.0, True), (-12.0, False)):
-        solution = planner.model.solve(mdp.reward([theta]))
-        assert (goals_curvature(solution, planner.asked) is not None) == served
-        assert (goals_slopes(solution, planner.asked) is not None) == served
+    near, far = (planner.model.solve(mdp.reward([theta])) for theta in (-1.0, -12.0))
+    assert goals_curvature(near, planner.asked) > 0.0
+    assert len(list(goals_slopes(near, planner.asked))) == 2
+    with pytest.raises(OutOfReach):
+        goals_curvature(far, planner.asked)
+    with pytest.raises(OutOfReach):
+        next(goals_slopes(far, planner.asked))
 
 
 def paths_of(first: list[int], target: list[int], gain: list[float], end: list[float]) -> tuple[bool, np.ndarray]:

@@ -10,6 +10,7 @@ from seeds import generator
 
 from messirl import MDP
 from messirl.planning import NoFiniteValue, goals, iterated, model_for, paths
+from messirl.planning.goal_slopes import OutOfReach, goals_curvature
 from messirl.planning.iterated import Iterated, Slow, fills_in
 from messirl.planning.models import model_for_goals
 
@@ -98,6 +99,8 @@ def test_values_and_visits_towards_goals_are_those_of_the_factors(iterating, no_
         value += float(row @ np.log(z))
     assert_allclose(expected.log_partition, value, **CLOSE)
     assert_allclose(expected.visits.states / np.abs(states).max(), states / np.abs(states).max(), **CLOSE)
+    with pytest.raises(OutOfReach):  # for which nothing is factorised either
+        goals_curvature(got, source)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -18,6 +18,7 @@ of choices their number over c. The more trajectories there are, the less it wei
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ from messirl._types import Flags, Floats
 from messirl.planning import NoFiniteValue, Planner, Visits, model_for
 from messirl.planning.chosen import Chosen
 from messirl.planning.curvature import curvature, differences
-from messirl.planning.goal_slopes import goals_curvature
+from messirl.planning.goal_slopes import OutOfReach, goals_curvature
 from messirl.planning.goals import GoalsModel
 from messirl.planning.likelihood import move_probability
 from messirl.planning.models import where_met
@@ -209,7 +210,8 @@ class Objective:
             source = planner.start if planner.source is None else planner.source
             bend, _ = curvature(self.mdp, where_met(self.mdp, self.mdp.reward(t), planner.start).table, source)
         elif self._bends and isinstance(planner.model, GoalsModel):
-            bend = goals_curvature(planner.model.solve(self.mdp.reward(t)), planner.asked)
+            with contextlib.suppress(OutOfReach):
+                bend = goals_curvature(planner.model.solve(self.mdp.reward(t)), planner.asked)
         if bend is None:
             table = differences(lambda at: self(at).gradient, t, self.unit)
             return np.asarray(0.5 * (table + table.T))

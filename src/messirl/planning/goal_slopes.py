@@ -18,38 +18,50 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from messirl._types import Floats
+from messirl._types import Flags, Floats
 from messirl.planning.goals import GoalsSolution, GoalSystem
 from messirl.planning.loops import path_gains, path_spread
 
 
-def goals_curvature(solution: GoalsSolution, source: Any) -> Floats | None:
-    """∇² Σ m V, (d, d), from a source (G, S); None where some goal needs a system of its own."""
-    system = solution.system
-    if system is None:
-        return None
+class OutOfReach(Exception):
+    """Raised where some goal needs a system of its own."""
+
+
+def goals_curvature(solution: GoalsSolution, source: Any) -> Floats:
+    """∇² Σ m V, (d, d), from a source (G, S)."""
+    system = _shared(solution)
     own, ending = _features(solution)
     bend = np.zeros((own.shape[1], own.shape[1]))
     for goals, sources in solution.chunks(source):
         found = system.flows(goals, sources)
-        if not found.solved.all() or system.lu is None:
-            return None
+        _check(system, found.solved)
         for g, goal in enumerate(goals.tolist()):
             slope = _slope(system, own, ending, goal, found.z[g])
             path_spread(*_moves(system), found.y[g], found.z[g], own, slope, bend)
-    return bend + np.tril(bend, -1).T if np.isfinite(bend).all() else None
+    _check(system, np.isfinite(bend))
+    return bend + np.tril(bend, -1).T
 
 
-def goals_slopes(solution: GoalsSolution, needed: Any) -> Iterator[Floats] | None:
-    """∇V (S, d) towards each goal, right where `needed` (G, S) is not zero; None where one needs its own system."""
-    system = solution.system
-    if system is None:
-        return None
+def goals_slopes(solution: GoalsSolution, needed: Any) -> Iterator[Floats]:
+    """∇V (S, d) towards each goal, right where `needed` (G, S) is not zero."""
+    system = _shared(solution)
     own, ending = _features(solution)
-    found = [(goals, *system.values(goals, sources != 0)) for goals, sources in solution.chunks(needed)]
-    if system.lu is None or not all(solved.all() for *_, solved in found):
-        return None
-    return (_slope(system, own, ending, goal, z[g]) for goals, z, _ in found for g, goal in enumerate(goals.tolist()))
+    for goals, sources in solution.chunks(needed):
+        z, solved = system.values(goals, sources != 0)
+        _check(system, solved)
+        for g, goal in enumerate(goals.tolist()):
+            yield _slope(system, own, ending, goal, z[g])
+
+
+def _shared(solution: GoalsSolution) -> GoalSystem:
+    if solution.system is None or solution.system.iterates:  # factors would fill in
+        raise OutOfReach
+    return solution.system
+
+
+def _check(system: GoalSystem, solved: Flags) -> None:
+    if system.lu is None or not solved.all():
+        raise OutOfReach
 
 
 def _features(solution: GoalsSolution) -> tuple[Floats, Floats | None]:
@@ -67,8 +79,9 @@ def _slope(system: GoalSystem, own: Floats, ending: Floats | None, goal: int, z:
     path_gains(*_moves(system), z, own, right)
     right[:, goal] = 0.0
     u = system.lu.solve(right.T)
-    slope = np.divide(u, z[:, None], out=np.zeros(u.shape), where=z[:, None] > 0.0)
-    slope -= slope[goal] if ending is None else slope[goal] - ending[goal]
+    with np.errstate(all="ignore"):
+        slope = np.divide(u, z[:, None], out=np.zeros(u.shape), where=z[:, None] > 0.0)
+        slope -= slope[goal] if ending is None else slope[goal] - ending[goal]
     slope[z <= 0.0] = 0.0
     return np.ascontiguousarray(slope)
 

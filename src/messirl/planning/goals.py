@@ -186,7 +186,7 @@ class GoalSystem:
             self.gain = np.exp(self.moves.worth(reward, mdp.log_reference))
             self.end = np.exp(reward) if reward.ndim == 1 else np.ones(mdp.n_states)
             self._finite = bool(np.isfinite(self.gain.sum()))
-        self._iterate = iterate and self._finite
+        self.iterates = iterate and self._finite
 
     @cached_property
     def lu(self) -> Any:
@@ -220,7 +220,7 @@ class GoalSystem:
     def _solved(self, goals: Ints, needed: Flags) -> tuple[Floats, Flags, Iterated | None]:
         """The same, and the iteration that found them, if it was one."""
         at = np.arange(goals.size)
-        if self._iterate:
+        if self.iterates:
             right = np.zeros((needed.shape[1], goals.size))
             right[goals, at] = self.end[goals]
             try:
@@ -228,7 +228,7 @@ class GoalSystem:
                 z = found.z.T
                 return z, ~found.hopeless & (np.where(needed, z, 1.0).min(axis=1) > SMALLEST), found
             except Slow:  # so it would be for the next goals
-                self._iterate = False
+                self.iterates = False
         if self.lu is None:
             return np.zeros(needed.shape), np.zeros(goals.size, dtype=bool), None
         unit = np.zeros((needed.shape[1], goals.size), order="F")

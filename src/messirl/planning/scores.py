@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from messirl._types import Floats
 from messirl.planning.chosen import Chosen
 from messirl.planning.curvature import differences, slopes
-from messirl.planning.goal_slopes import goals_slopes
+from messirl.planning.goal_slopes import OutOfReach, goals_slopes
 from messirl.planning.goals import GoalsModel
 from messirl.planning.models import Model, Planner, where_met
 from messirl.problem.choices import Choices, choices_of
@@ -37,28 +37,33 @@ def choice_scores(mdp: MDP, theta: Floats, choices: Choices, model: Model | Goal
     as long, they are central differences of the exact log-probabilities.
     """
     chosen, reward = Chosen(mdp, choices, np.ones(choices.group.size)), mdp.reward(theta)
-    known = goals_slopes(model.solve(reward), chosen.needed) if isinstance(model, GoalsModel) else None
-    if isinstance(model, GoalsModel) and model.shared and known is None:
+    try:
+        gap = _gaps(mdp, reward, chosen, model, start)
+    except OutOfReach:
 
         def log_probability(at: Floats) -> Floats:
             there = mdp.reward(at)
             return chosen.of_kinds(there, model.solve(there))[0]
 
         return differences(log_probability, theta, feature_spread(mdp)).T
-    gap = np.zeros((choices.row.size, mdp.n_features))
-    group, features = choices.group[choices.of], mdp.feature_rows
-    every = _slopes(mdp, reward, choices, start) if known is None else ((k, own, own) for k, own in enumerate(known))
-    for number, here, ahead in every:
-        some = slice(*np.searchsorted(group, (number, number + 1)))
-        row = choices.row[some]
-        own = features[row if mdp.state_action else row // mdp.n_actions]
-        gap[some] = own.toarray() if sp.issparse(own) else own
-        gap[some] += mdp.discount * (mdp.transitions[row] @ ahead) - here[row // mdp.n_actions]
     if choices.certain:
         return gap
     _, share = chosen.of_kinds(reward, model.solve(reward))
     places = (choices.of, np.arange(share.size))
     return np.asarray(sp.csr_array((share, places), shape=(choices.group.size, share.size)) @ gap)
+
+
+def _gaps(mdp: MDP, reward: Floats, chosen: Chosen, model: Model | GoalsModel, start: Floats) -> Floats:
+    """A_f of every candidate, (J, d)."""
+    choices, features = chosen.choices, mdp.feature_rows
+    gap, group = np.zeros((choices.row.size, mdp.n_features)), choices.group[choices.of]
+    for number, here, ahead in _slopes(mdp, reward, chosen, model, start):
+        some = slice(*np.searchsorted(group, (number, number + 1)))
+        row = choices.row[some]
+        own = features[row if mdp.state_action else row // mdp.n_actions]
+        gap[some] = own.toarray() if sp.issparse(own) else own
+        gap[some] += mdp.discount * (mdp.transitions[row] @ ahead) - here[row // mdp.n_actions]
+    return gap
 
 
 def trajectory_scores(mdp: MDP, theta: Floats, trajectories: Trajectories, start: Floats) -> Floats:
@@ -79,11 +84,17 @@ def trajectory_scores(mdp: MDP, theta: Floats, trajectories: Trajectories, start
     return np.asarray(made @ of_kinds)
 
 
-def _slopes(mdp: MDP, reward: Floats, choices: Choices, start: Floats) -> Iterator[tuple[int, Floats, Floats]]:
+def _slopes(
+    mdp: MDP, reward: Floats, chosen: Chosen, model: Model | GoalsModel, start: Floats
+) -> Iterator[tuple[int, Floats, Floats]]:
     """For each group of choices, step or goal: ∇V (S, d) where they were made, and where they led."""
-    if choices.goals is None:
+    if not isinstance(model, GoalsModel):
         yield from slopes(mdp, where_met(mdp, reward, start).table)
         return
-    for number, goal in enumerate(choices.goals.tolist()):
+    if model.shared:
+        for number, towards in enumerate(goals_slopes(model.solve(reward), chosen.needed)):
+            yield number, towards, towards
+        return
+    for number, goal in enumerate(model.goals.tolist()):
         for _, here, ahead in slopes(mdp, where_met(mdp, reward, start, goal).table, goal):
             yield number, here, ahead
