@@ -1,4 +1,4 @@
-"""The pictures of the page and of a report that the documents show: docs/lab.png, lab-dark.png, lab-phone.png, report.png.
+"""The pictures of the page and of a report that the documents show: lab.png, lab-dark.png, lab-phone.png, report.png.
 
     python tools/lab_pictures.py
 
