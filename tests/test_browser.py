@@ -330,7 +330,7 @@ def test_a_picture_follows_a_slider_within_a_fifth_of_a_second(visit):
         drag(page, "lambda0", *((0.3, 0.6) if i % 2 else (0.6, 0.3)))
         seen.until(f"lab.timings.length > {before} && lab.idle()")
     took = page.evaluate("lab.timings")
-    busy = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))  # others on this machine take their share of its time
+    busy = min(max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)), 4.0)  # others take their share of this machine
     print(f"median {statistics.median(took):.0f} ms of {len(took)} drags, load {busy:.1f} per core")
     assert len(took) >= 50
     assert statistics.median(took) < TARGET * busy

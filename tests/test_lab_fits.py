@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from messirl import MaxEntIRL
 from messirl.io.folder.writer import write_problem
 from messirl.lab import fits
 from messirl.lab.places import laid_out
@@ -149,3 +150,22 @@ def test_the_list_names_every_group():
         "Examples",
         "Your folders",
     }
+
+
+def test_a_saved_fit_is_shown_and_a_path_in_its_summary_leads_nowhere(tmp_path):
+    problem = museum().problem
+    write_problem(problem, tmp_path / "outside" / "museum")
+    (tmp_path / "given").mkdir()
+    MaxEntIRL(ridge=0.1).fit(problem.mdp, problem.select("who = guide").trajectories[:5]).save(
+        tmp_path / "given/model.npz"
+    )
+    told = {"folder": str(tmp_path / "outside" / "museum"), "in_words": ["<b>"], "estimates": [{"name": "f_view"}, 3]}
+    (tmp_path / "given" / "fit.json").write_text(json.dumps(told))
+    shown = Worker([str(tmp_path / "given")]).answer({"what": "fitted", "key": "fit:given"}, never)
+    assert "drawn from the model" in shown["tracks_title"]  # the folder it names was not given
+    both = Worker([str(tmp_path / "given"), str(tmp_path / "outside")])
+    assert (
+        both.answer({"what": "fitted", "key": "fit:given"}, never)["tracks_title"]
+        == "Trajectories of the problem folder"
+    )
+    json.dumps(shown, allow_nan=False)

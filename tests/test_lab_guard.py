@@ -45,6 +45,14 @@ def test_a_foreign_host_is_refused(host):
     assert asked(APP, headers={"host": host}).status == 421
 
 
+def test_other_machines_are_served_by_address_only_if_asked_for_and_a_foreign_name_never():
+    wide = Guard(echo, served(8377, "lab.local"), numbers=True)
+    for host in ("192.168.1.5:8377", "[fe80::1]:8377", "lab.local:8377"):
+        assert asked(wide, headers={"host": host}).status == 200
+        assert asked(APP, headers={"host": host}).status == 421
+    assert asked(wide, headers={"host": "evil.example:8377"}).status == 421
+
+
 @pytest.mark.parametrize(
     "origin", ["http://evil.example", "null", "https://127.0.0.1:8377", "http://127.0.0.1:9", "http://localhost:8377"]
 )

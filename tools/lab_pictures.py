@@ -1,4 +1,4 @@
-"""The pictures that the documents show: of the lab docs/lab.png, lab-dark.png, lab-phone.png; of a report report.png.
+"""The pictures of the page and of a report that the documents show: lab.png, lab-dark.png, lab-phone.png, report.png.
 
     python tools/lab_pictures.py
 

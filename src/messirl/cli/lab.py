@@ -53,7 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
             note(f"everybody who reaches {address} can use this page, and see what is in the folders given")
         url = f"http://{f'[{address}]' if ':' in address else address}:{port}/"
         print(f"messirl lab: {url} (folders to open: {len(found)}; Ctrl-C ends it)", flush=True)
-        app = make_app([str(folder.resolve()) for folder in arguments.folders], served(port) if alone else None)
+        folders = [str(folder.resolve()) for folder in arguments.folders]
+        app = make_app(folders, served(port, address), numbers=not alone)
         serve(app, place, None if arguments.no_browser else partial(_open, url))
     return 0
 

@@ -18,7 +18,7 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from messirl.lab.fitting import DEADLINE, Desk
+from messirl.lab.fitting import Desk
 from messirl.lab.guard import Guard
 from messirl.lab.requests import PAGE, WORDS, Refused, read_ask
 
@@ -27,9 +27,9 @@ PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 JSON = "application/json"
 
 
-def make_app(folders: list[str], hosts: frozenset[str] | None, deadline: float = DEADLINE) -> Guard:
-    """The application, guarded. folders : those a page may open; hosts : see Guard; deadline : seconds of an answer."""
-    desk = Desk(folders, deadline)
+def make_app(folders: list[str], hosts: frozenset[str], *, numbers: bool = False) -> Guard:
+    """The application, guarded. folders : those a page may open; hosts, numbers : see Guard."""
+    desk = Desk(folders)
 
     async def fit(request: Request) -> Response:
         try:
@@ -72,7 +72,7 @@ def make_app(folders: list[str], hosts: frozenset[str] | None, deadline: float =
         *(Route(f"/api/{what}", reading(what)) for what in ("catalogue", "scene", "results", "fitted")),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
-    return Guard(Starlette(routes=routes, lifespan=lifespan), hosts)
+    return Guard(Starlette(routes=routes, lifespan=lifespan), hosts, numbers=numbers)
 
 
 @cache

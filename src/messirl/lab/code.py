@@ -20,7 +20,9 @@ def lines_of(ask: Ask, scene: LabScene, picked: Picked, name: str) -> str:
     wanted = ["MESSI", *(["Trajectories"] if ask.drawn else [])]
     out = [f"from messirl import {', '.join(wanted)}"]
     out += [line for line in made if line.startswith("from ")]
-    out.append("from messirl.estimators.methods import baseline")
+    alone = name == "MESSI" and picked.unlabelled is not None  # what needs no other method's strength
+    if not alone:
+        out.append("from messirl.estimators.methods import baseline")
     out.append(f"from messirl.{home} import {type(similarity).__name__}")
     out += ["", *(line for line in made if line and not line.startswith("from "))]
     if ask.drawn:
@@ -28,15 +30,15 @@ def lines_of(ask: Ask, scene: LabScene, picked: Picked, name: str) -> str:
     keep = {key: value for key, value in own.items() if key != "similarity"}
     given = ", ".join([repr(similarity), *(f"{key}={value!r}" for key, value in keep.items())])
     out += ["", f"model = MESSI({given})"]
-    if name != "MESSI" or picked.unlabelled is None:
+    if alone:
+        out.append("model.fit(mdp, expert, others)")
+    else:
         out.append(f'model, sets = baseline("{name}", model, mdp, expert, others)  # as strong as that MESSI')
         if name == "LightPooling" and picked.unlabelled is not None:
             out.append(f"model.set_params(unlabelled_weight={ask.weight or LIGHT!r})")
         if name == "EM" and picked.unlabelled is not None:
             out.append(f"model.set_params(steps_per_round={ROUNDS})")
         out.append("model.fit(mdp, *sets)")
-    else:
-        out.append("model.fit(mdp, expert, others)")
     out.append("model.theta_, model.reward_, model.policy_, model.score(expert)")
     return "\n".join(out) + "\n"
 

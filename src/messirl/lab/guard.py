@@ -9,6 +9,7 @@ answers   with a content security policy under which only our own scripts and st
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
+from ipaddress import ip_address
 from typing import Any
 
 Scope = MutableMapping[str, Any]
@@ -39,11 +40,12 @@ class TooLarge(Exception):
 class Guard:
     """Checks every request before the application sees it, and adds headers to every answer.
 
-    hosts : what the Host header may be, with the port; None: anything (asked for by --host)
+    hosts : what the Host header may be, with the port
+    numbers : whether any address in numbers may stand there too, where other machines are served; no foreign name may
     """
 
-    def __init__(self, app: Any, hosts: frozenset[str] | None) -> None:
-        self.app, self.hosts = app, hosts
+    def __init__(self, app: Any, hosts: frozenset[str], *, numbers: bool = False) -> None:
+        self.app, self.hosts, self.numbers = app, hosts, numbers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -82,10 +84,13 @@ class Guard:
             if not begun:
                 await _refuse(send, 413, f"the body is larger than {BODY:,} bytes")
 
+    def _served(self, host: str) -> bool:
+        return host in self.hosts or (self.numbers and _in_numbers(host))
+
     def _fault(self, scope: Scope, given: dict[bytes, list[bytes]]) -> tuple[int, str] | None:
         """Why a request is refused, with its status; None if it is not."""
         host = given.get(b"host", [])
-        if len(host) != 1 or (self.hosts is not None and host[0].decode("latin-1").lower() not in self.hosts):
+        if len(host) != 1 or not self._served(host[0].decode("latin-1").lower()):
             return 421, "this address is not served here: open the one that messirl lab printed"
         origin = given.get(b"origin", [])
         own = [b"http://" + host[0].lower()]
@@ -106,10 +111,19 @@ class Guard:
         return None
 
 
-def served(port: int) -> frozenset[str]:
-    """What the Host header may be for a server on this machine."""
-    names = ("127.0.0.1", "localhost", "[::1]")
+def served(port: int, *more: str) -> frozenset[str]:
+    """What the Host header may be for a server on this machine. more : further names of it."""
+    names = ("127.0.0.1", "localhost", "[::1]", *(name.lower() for name in more))
     return frozenset(f"{name}:{port}" for name in names) | (frozenset(names) if port == 80 else frozenset())
+
+
+def _in_numbers(host: str) -> bool:
+    name = host.partition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _headers(scope: Scope) -> dict[bytes, list[bytes]]:

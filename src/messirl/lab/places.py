@@ -128,6 +128,8 @@ def directions(mdp: MDP, layout: Layout) -> Floats:
     here, there = layout.tile[s], layout.tile[col[last]]
     known = (here >= 0) & (there >= 0)
     out[s[known], a[known]] = layout.at[there[known]] - layout.at[here[known]]
+    if layout.kind == "lanes":  # up and down is the traffic, which nobody chooses
+        out[..., 1] = 0.0
     return out
 
 

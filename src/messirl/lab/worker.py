@@ -109,7 +109,9 @@ class Worker:
         models = []
         for name in [ask.method, *([ask.second] if ask.second else [])]:
             key = (ask.scene, ask.seed, name)
-            model, said = fit(name, ask, scene, picked, self._warm.get(key), cancelled)
+            before = self._warm.get(key)
+            fits_here = before is not None and before.size == scene.mdp.n_features
+            model, said = fit(name, ask, scene, picked, before if fits_here else None, cancelled)
             self._warm[key] = model.theta_
             models.append(fit_picture(scene, picked, model, name, LABELS[name], said))
             if not ask.rough:

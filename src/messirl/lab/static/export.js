@@ -38,6 +38,8 @@ const field = value => {
   return typeof value === "number" ? text : `"${(/^[=+\-@\t]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
 };
 
+export const lines = found => found.models.map(({ label, code }) => (found.models.length > 1 ? `# ${label}\n${code}` : code)).join("\n\n");
+
 export async function save(what, { maps, scene, found }) {
   if (!found) return;
   const name = `messirl-${scene.key.replace(/[^\w-]+/g, "-")}`;
@@ -52,6 +54,6 @@ export async function save(what, { maps, scene, found }) {
     const rows = scene.labels.map((label, i) => [label, ...scene.at[i], ...found.models.flatMap(m => [m.reward[i], m.visits[i], scene.actions[m.best[i]], m.chance[i]])]);
     download(`${name}.csv`, [head, ...rows].map(row => row.map(field).join(",")).join("\r\n") + "\r\n", "text/csv");
   }
-  if (what === "py") download(`${name}.py`, found.models.map(m => m.code).join("\n\n"), "text/x-python");
+  if (what === "py") download(`${name}.py`, lines(found), "text/x-python");
   $("export").open = false;
 }

@@ -39,7 +39,7 @@ export class StateMap {
       this.cell = [unit, Math.max(unit, Math.min(2.4 * unit, 260 / tall))];  // what is flat is drawn a little higher
     }
     this.pad = grid ? 1 : 14;
-    this.foot = shape === "lanes" ? 22 : 0;
+    this.foot = shape === "lanes" ? 30 : 0;
     this.width = wide * this.cell[0] + 2 * this.pad;
     this.height = tall * this.cell[1] + 2 * this.pad;
     this.middle = at.map(([x, y]) => [this.pad + (x - left + 0.5) * this.cell[0], this.pad + (high - y + 0.5) * this.cell[1]]);
@@ -89,7 +89,7 @@ export class StateMap {
     this.unit = Math.max(this.width / wide, this.total / high);
     const size = (11.5 * this.unit).toFixed(1), fits = Math.floor(this.cell[0] / (6.2 * this.unit));
     this.names.forEach((name, i) => { name.setAttribute("font-size", size); name.textContent = this.scene.labels[i].slice(0, fits); });
-    this.columns.forEach(name => name.setAttribute("font-size", (12 * this.unit).toFixed(1)));
+    for (const name of this.columns) { name.setAttribute("font-size", (11.5 * this.unit).toFixed(1)); name.setAttribute("y", this.height + 13 * this.unit); }
     if (this.shown) this.drawScale(this.shown.title ?? LAYERS[this.shown.layer].title);
   }
 
@@ -151,12 +151,13 @@ export class StateMap {
   drawTracks(tracks) {
     if (this.scene.road) return;  // they jump from row to row with the traffic: the road below shows them
     const out = [], [w, h] = this.cell, least = this.scene.kind === "graph" ? 10 : Math.min(w, h);
+    const bold = tracks.filter(({ strong }) => strong).length > 4 ? 0.6 : 1;
     tracks.forEach(({ states, kind: k, strong }, number) => {
       const shift = strong && number === 0 ? [0, 0] : [Math.sin(number * 2.4) * 0.22 * least, Math.cos(number * 2.4) * 0.22 * least];
       const points = states.map(s => this.scene.tile[s]).filter(t => t >= 0).map(t => this.middle[t].map((v, i) => (v + shift[i]).toFixed(1)));
       if (!points.length) return;
       const line = { points: points.map(p => p.join(",")).join(" "), fill: "none", "stroke-linejoin": "round", "stroke-linecap": "round" };
-      const wide = Math.max(1.6, Math.min(4, least / 9));
+      const wide = bold * Math.max(1.6, Math.min(4, least / 9));
       if (strong) out.push(svg("polyline", { ...line, stroke: plain().card, "stroke-opacity": 0.85, "stroke-width": wide + 2.6 }));
       out.push(svg("polyline", { ...line, stroke: kind(k), "stroke-width": strong ? wide : wide * 0.45, "stroke-opacity": strong ? 1 : 0.5 }));
       if (strong) {

@@ -6,6 +6,7 @@ import { ask, begin, state } from "./state.js";
 import * as controls from "./controls.js";
 import * as similarity from "./similarity.js";
 import * as weights from "./weights.js";
+import { lines } from "./export.js";
 import { StateMap } from "./map.js";
 import { Hand } from "./draw.js";
 import * as road from "./road.js";
@@ -145,7 +146,7 @@ function draw(same = false) {
   tracks();
   if (!same) similarity.draw(found);
   weights.draw(scene, found.models);
-  if (!found.rough) $("lines").textContent = found.models.map(model => model.code).join("\n\n");
+  if (!found.rough) $("lines").textContent = lines(found);
   const remarks = found.models.flatMap(model => model.remarks.map(text => `${model.label}: ${text}`));
   $("remarks").hidden = remarks.length === 0 || found.rough;
   $("remarks").querySelector("summary").textContent = `Remarks (${remarks.length})`;
@@ -188,7 +189,7 @@ function tracks() {
 
 function handed() {
   const drawing = { path: hand.tiles, reachable: hand.reachable, cursor: hand.focused ? hand.cursor : null };
-  for (const map of shown.maps.slice(0, shown.found?.models.length ?? 1)) { map.drawHand(drawing); map.element.classList.toggle("drawing", hand.on); }
+  for (const map of shown.maps.slice(0, shown.found?.models.length ?? 1)) { map.drawHand(drawing); map.element.classList.toggle("in-hand", hand.on); }
   $("draw").setAttribute("aria-pressed", String(hand.on));
   $("add").disabled = !hand.ready;
   $("undo").disabled = !hand.path.length && !state.drawn.length;

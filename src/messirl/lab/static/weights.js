@@ -14,7 +14,7 @@ export function draw(scene, models) {
   const colours = plain(), first = models[0].theta, picture = $("weights"), WIDE = Math.max(picture.clientWidth, 280), LEFT = Math.min(150, 0.32 * WIDE);
   const order = [...first.keys()].sort((a, b) => Math.max(...models.map(m => Math.abs(m.theta[b]) / top(m))) - Math.max(...models.map(m => Math.abs(m.theta[a]) / top(m)))).slice(0, MOST / models.length);
   const tall = order.length * HIGH * models.length + (models.length > 1 ? order.length * 6 : 0) + 26, zero = LEFT + (WIDE - LEFT) / 2, half = (WIDE - LEFT) / 2 - 46;
-  const parts = models.length > 1 ? [svg("text", { x: LEFT, y: 14, "font-size": 12, fill: colours.soft }, `above: ${models[0].label}, below: ${models[1].label}; each in its own scale`)] : [];
+  const parts = models.length > 1 ? [svg("text", { x: 0, y: 12, "font-size": 12, fill: colours.soft }, `above: ${models[0].label}, below: ${models[1].label}; each in its own scale`)] : [];
   let y = 22;
   for (const j of order) {
     parts.push(svg("text", { x: LEFT - 10, y: y + HIGH * models.length / 2 + 4, "text-anchor": "end", "font-size": 12.5, fill: colours.ink }, scene.features[j].slice(0, LEFT / 7)));
