@@ -71,3 +71,9 @@ def test_the_search_finds_sections_by_their_address():
 def test_what_would_be_loaded_from_elsewhere_is_seen(markup):
     assert hooks.LOADED.search(markup)
     assert not hooks.LOADED.search('<a href="https://a.b">b</a><img src="c.png">')
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_links_beside_the_documentation_lead_to_files(name):
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", (HOME / name).read_text(encoding="utf-8"))
+    assert [link for link in links if "://" not in link and not (HOME / link).exists()] == []
