@@ -63,31 +63,39 @@ def _first(thing: Any) -> str:
 
 def _module(thing: Any, module: str, names: list[str]) -> str:
     lines = [f"# {module}", "", *_text((inspect.getdoc(thing) or "").splitlines()), ""]
+    shown = [getattr(thing, name) for name in names]
     for name in names:
-        lines += [f"## {name} {{: #{name.lower()} }}", "", *_object(getattr(thing, name), name)]
+        lines += [f"## {name} {{: #{name.lower()} }}", "", *_object(getattr(thing, name), name, shown)]
     return "\n".join(lines) + "\n"
 
 
-def _object(thing: Any, name: str) -> list[str]:
+def _object(thing: Any, name: str, shown: list[Any]) -> list[str]:
     if inspect.ismodule(thing):
         return [safe(_first(thing)), "", f"See [{thing.__name__}]({thing.__name__}.md).", ""]
-    if not callable(thing):
+    if not (inspect.isclass(thing) or inspect.isroutine(thing)):
         return [f"`{thing!r}`", ""]
     lines = [*_signature(thing, name), *_docstring(thing)]
     if inspect.isclass(thing):
-        for method, function in _methods(thing):
+        above = [parent for parent in thing.__mro__[1:] if parent in shown]
+        if above:
+            links = ", ".join(f"[{parent.__name__}](#{parent.__name__.lower()})" for parent in above)
+            lines += [f"It also has the methods of {links}.", ""]
+        for method, function in _methods(thing, above):
             head = f"### {name}.{method} {{: #{name.lower()}.{method.lower()} }}"
             called = [] if isinstance(function, property) else _signature(function, method)
             lines += [head, "", *called, *_docstring(function)]
     return lines
 
 
-def _methods(cls: type) -> list[tuple[str, Any]]:
-    """Public methods and documented properties, those of parents of ours included, in the order they are written."""
+def _methods(cls: type, above: list[type]) -> list[tuple[str, Any]]:
+    """Public methods and documented properties in the order they are written, those of parents of ours included.
+
+    above : parents that have a place of their own on the page
+    """
     found: dict[str, Any] = {}
     described = set(entries(sections(cls.__doc__ or "").get("Attributes", [])))
     for parent in reversed(cls.__mro__):
-        if not parent.__module__.startswith("messirl"):
+        if not parent.__module__.startswith("messirl") or parent in above:
             continue
         for name, value in vars(parent).items():
             plain = value.__func__ if isinstance(value, classmethod | staticmethod) else value

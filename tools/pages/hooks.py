@@ -22,6 +22,8 @@ BESIDE = ("CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "results", "tests/fuzz_c
 UP = re.compile(r"\]\(\.\./(?=\w)")  # from docs/ to what lies beside it
 DOWN = re.compile(r"\]\(((?:\.\./)*)docs/")  # from beside docs/ into it
 LOADED = re.compile(r"""<(?:script|img|link|iframe|source|video|audio)\b[^>]*?(?:src|href)=["']?(?:https?:)?//""")
+SESSION = re.compile(r"<code>\$ .*?</code>", re.DOTALL)
+SENTENCE = 125  # signs of a line that is longer than a table
 COLOURS = (
     f":root {{ {variables(LIGHT)} }}\n"
     f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {variables(DARK)} }} }}\n"
@@ -74,8 +76,22 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 def on_page_content(html: str, page: Page, **_: Any) -> str:
     """Let wide tables be scrolled on their own, and remember the text for the search."""
     _sections.extend(search.sections(html, page.url, str(page.title)))
-    table = '<div class="wide" tabindex="0" role="region" aria-label="table">\\g<0></div>'
-    return re.sub(r"<table>.*?</table>", table, html, flags=re.DOTALL)
+    html = SESSION.sub(lambda found: _session(found[0]), html)
+    html = html.replace("<pre>", '<pre tabindex="0">')  # what can be scrolled can be reached by keyboard
+    return re.sub(r"<table>.*?</table>", '<div class="wide" tabindex="0">\\g<0></div>', html, flags=re.DOTALL)
+
+
+def _session(block: str) -> str:
+    """Commands stand out, and sentences are wrapped where tables are not."""
+    lines = []
+    for line in block.split("\n"):
+        head, code, text = line.rpartition("<code>")
+        if text.startswith("$ "):
+            text = f'<b class="long">{text}</b>'
+        elif len(text) > SENTENCE:
+            text = f'<span class="long">{text}</span>'
+        lines.append(head + code + text)
+    return "\n".join(lines)
 
 
 def on_post_build(config: MkDocsConfig) -> None:

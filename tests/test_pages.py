@@ -1,0 +1,79 @@
+"""What the documentation is made with: equations, texts of the program, the search, and nothing from elsewhere."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+import pytest
+
+from messirl import estimators
+from messirl.cli import COMMANDS
+from messirl.report.kit.glossary import TERMS, anchor
+from tools.pages import api, commands, glossary, hooks, mathematics, search, text
+
+HOME = Path(__file__).resolve().parents[1]
+
+
+def test_an_equation_becomes_mathml_and_an_unknown_command_is_an_error():
+    assert mathematics.mathml(r"\theta^\top f").startswith("<math")
+    with pytest.raises(ValueError, match=r"\\nonsense cannot be shown"):
+        mathematics.mathml(r"\nonsense + 1")
+
+
+def test_every_formula_of_the_documents_can_be_shown():
+    for page in sorted((HOME / "docs").glob("*.md")):
+        written = page.read_text(encoding="utf-8")
+        lines = [line for block in mathematics.BLOCK.findall(written) for line in block.strip().splitlines()]
+        for latex in [*lines, *re.findall(mathematics.INLINE, written)]:
+            mathematics.mathml(latex.removesuffix(r"\qquad"))
+
+
+def test_every_equation_of_the_paper_is_in_the_theory():
+    page = (HOME / "docs" / "theory.md").read_text(encoding="utf-8")
+    parts = re.split(r"\*\*Eq\. (\d)\.\*\*", page)
+    found = {int(number): part for number, part in zip(parts[1::2], parts[2::2], strict=True)}
+    assert sorted(found) == list(range(1, 10))
+    assert all("```math" in part for part in found.values())
+
+
+def test_texts_of_the_program_mean_nothing_to_markdown_but_code_and_emphasis():
+    assert text.safe("f_* of *this* `a_b*` <x> {y}") == r"f\_\* of *this* `a_b*` &#60;x&#62; &#123;y&#125;"
+
+
+def test_every_option_of_every_command_is_on_its_page():
+    page = commands.page()
+    for name in COMMANDS:
+        part = page.split(f"\n## messirl {name}\n")[1].split("\n## ")[0]
+        shown = [action for action in commands.parser_of(name)._actions if action.help != argparse.SUPPRESS]
+        asked = {option for action in shown for option in action.option_strings} - {"-h", "--help"}
+        assert asked <= set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", part)), name
+
+
+def test_every_word_of_the_reports_has_an_address_in_the_glossary():
+    page = glossary.page()
+    assert [term for term in TERMS if f'id="{anchor(term)}"' not in page] == []
+
+
+def test_a_class_is_documented_with_what_it_inherits():
+    messi = api._module(estimators, "messirl.estimators", ["MESSI"])
+    assert all(f"`{name}`" in messi for name in ("lambda0", "theta_max", "theta_"))  # its own, a parent's, fitted
+    assert "### MESSI.score " in messi
+
+
+def test_the_search_finds_sections_by_their_address():
+    found = search.sections('<h1 id="a">A</h1><p>one</p><h2 id="b">B <code>c</code></h2><p>two</p>', "x.html", "A")
+    assert [(one.address, one.title, one.text) for one in found] == [("x.html", "A", "one"), ("x.html#b", "B c", "two")]
+
+
+@pytest.mark.parametrize("markup", ['<script src="https://a.b/c.js">', "<img alt='' src=//a.b/c.png>"])
+def test_what_would_be_loaded_from_elsewhere_is_seen(markup):
+    assert hooks.LOADED.search(markup)
+    assert not hooks.LOADED.search('<a href="https://a.b">b</a><img src="c.png">')
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_links_beside_the_documentation_lead_to_files(name):
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", (HOME / name).read_text(encoding="utf-8"))
+    assert [link for link in links if "://" not in link and not (HOME / link).exists()] == []
