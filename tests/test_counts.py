@@ -247,8 +247,8 @@ def test_with_discount_one_a_trajectory_must_end():
 def test_other_types_are_refused():
     with pytest.raises(TypeError, match="expected an MDP, not ndarray"):
         feature_counts(np.eye(3), Trajectories.from_lists([[0]]))
-    with pytest.raises(TypeError, match=r"must be Trajectories, not list: use Trajectories\.from_lists"):
-        feature_counts(ring(discount=0.95), [[0, 1]])
+    with pytest.raises(TypeError, match=r"must be Trajectories, not dict: use Trajectories\.from_lists"):
+        feature_counts(ring(discount=0.95), {0: [0, 1]})
     mdp = ring(discount=0.95)
     with pytest.raises(TypeError, match=r"must be Trajectories, not Problem: use its \.trajectories"):
         check_trajectories(mdp, Problem(mdp, Trajectories.from_lists([[0]])))

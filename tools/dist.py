@@ -42,13 +42,13 @@ COMMANDS = (
 )
 
 
-def build(out: Path) -> list[Path]:
-    """Both files, made from what is there now."""
+def build(out: Path, house: Path = HOUSE) -> list[Path]:
+    """Both files, made from what is there now: first the source, then the wheel."""
     shutil.rmtree(out, ignore_errors=True)
     surroundings = {**os.environ, "SOURCE_DATE_EPOCH": "1577836800"}  # the same bytes whenever they are built
     words = [sys.executable, "-m", "hatchling", "build", "--directory", str(out)]
-    subprocess.run(words, cwd=HOUSE, env=surroundings, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return sorted(out.iterdir(), key=lambda path: path.suffix)  # the source, .gz, before the wheel, .whl
+    subprocess.run(words, cwd=house, env=surroundings, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return sorted(out.iterdir(), key=lambda path: path.suffix)  # .gz, .whl
 
 
 def own_files() -> set[str]:
@@ -98,12 +98,20 @@ def faults_of_source(archive: Path) -> list[str]:
 
 
 def faults_of_bytes(made: list[Path]) -> list[str]:
-    """Whether a second build gives the same bytes, and whether the files are small."""
+    """Whether the files are small, and whether the source distribution, built in turn, gives the same bytes."""
     with tempfile.TemporaryDirectory() as place:
-        again = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in build(Path(place) / "again")}
-    own = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in made}
+        shutil.unpack_archive(made[0], place)
+        again = sums(build(Path(place) / "again", Path(place) / made[0].name.removesuffix(".tar.gz")))
     large = [f"{path.name} has {path.stat().st_size:,} bytes" for path in made if path.stat().st_size > LARGEST]
-    return large + [f"{name} is other bytes when it is built again" for name in own if again.get(name) != own[name]]
+    return large + [
+        f"{name} is other bytes when it is built from the source distribution"
+        for name, own in sums(made).items()
+        if again.get(name) != own
+    ]
+
+
+def sums(files: list[Path]) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 def try_out(wheel: Path) -> None:

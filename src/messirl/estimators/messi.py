@@ -41,10 +41,11 @@ class MESSI(PooledEstimator):
 
     Parameters
     ----------
-    similarity : RBF, Exponential, CompleteGraph, NearestNeighbours, Precomputed, another `Similarity` or callable
+    similarity : RBF, Exponential, CompleteGraph, NearestNeighbours, Precomputed, another `Similarity`, str or callable
         Similarity of trajectories: of their counts or, as EditDistance, DynamicTimeWarping, VisitedStates and
         FisherKernel have it, of the trajectories themselves. A callable gets (trajectories, counts), experts first, and
-        returns a matrix (n, n). None: RBF with the median width, on counts in units of their spread.
+        returns a matrix (n, n). A name is "rbf", "exponential", "complete", "neighbours", "edit" or "visited". None:
+        "rbf", with the median width, on counts in units of their spread.
     lambda0 : float
         λ0, the strength of the penalty.
     theta_max : float

@@ -30,7 +30,7 @@ from messirl.estimators.messi import MESSI
 from messirl.estimators.parts.streaming import refuse_streamed
 from messirl.planning import sample
 from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories
+from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.problem.units import feature_spread
 from messirl.similarity import Similarity
 from messirl.similarity.blocks import Block
@@ -87,10 +87,15 @@ class OwnPolicyMESSI(MESSI):
     max_rounds: int = field(default=20, kw_only=True)
 
     def fit(
-        self, mdp: MDP, expert: Trajectories, unlabelled: Any = None, sample_weight: npt.ArrayLike | None = None
+        self,
+        mdp: MDP,
+        expert: TrajectoriesLike,
+        unlabelled: Any = None,
+        sample_weight: npt.ArrayLike | None = None,
     ) -> Self:
         """Fit to the expert's trajectories; unlabelled ones are recorded trajectories as well."""
         refuse_streamed(unlabelled, "OwnPolicyMESSI", "compares trajectories one by one")
+        expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         most, many = whole("max_rounds", self.max_rounds), whole("n_draws", self.n_draws)
         if expert.goals is not None:
             raise ValueError("OwnPolicyMESSI draws from one policy, and with goals there are many: use MESSI")

@@ -275,7 +275,7 @@ def as_trajectories(given: Any, name: str = "trajectories") -> Any:
         )
     if isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] == 2:
         raise TypeError(PAIRS.format(name=name))
-    if all(isinstance(one, tuple) and len(one) == 2 for one in given):
+    if len(given) and all(isinstance(one, tuple) and len(one) == 2 for one in given):
         raise TypeError(PAIRS.format(name=name))
     return Trajectories.from_lists(given)
 

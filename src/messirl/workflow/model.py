@@ -14,7 +14,7 @@ from messirl._types import Floats
 from messirl._words import did_you_mean
 from messirl.estimators.methods import OPTIONS
 from messirl.problem.mdp import MDP
-from messirl.similarity import DynamicTimeWarping, as_similarity
+from messirl.similarity import DynamicTimeWarping, Similarity, as_similarity
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def make_similarity(settings: ModelSettings, xy: Floats | None = None) -> Any:
     if settings.similarity == "dtw":
         if xy is None or not np.isfinite(xy).all():
             raise ValueError("--similarity dtw needs to know where every state is: give x and y, or choose edit")
-        made = DynamicTimeWarping(xy)
+        made: Similarity = DynamicTimeWarping(xy)
     else:
         made = as_similarity(settings.similarity)
     asked = {"sigma": settings.sigma, "scale": settings.scale, "standardise": settings.standardise_counts}

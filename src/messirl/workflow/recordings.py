@@ -14,6 +14,7 @@ from messirl._defaults import THETA_MAX
 from messirl._types import Floats
 from messirl.dynamics import FittedMESSI
 from messirl.dynamics.features import RadialGrid, Squares
+from messirl.dynamics.samples import as_points
 from messirl.estimators.methods import BOTH, EXPERT
 from messirl.evaluation.paired import Gain, paired_gain
 from messirl.workflow import sentences
@@ -23,7 +24,7 @@ from messirl.workflow.split import PROBLEM, Split, rows_of
 from messirl.workflow.watch import SILENT, Watcher
 
 ALONE = "fitted MaxEnt-IRL"
-SAME = "fitted MaxEnt-IRL, same dynamics"  # its reward from the experts, where moves lead from all
+SAME = "MaxEnt, dynamics of all"  # its reward from the experts, where moves lead from all
 DRAWN = 200  # tracks of experts that a page may draw
 
 
@@ -92,6 +93,8 @@ class RecordingsRecord(Record):
         What it gains over the fit to the experts alone, where it uses others.
     tracks : list of array (T + 1, k)
         The states of the experts' recordings, the first few.
+    explained : dict from str to float
+        The share of the reward's variance, over the states of `policy`, that a parabola of each coordinate explains.
     """
 
     model: FittedMESSI
@@ -105,6 +108,7 @@ class RecordingsRecord(Record):
     each: Floats = field(default_factory=lambda: np.zeros(0))
     without: dict[str, Gain] = field(default_factory=dict)
     tracks: list[Floats] = field(default_factory=list)
+    explained: dict[str, float] = field(default_factory=dict)
 
     @property
     def in_words(self) -> list[str]:
@@ -181,7 +185,8 @@ def fit_recordings(
             if called == ALONE:
                 without[ALONE] = paired_gain(logs, other._log_likelihood(test)[0], steps)
     left = np.unique(np.concatenate([one.observations[:-1] for one in learnt]), axis=0)
-    met = features(np.concatenate([one.observations for one in expert]))
+    met = features(as_points(np.concatenate([one.observations for one in expert]), "expert"))
+    reward = model.reward(left)
     ends = any(one.terminated for one in learnt)  # every step then counts, also what is the same everywhere
     return RecordingsRecord(
         model,
@@ -197,7 +202,7 @@ def fit_recordings(
             "features": "1, o, o²" if settings.grid is None else f"radial grid, {settings.grid} a coordinate",
         },
         {f"o_{j}": column for j, column in enumerate(left.T)}
-        | {"reward": model.reward(left), "value": model.values(left)}
+        | {"reward": reward, "value": model.values(left)}
         | {f"p_{a}": column for a, column in enumerate(model.policy(left).T)},
         features.aims,
         np.sqrt((met**2).mean(axis=0)) if ends else met.std(axis=0),
@@ -205,6 +210,7 @@ def fit_recordings(
         each,
         without,
         [np.asarray(one.observations, dtype=np.float64).reshape(len(one) + 1, -1) for one in expert[:DRAWN]],
+        {f"o_{j}": explained_by(column, reward) for j, column in enumerate(left.T)},
         title=folder,
         folder=folder,
         counts={name: len(some) for name, some in parts.items() if some is not None},
@@ -212,6 +218,16 @@ def fit_recordings(
         settings=settings_of(model),
         warnings=notes,
     )
+
+
+def explained_by(x: Floats, reward: Floats) -> float:
+    """The share of the reward's variance that a parabola of a coordinate explains."""
+    if np.ptp(x) <= 0 or np.ptp(reward) <= 0:
+        return 0.0
+    z = (x - x.mean()) / x.std()
+    table = np.column_stack([np.ones(z.size), z, z**2])
+    rest = reward - table @ np.linalg.lstsq(table, reward, rcond=None)[0]
+    return max(1.0 - float(rest.var() / reward.var()), 0.0)
 
 
 def _estimator(settings: RecordingSettings, features: Any, lambda0: float) -> FittedMESSI:

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 MOST = 6  # coordinates that are drawn, each by itself
 DOTS = 4000  # states that are drawn, evenly taken from all
 TRACKS = 12
+DYNAMICS = (
+    "Where moves lead was learnt from the recordings that are not held out, and is taken as the truth: no interval on "
+    "this page knows how uncertain it is, and nothing is known of what an action does where it was never tried."
+)
 
 
 def write_recordings_report(record: RecordingsRecord, out: Path) -> Path:
@@ -45,12 +49,6 @@ def write_recordings_report(record: RecordingsRecord, out: Path) -> Path:
     }
     first = opening(record.in_words, _pictures(record, folder), lead(record), record.warnings)
     return write_page(out / "report.html", record.title, record.scores[0].name, first, parts)
-
-
-DYNAMICS = (
-    "Where moves lead was learnt from the recordings that are not held out, and is taken as the truth: no interval on "
-    "this page knows how uncertain it is, and nothing is known of what an action does where it was never tried."
-)
 
 
 def lead(record: RecordingsRecord) -> str:
@@ -104,7 +102,7 @@ def _told(record: RecordingsRecord) -> str:
     """What a picture of the reward shows."""
     if record.model.n_features_in_ == 1:
         return "The reward along the states, and below how often the experts were there."
-    return f"The reward of every recorded state; lines are the trajectories of {_some(record)}, from the ring on."
+    return f"The reward of every recorded state; lines are the trajectories of {_some(record)}, from the square on."
 
 
 def _some(record: RecordingsRecord) -> str:
@@ -126,13 +124,16 @@ def reward_figure(record: RecordingsRecord) -> Figure | None:
         below.set_ylabel("visits")
         below.set_xlabel("o_0")
         return figure
+    from matplotlib.ticker import MaxNLocator
+
     figure, ax = panels(SMALL, 3.1)
     plot.states(reward[some], at[some], ax, label="reward", diverging=bool(reward.min() < 0 < reward.max()), size=14.0)
     ax.set_aspect("auto")
     for track in record.tracks[:TRACKS]:
         ax.plot(track[:, 0], track[:, 1], color=INK, linewidth=0.7, alpha=0.6)
-        ax.plot(*track[0, :2], "o", color=INK, markersize=3.5, markerfacecolor="white")
-    ax.set_axis_on()
+        ax.plot(*track[0, :2], "s", color=INK, markersize=5.5, markerfacecolor="white", zorder=5)
+    for axis in (ax.xaxis, ax.yaxis):  # a map has none, these coordinates have numbers
+        axis.set_major_locator(MaxNLocator(5))
     ax.set_xlabel("o_0")
     ax.set_ylabel("o_1")
     return figure
@@ -140,17 +141,16 @@ def reward_figure(record: RecordingsRecord) -> Figure | None:
 
 def coordinates_figure(record: RecordingsRecord) -> Figure | None:
     """The reward of recorded states over each of the coordinates that change most of it."""
-    columns = {name: column for name, column in record.policy.items() if name.startswith("o_")}
     reward = np.asarray(record.policy["reward"])
-    if np.ptp(reward) <= 0:
+    if not any(record.explained.values()):
         return None
-    order = ranked(np.array([_explained(column, reward) for column in columns.values()]))[:MOST]
-    names = [list(columns)[j] for j in order]
+    order = ranked(np.array(list(record.explained.values())))[:MOST]
+    names = [list(record.explained)[j] for j in order]
     wide = min(len(names), 3)
     figure, axes = panels(2.4 * wide, 1.9 * -(-len(names) // wide), -(-len(names) // wide), wide, squeeze=False)
     some = np.unique(np.linspace(0, len(reward) - 1, min(len(reward), DOTS)).astype(int))
     for ax, name in zip(axes.flat, names, strict=False):
-        _over(ax, np.asarray(columns[name])[some], reward[some], name)
+        _over(ax, np.asarray(record.policy[name])[some], reward[some], name)
     for ax in axes.flat[len(names) :]:
         ax.set_visible(False)
     return figure
@@ -160,16 +160,6 @@ def _over(ax: Axes, x: Floats, reward: Floats, name: str) -> None:
     ax.plot(x, reward, ".", color=BLUE, markersize=2.5, alpha=0.5, rasterized=x.size > figures.MANY)
     ax.set_xlabel(name)
     ax.set_ylabel("reward")
-
-
-def _explained(x: Floats, reward: Floats) -> float:
-    """The share of the reward's variance that a parabola of a coordinate explains."""
-    if np.ptp(x) <= 0:
-        return 0.0
-    z = (x - x.mean()) / x.std()
-    table = np.column_stack([np.ones(z.size), z, z**2])
-    rest = reward - table @ np.linalg.lstsq(table, reward, rcond=None)[0]
-    return max(1.0 - float(rest.var() / reward.var()), 0.0)
 
 
 def _scores(record: RecordingsRecord, folder: Path) -> list[Html]:
