@@ -30,7 +30,7 @@ from messirl.estimators.messi import MESSI
 from messirl.estimators.parts.streaming import refuse_streamed
 from messirl.planning import sample
 from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
+from messirl.problem.trajectories import TrajectoriesLike, as_trajectories
 from messirl.problem.units import feature_spread
 from messirl.similarity import Similarity
 from messirl.similarity.blocks import Block
