@@ -138,7 +138,7 @@ def test_the_counts_are_within_epsilon_where_it_stops(version, epsilon, seed):
     starts = Trajectories.from_lists([[s] for s in range(9)])
     expert = sum((drawn(mdp, [2.0, -1.0, 0.5, 0.0], 1, seed, start=np.eye(9)[s]) for s in range(9)), starts[[]])
     target = feature_counts(mdp, expert).mean(axis=0)
-    model = AbbeelNg(version=version, epsilon=epsilon).fit(mdp, expert)
+    model = AbbeelNg(version=version, epsilon=epsilon, max_policies=2000).fit(mdp, expert)
     assert model.converged_
     assert model.termination_ == "the counts are matched"
     assert np.linalg.norm(target - model.feature_counts_) <= epsilon * (1.0 + 1e-6)
@@ -151,7 +151,7 @@ def test_the_counts_are_within_epsilon_where_it_stops(version, epsilon, seed):
 def test_no_mixture_of_all_policies_is_closer_by_more_than_epsilon(kind, version, seed):
     mdp, expert = tiny(seed, kind)
     target = feature_counts(mdp, expert).mean(axis=0)
-    model = AbbeelNg(version=version, epsilon=0.01).fit(mdp, expert)
+    model = AbbeelNg(version=version, epsilon=0.01, max_policies=2000).fit(mdp, expert)
     nearest = distance_to_hull(all_counts(mdp), target)
     assert model.margin_ <= nearest + 0.01 + 1e-6
     assert model.margin_ >= nearest - 1e-5
