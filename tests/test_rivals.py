@@ -90,7 +90,7 @@ def test_what_is_no_mdp_and_what_are_no_trajectories_are_said_to_be_none():
         for wrong in (None, expert, MDP):
             with pytest.raises(TypeError, match=f"expected an MDP, not {type(wrong).__name__}"):
                 model.fit(wrong, expert, *more)
-        for wrong in (None, 3, "walks", [[0, 1]], mdp):
+        for wrong in (None, 3, "walks", {0: [0, 1]}, mdp):
             with pytest.raises(TypeError, match=f"expert must be Trajectories, not {type(wrong).__name__}: use"):
                 model.fit(mdp, wrong)
 
