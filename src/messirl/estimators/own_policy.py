@@ -29,6 +29,7 @@ from messirl._types import Floats
 from messirl.estimators.messi import MESSI
 from messirl.estimators.parts.streaming import refuse_streamed
 from messirl.planning import sample
+from messirl.problem.faults import check_trajectories
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import TrajectoriesLike, as_trajectories
 from messirl.problem.units import feature_spread
@@ -96,6 +97,7 @@ class OwnPolicyMESSI(MESSI):
         """Fit to the expert's trajectories; unlabelled ones are recorded trajectories as well."""
         refuse_streamed(unlabelled, "OwnPolicyMESSI", "compares trajectories one by one")
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
+        check_trajectories(mdp, expert, "expert")
         most, many = whole("max_rounds", self.max_rounds), whole("n_draws", self.n_draws)
         if expert.goals is not None:
             raise ValueError("OwnPolicyMESSI draws from one policy, and with goals there are many: use MESSI")
