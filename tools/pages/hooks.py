@@ -28,28 +28,14 @@ COLOURS = (
     f":root {{ {variables(LIGHT)} }}\n"
     f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {variables(DARK)} }} }}\n"
 )
-AWAITED = {"benchmark.md", "lab.md", "sklearn.md"}  # in the navigation as soon as they are there
 
 _sections: list[search.Section] = []
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Leave out what is still to be written."""
-    there = {path.name for path in Path(config.docs_dir).glob("*.md")}
-    config.nav = _kept(config.nav, AWAITED - there)
+    """Begin with an empty search."""
     _sections.clear()
     return config
-
-
-def _kept(entries: Any, missing: set[str]) -> list[Any]:
-    kept = []
-    for entry in entries:
-        ((title, target),) = entry.items()
-        if isinstance(target, list):
-            kept.append({title: _kept(target, missing)})
-        elif target not in missing:
-            kept.append(entry)
-    return kept
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
