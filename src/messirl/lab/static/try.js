@@ -82,15 +82,16 @@ function pump() {
 }
 
 async function send(rough) {
-  const mine = { rough, version };
+  const mine = { rough, version, scene: shown.scene };
   flying = mine;
   try {
     const found = await fit({ ...ask(rough), have: shown.found?.sets ?? "" });
-    if (!found.dropped && mine.version >= drawnVersion) arrived(found, mine);
+    if (!found.dropped && mine.version >= drawnVersion && mine.scene === shown.scene) arrived(found, mine);
   } catch (error) {
     if (mine.version === version) { failed(error); done.exact = version; }
   }
-  done[rough ? "rough" : "exact"] = mine.version;
+  const kind = rough ? "rough" : "exact";
+  done[kind] = Math.max(done[kind], mine.version);
   if (flying === mine) flying = null;
   pump();
 }
