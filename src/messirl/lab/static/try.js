@@ -46,6 +46,7 @@ export async function open(key, kept = {}) {
   $("status").textContent = "Opening…";
   let scene;
   try { scene = await read("scene", key); } catch (error) { failed(error); if (before && shown.scene) $("scene").value = before; return; }
+  if (scene.dropped) return;  // another was picked meanwhile
   begin(key, scene.defaults, kept);
   shown.scene = scene;
   shown.found = null;
