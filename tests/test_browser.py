@@ -157,6 +157,15 @@ def test_every_scene_can_be_picked(visit):
         assert not page.locator("#status.bad").count(), key
 
 
+def test_who_changes_their_mind_gets_what_was_picked_last(visit):
+    seen = visit()
+    page = seen.open("scene=pit")
+    for key in ("museum", "maze", "roads"):  # faster than they can be opened
+        page.select_option("#scene", key)
+    seen.until("lab.shown.scene.key === 'roads' && lab.shown.found && !lab.shown.found.rough && lab.idle()")
+    assert len(seen.fills()) == 25
+
+
 def test_dragging_changes_the_reward_and_a_link_brings_it_back(visit):
     seen = visit()
     page = seen.open("scene=pit")

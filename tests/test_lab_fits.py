@@ -12,7 +12,7 @@ import pytest
 from messirl import MaxEntIRL
 from messirl.io.folder.writer import write_problem
 from messirl.lab import fits
-from messirl.lab.places import laid_out
+from messirl.lab.places import directions, laid_out
 from messirl.lab.requests import Ask, Refused
 from messirl.lab.scenes import catalogue, refuse_large
 from messirl.lab.worker import Worker
@@ -142,6 +142,14 @@ def test_states_on_a_lattice_are_tiles_and_others_are_dots():
     places[3] += [1.0, 0.5]
     assert laid_out(mdp, places).kind == "graph"
     assert laid_out(mdp, None).kind == "graph"
+
+
+def test_an_arrow_points_where_an_action_leads_in_expectation(worker):
+    scene = worker.scene("pit", 0)  # up, down, left, right; each slips to either side
+    ways = directions(scene.mdp, scene.layout)
+    middle = 2 * 6 + 2
+    np.testing.assert_allclose(ways[middle] / 0.8, [(0, 1), (0, -1), (-1, 0), (1, 0)], atol=1e-12)
+    assert not ways[0, 1].any()  # down, in the lower left corner
 
 
 def test_the_list_names_every_group():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from itertools import pairwise
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -94,9 +94,9 @@ def unit_seconds(mdp: MDP) -> float:
         goal = 0 if mdp.must_end and not mdp.terminal.any() else None
         reward = np.full_like(mdp.reward(np.zeros(mdp.n_features)), -20.0)  # values are finite, however long it goes on
         for _ in range(2):  # the first may compile
-            begin = perf_counter()
+            begin = process_time()
             soft_policy(mdp, reward, goal=goal)
-            took = perf_counter() - begin
+            took = process_time() - begin
         return took
 
     return mdp.memo("seconds of a solution", measured)
@@ -128,12 +128,12 @@ def fit(
 
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        model, sets = task(name, ask, scene.mdp, picked)
         how: dict[str, Any] = dict(EXACT)
         if ask.rough:
             how = ROUGH | {"theta_init": None if warm is None else np.clip(warm, -ask.theta_max, ask.theta_max)}
-        model.set_params(callback=watch, **how)
         try:
+            model, sets = task(name, ask, scene.mdp, picked)
+            model.set_params(callback=watch, **how)
             model.fit(scene.mdp, *sets)
         except (ValueError, MemoryError) as error:
             raise Refused(str(error)) from error

@@ -13,6 +13,7 @@ from messirl.problem.mdp import MDP
 
 MOST = 4000  # tiles of a map
 MOVES = 60_000  # moves that a page is told of, so that one can draw along them
+SLIGHT = 0.2  # of a tile; an action that moves less in expectation has no arrow
 FULL = 0.6  # share of the cells of a lattice that states must fill to be drawn as tiles
 
 
@@ -118,19 +119,17 @@ def best_chance(mdp: MDP) -> sp.coo_array:
 
 
 def directions(mdp: MDP, layout: Layout) -> Floats:
-    """Where each action leads on the map, (S, A, 2): to the likeliest tile; zero where it stays or is forbidden."""
-    out = np.zeros((mdp.n_states, mdp.n_actions, 2))
+    """Where each action leads on the map in expectation, (S, A, 2); zero where it hardly leads anywhere."""
     moves = mdp.transitions.tocoo()
-    order = np.lexsort((moves.data, moves.row))
-    row, col = moves.row[order], moves.col[order]
-    last = np.append(np.diff(row) != 0, True) if row.size else np.zeros(0, dtype=bool)
-    s, a = np.divmod(row[last], mdp.n_actions)
-    here, there = layout.tile[s], layout.tile[col[last]]
+    here, there = layout.tile[moves.row // mdp.n_actions], layout.tile[moves.col]
     known = (here >= 0) & (there >= 0)
-    out[s[known], a[known]] = layout.at[there[known]] - layout.at[here[known]]
+    by = moves.data[known, None] * (layout.at[there[known]] - layout.at[here[known]])
+    size = mdp.n_states * mdp.n_actions
+    out = np.stack([np.bincount(moves.row[known], by[:, i], minlength=size) for i in (0, 1)], axis=1)
     if layout.kind == "lanes":  # up and down is the traffic, which nobody chooses
-        out[..., 1] = 0.0
-    return out
+        out[:, 1] = 0.0
+    out[np.hypot(*out.T) < SLIGHT] = 0.0  # such as against a wall, where only slips move
+    return np.asarray(out.reshape(mdp.n_states, mdp.n_actions, 2))
 
 
 def edges_of(mdp: MDP, layout: Layout) -> list[list[int]]:

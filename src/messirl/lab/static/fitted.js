@@ -29,7 +29,10 @@ async function load(key) {
   state.folder = key;
   remember();
   $("fit-words").textContent = "Reading…";
-  try { found = await read("fitted", key); } catch (error) { $("fit-words").textContent = error.message; return; }
+  let answer;
+  try { answer = await read("fitted", key); } catch (error) { $("fit-words").textContent = error.message; return; }
+  if (answer.dropped) return;  // another was picked meanwhile
+  found = answer;
   feature = null;
   map = new StateMap(found.scene, found.model.label);
   map.svg.setAttribute("role", "img");

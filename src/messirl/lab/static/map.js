@@ -5,7 +5,7 @@ import { kind, on, plain, scale } from "./colours.js";
 
 const LAYERS = {
   reward: { signed: true, title: "reward" }, visits: { signed: false, title: "expected visits" },
-  policy: { signed: false, title: "chance of the likeliest action" }, truth: { signed: true, title: "true reward" },
+  policy: { signed: false, title: "chance of best action" }, truth: { signed: true, title: "true reward" },
   difference: { signed: true, title: "difference" },
 };
 let serial = 0;

@@ -41,7 +41,10 @@ async function load(key) {
   state.folder = key;
   remember();
   $("results-story").textContent = "Reading…";
-  try { found = await read("results", key); } catch (error) { $("results-story").textContent = error.message; return; }
+  let answer;
+  try { answer = await read("results", key); } catch (error) { $("results-story").textContent = error.message; return; }
+  if (answer.dropped) return;  // another was picked meanwhile
+  found = answer;
   $("results-domain").replaceChildren(...found.domains.map(({ key: domain, title }) => make("option", { value: domain }, title)));
   if (!found.domains.some(({ key: domain }) => domain === state.domain)) state.domain = found.domains[0]?.key ?? "";
   $("results-domain").value = state.domain;

@@ -46,6 +46,7 @@ export async function open(key, kept = {}) {
   $("status").textContent = "Opening…";
   let scene;
   try { scene = await read("scene", key); } catch (error) { failed(error); if (before && shown.scene) $("scene").value = before; return; }
+  if (scene.dropped) return;  // another was picked meanwhile
   begin(key, scene.defaults, kept);
   shown.scene = scene;
   shown.found = null;
@@ -82,15 +83,16 @@ function pump() {
 }
 
 async function send(rough) {
-  const mine = { rough, version };
+  const mine = { rough, version, scene: shown.scene };
   flying = mine;
   try {
     const found = await fit({ ...ask(rough), have: shown.found?.sets ?? "" });
-    if (!found.dropped && mine.version >= drawnVersion) arrived(found, mine);
+    if (!found.dropped && mine.version >= drawnVersion && mine.scene === shown.scene) arrived(found, mine);
   } catch (error) {
     if (mine.version === version) { failed(error); done.exact = version; }
   }
-  done[rough ? "rough" : "exact"] = mine.version;
+  const kind = rough ? "rough" : "exact";
+  done[kind] = Math.max(done[kind], mine.version);
   if (flying === mine) flying = null;
   pump();
 }
