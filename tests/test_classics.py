@@ -154,7 +154,7 @@ def test_bad_input_is_refused(name):
         with pytest.raises(ValueError, match=message):
             made(name).fit(*wrong)
     with pytest.raises(TypeError, match="expert must be Trajectories"):
-        made(name).fit(mdp, [[0, 1]], unlabelled)
+        made(name).fit(mdp, {0: [0, 1]}, unlabelled)
     with pytest.raises(ValueError, match="cannot stay in files"):
         made("SSIRL").fit(mdp, expert, "somewhere.parquet")
 

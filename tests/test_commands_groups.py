@@ -176,7 +176,7 @@ def test_clusters_are_counted_in_the_table():
             "--groups is of robust errors and of held-out scores, and --method em has none",
         ),
         ("select", "museum", [*GUIDES, "--by", "day"], "--by is of --test and of --unlabelled, and neither is given"),
-        ("fit", "maze", ["--expert", "animal = A1", "--groups", "animal"], "at least two clusters"),
+        ("fit", "maze", ["--expert", "animal = A1", "--groups", "animal"], "same value for every expert trajectory"),
     ],
 )
 def test_what_makes_no_groups_is_refused_in_one_sentence(made, capsys, tmp_path, command, folder, words, message):
