@@ -110,7 +110,14 @@ TINY = {"f_long": 1.23451e-7, "f_wide": -8.7654e-9, "f_usual": 13.74}
 
 def test_the_weights_of_a_fit_have_digits_that_count():
     scores = [{"name": "MESSI", "expert": -1e-6, "held_out": -2e9, "note": ""}]
-    summary = {"method": "MESSI", "trajectories": {"expert": 2}, "iterations": 3, "termination": "x", "theta": TINY, "in_words": []}
+    summary = {
+        "method": "MESSI",
+        "trajectories": {"expert": 2},
+        "iterations": 3,
+        "termination": "x",
+        "theta": TINY,
+        "in_words": [],
+    }
     said = text_of({**summary, "scores": scores}, None, {})
     assert "0.0000" not in said
     for shown, name in (("1.235e-07", "f_long"), ("-8.765e-09", "f_wide"), ("13.74", "f_usual")):
