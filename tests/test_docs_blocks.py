@@ -98,7 +98,8 @@ def test_what_is_not_run_is_there_and_says_so():
 
 # ------------------------------------------------------------ commands
 
-LONG = re.compile(r"reproduce|--cluster|FOLDER|tcp://")  # minutes, or another machine, or a place to be filled in
+# Minutes or no end, another machine, or a place to be filled in.
+LONG = re.compile(r"reproduce|messirl (lab|benchmark)|compare (highway|gridworld)|--cluster|FOLDER|tcp://")
 
 
 def commands(page: Path) -> list[str]:
