@@ -138,6 +138,6 @@ def _usable(mdp: MDP) -> Flags:
     """Which actions may be taken at each step, (T, S, A); T is 1 without a horizon."""
     model = model_for(mdp)
     if mdp.horizon is None:
-        return np.asarray(model.live & mdp.allowed)[None]
+        return np.asarray(model.live)[None]
     states = np.arange(mdp.n_states)
-    return np.stack([model.usable(states, np.full(mdp.n_states, t)) & mdp.allowed for t in range(mdp.horizon - 1)])
+    return np.stack([model.usable(states, np.full(mdp.n_states, t)) for t in range(mdp.horizon - 1)])
