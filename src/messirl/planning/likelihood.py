@@ -34,7 +34,7 @@ def log_likelihood(mdp: MDP, policy: npt.ArrayLike | Mapping[int, Floats], traje
     goals, out = trajectories.goals, np.empty(len(trajectories))
     for goal in [None] if goals is None else np.unique(goals).tolist():
         which = slice(None) if goal is None else np.flatnonzero(goals == goal)
-        table = np.asarray(policy if goal is None else policy[goal], dtype=np.float64)  # type: ignore[index]
+        table = np.asarray(policy[goal] if isinstance(policy, Mapping) else policy, dtype=np.float64)
         with np.errstate(divide="ignore"):
             out[which] = sum_of_steps(mdp, np.log(table), trajectories[which])
     return out
