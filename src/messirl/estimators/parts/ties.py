@@ -43,10 +43,11 @@ def _counts_after(mdp: MDP, steps: Floats) -> Iterator[tuple[int, Floats]]:
     features = feature_table(mdp)
 
     def after(ahead: Floats) -> Floats:
-        return features + mdp.discount * (mdp.transitions @ ahead).reshape(*mdp.allowed.shape, mdp.n_features)
+        entered = (mdp.transitions @ ahead).reshape(*mdp.allowed.shape, mdp.n_features)
+        return np.asarray(features + mdp.discount * entered)
 
     def here(policy: Floats) -> Floats:  # what a visit collects; nothing is done where it ends, but states count
-        return collected(features, policy) if mdp.state_action else features[:, 0]
+        return collected(features, policy) if mdp.state_action else np.asarray(features[:, 0])
 
     if mdp.horizon is None:
         yield 0, after(factorised(chain_matrix(mdp, steps[0]), mdp.discount).solve(here(steps[0])))

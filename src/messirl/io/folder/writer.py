@@ -74,7 +74,7 @@ def check_place(place: Path, *, overwrite: bool) -> None:
     """InputError if a problem may not be written into that folder, OSError if none can be."""
     if place.exists() and not place.is_dir():
         raise InputError(str(place), "is a file", "give another folder")
-    for entry in sorted(place.iterdir()) if place.exists() else ():
+    for entry in sorted(place.iterdir()) if place.exists() else []:
         ours = entry.name in OURS or entry.name == REPLACING
         if entry.name in OURS and entry.is_dir():
             raise InputError(str(place), f"holds a folder named {entry.name}", "give another folder")
