@@ -18,6 +18,7 @@ from messirl.estimators.abbeel_ng import closest, projected
 from messirl.estimators.parts.game import largest_count, stakes
 from messirl.estimators.parts.machine import support_vector_machine
 from messirl.estimators.parts.responses import best_policy, mixed_policy, occupancy
+from messirl.estimators.parts.ties import shared_evenly
 from messirl.estimators.ssirl import separating
 from messirl.estimators.uniform import UniformPolicy
 from messirl.planning import optimal_policy, visits
@@ -212,7 +213,7 @@ def test_the_best_policy_is_one_and_shares_what_is_equally_good(kind):
     assert_allclose(best_policy(mdp, np.zeros_like(reward)), 1 / mdp.n_actions)
 
 
-@pytest.mark.parametrize("method", [AbbeelNg, MWAL, NgRussell])
+@pytest.mark.parametrize("method", [AbbeelNg, LPAL, MWAL, NgRussell])
 def test_where_all_courses_are_alike_a_method_is_as_good_as_chance(method):
     mdp, expert, _ = problem("endless")
     alike = mdp.replace(features=np.ones((mdp.n_states, 1)))
@@ -375,6 +376,23 @@ def test_the_game_does_not_depend_on_the_units_of_features():
     assert_allclose(LPAL().fit(other, expert).value_, LPAL().fit(mdp, expert).value_, atol=1e-6)
     a, b = (MWAL(rounds=30).fit(some, expert) for some in (mdp, other))
     assert_allclose(a.value_, b.value_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("by_step", [False, True])
+@pytest.mark.parametrize("horizon", [None, 4])
+def test_sharing_among_actions_that_make_no_difference_changes_no_count(horizon, by_step):
+    ends = np.arange(5) == 4
+    one = random_mdp(0, 5, 2, 2, by_step=by_step, discount=0.9, horizon=horizon, terminal=ends, start=np.full(5, 0.2))
+    rows = one.transitions.toarray().reshape(5, 2, 5)
+    features = np.concatenate([one.features, one.features], axis=1) if by_step else one.features
+    mdp = one.replace(transitions=np.concatenate([rows, rows], axis=1), features=features)
+    lopsided = generator(1).dirichlet(np.full(4, 0.3), size=mdp.policy_shape[:-1]) * ~ends[:, None]
+    usable = np.broadcast_to(mdp.allowed, (1 if horizon is None else horizon - 1, *mdp.allowed.shape))
+    even = shared_evenly(mdp, lopsided, usable)
+    assert_allclose(even[..., :2], even[..., 2:])
+    assert_allclose(even.sum(axis=-1), lopsided.sum(axis=-1))
+    assert_allclose(visits(mdp, even).counts(mdp), visits(mdp, lopsided).counts(mdp))
+    assert np.abs(even[..., 0] - even[..., 1]).max() > 0.1  # what makes a difference is not shared
 
 
 @pytest.mark.parametrize("signs", [[1, 2, 0], [1, 1], "good"])

@@ -10,6 +10,7 @@ from folders import grid, park, read_json, roads
 
 import messirl
 from messirl import cli
+from messirl.cli.results import Results
 from messirl.io import read_problem, read_trajectories
 
 PLAIN = ["--no-baselines", "--no-report"]
@@ -270,3 +271,45 @@ def test_sample_calls_goals_by_their_labels(made, run, fitted, tmp_path):
     code, _, said = run("sample", model, "--goal", "crosing 1-3", "--out", "-")
     assert code == 2
     assert "did you mean 'crossing 1-3'?" in said
+
+
+# ------------------------------------------------------------ places that cannot be written to
+
+
+OUTPUTS = {  # the words of a command, where OUT is a place, and the work that it must not come to
+    "fit --table": ("fit PARK --method maxent --table OUT.csv --out RESULTS", "workflow.fit.fit"),
+    "fit": ("fit PARK --out OUT", "estimators.maxent.MaxEntIRL.fit"),
+    "sample": ("sample MODEL --out OUT.csv", "loading.load"),
+    "convert": ("convert PARK OUT", "io.folder.writer.problem_files"),
+    "import": ("import PARK OUT --discount 0.9", "workflow.importing.import_recordings"),
+    "example": ("example maze OUT", "synthetic.writing.problem_files"),
+    "show": ("show PARK --picture OUT.png", "io.folder.reader.read_problem"),
+    "reproduce": ("reproduce --quick --out OUT", "experiments.reproduce.reproduce"),
+}
+
+
+@pytest.mark.parametrize("command", OUTPUTS)
+def test_a_place_that_cannot_be_written_to_is_found_before_the_work(made, run, tmp_path, monkeypatch, command):
+    words, work = OUTPUTS[command]
+    ending = words.partition("OUT")[2].partition(" ")[0]
+    (tmp_path / "file").write_text("")
+    (tmp_path / "model.npz").write_bytes(b"PK")
+    (tmp_path / f"taken{ending}" if ending else tmp_path / "taken/report.html").mkdir(parents=True)
+    places = {"PARK": made["park"], "MODEL": tmp_path / "model.npz", "RESULTS": tmp_path / "results"}
+    monkeypatch.setattr(f"messirl.{work}", lambda *_, **__: pytest.fail("the work began"))
+    before = content(tmp_path)
+    for place in ("file/deep/x", "taken", "no access"):
+        if place == "no access":
+            monkeypatch.setattr("messirl._files.os.access", lambda *_: False)
+        out = str(tmp_path / place)
+        code, _, said = run(*(places.get(word, word.replace("OUT", out)) for word in words.split()))
+        assert code == 2
+        assert str(tmp_path) in said.splitlines()[-1]
+        assert content(tmp_path) == before
+
+
+def test_a_folder_in_the_place_of_a_result_is_found_before_the_work_even_beside_our_summary(tmp_path):
+    (tmp_path / "fit.json").write_text('{"command": "messirl fit park"}')
+    (tmp_path / "report.html").mkdir()
+    with pytest.raises(IsADirectoryError, match=r"report\.html"):
+        Results(tmp_path, ("fit.json", "report.html")).begin()

@@ -14,7 +14,7 @@ import pytest
 from numpy.testing import assert_allclose
 from worlds import random_mdp
 
-from messirl import cli, sample, soft_policy
+from messirl import Trajectories, cli, sample, soft_policy
 from messirl.domains import garnet, network
 from messirl.estimators import BehaviourCloning, DemoDICE, UniformPolicy
 from messirl.estimators.methods import BOTH, EXPERT, METHODS, Method
@@ -27,7 +27,7 @@ from messirl.experiments.worlds import WORLDS, Case
 from messirl.io.interop.gym import gym_reward
 from messirl.planning.tally import tally
 from messirl.workflow import compare
-from messirl.workflow.compare import CompareSettings, benchmark
+from messirl.workflow.compare import CompareSettings, FolderCase, benchmark
 
 CASE = Case("network", "half good", 2, 0, 7)
 
@@ -137,6 +137,26 @@ def test_what_is_there_is_not_made_again_and_runs_can_be_added(tmp_path, monkeyp
     assert len(seen) == 1
     assert rows[0] == first[0]
     assert [row["run"] for row in rows] == [0, 1]
+
+
+def test_rows_of_a_folder_are_kept_for_the_very_same_data_alone():
+    mdp = random_mdp(0, 3, 2, 2, discount=0.9)
+    expert = Trajectories.from_lists([[0, 1, 2], [1, 2]], actions=[[0, 1], [0]])
+    case = FolderCase("mine", "none", 2, 0, 0, mdp, expert, None, expert)
+    others = [
+        replace(case, mdp=mdp.replace(**change))
+        for change in (
+            {"discount": 0.8},
+            {"horizon": 3},
+            {"terminal": [False, False, True]},
+            {"start": [1.0, 0.0, 0.0]},
+            {"features": mdp.features[:, ::-1]},
+        )
+    ]
+    others += [replace(case, expert=Trajectories.from_lists([[0, 1, 2], [1, 2]], actions=[[1, 1], [0]]))]
+    others += [replace(case, others=expert)]
+    assert len({one.data for one in (case, *others)}) == 1 + len(others)
+    assert replace(case, mdp=random_mdp(0, 3, 2, 2, discount=0.9)).data == case.data
 
 
 def test_who_looks_at_experts_alone_is_fitted_once_for_all_unlabelled(tmp_path, monkeypatch):

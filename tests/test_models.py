@@ -279,3 +279,19 @@ def test_the_gram_matrix_sums_what_choices_collect():
     gaps = mdp.features + 0.95 * (mdp.transitions @ ahead).reshape(S, A, 2) - here[:, None]
     wanted = np.einsum("sa,sad,sae->de", weights, gaps, gaps)
     assert_allclose(gram(mdp, np.asarray(mdp.features), ahead, here, weights), wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dead_end", [False, True])
+def test_with_a_horizon_the_usable_actions_are_those_that_the_policy_takes(dead_end):
+    table, allowed = dynamics(0, deterministic=False), np.random.default_rng(1).random((S, A)) < 0.7
+    allowed[:, 0] = True
+    allowed[4] &= not dead_end
+    mdp = MDP(table, np.ones((S, 1)), allowed=allowed, terminal=END, horizon=4, discount=1.0)
+    model, every, taken = model_for(mdp), np.arange(S), []
+    for t, policy in enumerate(soft_policy(mdp, np.zeros(S))):
+        alive = ~model.lost(np.int64(t), every)
+        usable = model.usable(every, np.full(S, t))
+        assert_array_equal(usable[alive], policy[alive] > 0.0)
+        taken.append(usable)
+    assert_array_equal(model.live, np.any(taken, axis=0))
+    assert (model.live < mdp.allowed).any() == dead_end

@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from folders import grid, read_json
+from worlds import drawn, ring
 
 from messirl import cli
 from messirl.estimators.methods import OPTIONS
-from messirl.io import read_problem
+from messirl.io import Problem, read_problem
 from messirl.similarity import EditDistance, VisitedStates
 from messirl.workflow.diagnose import DiagnoseSettings, diagnose
 from messirl.workflow.evaluate import evaluate
@@ -169,6 +170,23 @@ def test_remarks_are_noted_and_in_the_record(problem):
     assert any("did not converge" in text for text in record.warnings)
     assert heard.count("noted") == len(record.warnings)
     assert record.model.callback is None
+
+
+def test_trajectories_that_are_cut_are_noted_once_by_the_one_that_least_was_seen_of(few_strengths):
+    mdp = ring(3, discount=0.95)
+    parts = [drawn(mdp, [1.0, 0.5], n, n, length=length, start=np.ones(3)) for n, length in ((4, 8), (6, 7))]
+    short = Problem(mdp, parts[0] + parts[1], {"role": np.repeat(["expert", "other"], [4, 6])})
+    split, few = Split("role = expert", "role = other"), {"cv": 2, "by": "role"}
+    for work, settings in (
+        (fit, FitSettings()),
+        (select, SelectSettings(lambdas=(0.1,), **few)),
+        (diagnose, DiagnoseSettings(influential=0, **few)),
+    ):
+        noted = []
+        work(short, split, settings, Watcher(note=noted.append))
+        said = [text for text in noted if "endless" in text]
+        assert len(said) == 1
+        assert said[0].startswith("trajectory 0 of unlabelled ends after 7 terms")
 
 
 # ------------------------------------------------------------ settings

@@ -18,10 +18,7 @@ def beside(target: str | os.PathLike[str]) -> Iterator[Path]:
     folder that is not there.
     """
     place = Path(target)
-    if place.is_dir() or not place.name:
-        raise IsADirectoryError(errno.EISDIR, "a folder stands where a file is to be written", str(target))
-    if place.exists() and not place.is_file():
-        raise OSError(errno.EINVAL, "no file, but a device or the like, which would be replaced", str(target))
+    _check_no_other(place)
     if not place.parent.exists():
         raise FileNotFoundError(errno.ENOENT, "there is no such folder to write a file to", str(place.parent))
     part = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
@@ -34,3 +31,27 @@ def beside(target: str | os.PathLike[str]) -> Iterator[Path]:
         raise
     finally:
         part.unlink(missing_ok=True)
+
+
+def check_writable(target: str | os.PathLike[str]) -> None:
+    """OSError if no file can be written there, even if the folders that it needs are made first; nothing is written.
+
+    For paths that are written to after long work. A disk that fills up meanwhile is not foreseen.
+    """
+    place = Path(target)
+    _check_no_other(place)
+    folder = place.parent
+    while not folder.exists():
+        folder = folder.parent
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, "a file stands where a folder is needed", str(folder))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+
+
+def _check_no_other(place: Path) -> None:
+    """OSError if something that is no file is in the place of one."""
+    if place.is_dir() or not place.name:
+        raise IsADirectoryError(errno.EISDIR, "a folder stands where a file is to be written", str(place))
+    if place.exists() and not place.is_file():
+        raise OSError(errno.EINVAL, "no file, but a device or the like, which would be replaced", str(place))

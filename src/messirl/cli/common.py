@@ -72,8 +72,8 @@ class _Formatter(argparse.HelpFormatter):
         super().__init__(prog, width=min(width, 120) - 2)
 
     def _get_default_metavar_for_optional(self, action: argparse.Action) -> str:
-        kinds = {count: "N", seed: "N", positive: "X", not_negative: "X", path: "PATH"}
-        return kinds.get(action.type, "X")  # type: ignore[arg-type]
+        kinds: dict[Any, str] = {count: "N", seed: "N", positive: "X", not_negative: "X", path: "PATH"}
+        return kinds.get(action.type, "X")
 
 
 def say(text: str) -> None:

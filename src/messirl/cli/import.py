@@ -105,6 +105,7 @@ def _add_features(group: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Import the recordings, write the folder with a summary and a picture, and print what was done."""
+    from messirl._files import check_writable
     from messirl.io.folder.writer import check_place, write_problem
     from messirl.report.tracks import draw_tracks
     from messirl.workflow.import_settings import ImportSettings
@@ -115,6 +116,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError(f"{dest} is what is to be imported: give another DEST")
     if not arguments.dry_run:
         check_place(dest, overwrite=arguments.force)
+        for name in ("import.json", "import.png"):
+            check_writable(dest / name)
     record = import_recordings(arguments.source, filled(ImportSettings, vars(arguments)))
     summary = {"command": arguments.command, **record.summary()}
     if not arguments.dry_run:

@@ -10,7 +10,11 @@ from messirl.cli.options import add_cluster, executor
 
 DOMAINS = ("highway", "gridworld", "pit", "highway-far")
 FIGURES = ("iterations", "unlabelled", "nu", "lambda", "em")
-
+WRITES = {  # beside the parts; of the figures, one
+    "report": ("results.parquet", "summary.csv", "claims.json", "report.html", "figures/any.png"),
+    "sensitivity": ("sensitivity.parquet", "sensitivity.csv"),
+    "learners": ("learners.parquet", "learners.csv", "learners-claims.csv", "figures/learners.png"),
+}
 
 DESCRIPTION = (
     "Run the paper's experiments, decide its claims, draw its figures. Stopped at any moment, the same "
@@ -44,6 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the paper's experiments and write their report, or the table of the sensitivity analysis."""
     from pathlib import Path
 
+    from messirl._files import check_writable
     from messirl.cli.progress import Progress
     from messirl.experiments.reproduce import QUICK_RUNS, Plan, compare_learners, reproduce, run_sensitivity
     from messirl.experiments.settings import FRESH, FRESH_LEARNERS
@@ -61,6 +66,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError("--quick leaves highway-far out: run it without --quick")
     if not plan.tasks():
         raise ValueError("nothing to run: this domain does not have this figure (highway-far has only iterations)")
+    kind = "sensitivity" if arguments.sensitivity else "learners" if arguments.learners else "report"
+    for name in WRITES[kind]:  # found now, not after hours
+        check_writable(plan.out / name)
     if arguments.sensitivity:
         with Progress("sensitivity", "parts") as progress, executor(arguments.cluster) as workers:
             run_sensitivity(plan, progress, workers)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from messirl._files import beside
+from messirl._files import beside, check_writable
 from messirl.cli.common import as_json, note, say
 from messirl.cli.progress import Progress
 from messirl.workflow.watch import Watcher
@@ -50,7 +50,10 @@ class Results:
     checksums: dict[str, str] = field(default_factory=dict)
 
     def begin(self) -> None:
-        """Make the folder; refuse to write over files in it that are not results of a messirl command."""
+        """Make the folder; refuse to write over files in it that are not results of a messirl command.
+
+        Where one of the files could not be written, this is said now.
+        """
         figures = self.folder / "figures"
         if self.draws and figures.exists() and not figures.is_dir():
             raise ValueError(
@@ -64,6 +67,8 @@ class Results:
                 f"{self.folder} holds {foreign[0]}, which is no result of messirl: "
                 "give another folder with --out, or move it away"
             )
+        for name in (*self.writes, *(["figures/any.png"] if self.draws else [])):
+            check_writable(self.folder / name)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.before = _there(self.folder)
 

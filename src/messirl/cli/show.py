@@ -44,6 +44,12 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         from messirl.io.folder.reader import read_problem
 
+        if arguments.picture is not None:
+            from messirl._files import check_writable
+
+            if arguments.picture.is_file() and not arguments.force:
+                raise ValueError(f"--picture {arguments.picture} is there already: give another name, or --force")
+            check_writable(arguments.picture)
         problem = read_problem(arguments.path)
         found = _problem(problem)
         if arguments.json:
@@ -53,8 +59,6 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.picture is not None:
             from messirl.report.visits import draw_visits
 
-            if arguments.picture.is_file() and not arguments.force:
-                raise ValueError(f"--picture {arguments.picture} is there already: give another name, or --force")
             draw_visits(problem, arguments.picture)
     print(as_json(found) if arguments.json else _text(found))
     return 0

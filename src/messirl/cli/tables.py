@@ -22,7 +22,7 @@ def table_writer(place: Path | None, *, force: bool, stars: bool, page: Path) ->
             if given:
                 raise ValueError(f"{option} is of --table, which is not given: give it, or leave this out")
         return None
-    from messirl._files import beside
+    from messirl._files import beside, check_writable
     from messirl.evaluation.formats import FORMATS
 
     kind = place.suffix.lower()
@@ -34,6 +34,7 @@ def table_writer(place: Path | None, *, force: bool, stars: bool, page: Path) ->
         raise ValueError(f"--table {place} is where the page of the fit is written: give another name")
     if place.exists() and not place.is_dir() and not force:
         raise ValueError(f"--table {place} is there already: give another name, or --force to replace it")
+    check_writable(place)
 
     def write(table: Any, ratios: Any) -> Path:
         text = FORMATS[kind](table, ratios, **({"stars": True} if stars else {}))

@@ -4,8 +4,9 @@
                            Σ_a x(s, a) = start(s) + γ Σ_{s',a'} p(s|s', a') x(s', a')  for every s that does not end
                            x ≥ 0
 
-π(a|s) = x(s, a) / Σ_b x(s, b). With a horizon x has one more index, the step, and x_t flows into x_{t+1}. Features of
-states count the state entered last as well: F collects them where a move leads, and those of the start.
+π(a|s) = x(s, a) / Σ_b x(s, b), then shared evenly among actions that make no difference (parts/ties.py). With a horizon
+x has one more index, the step, and x_t flows into x_{t+1}. Features of states count the state entered last as well: F
+collects them where a move leads, and those of the start.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from messirl._types import Flags, Floats
 from messirl.estimators.parts.apprentice import Apprentice
 from messirl.estimators.parts.game import stakes, value_of
 from messirl.estimators.parts.reading import check_bounded, mean_counts, read_sets
+from messirl.estimators.parts.ties import shared_evenly
 from messirl.planning import model_for, soft_policy
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import TrajectoriesLike, as_trajectories
@@ -84,7 +86,8 @@ class LPAL(Apprentice):
         mass = x.sum(axis=-1, keepdims=True)
         met = mass > 0.0
         usual = soft_policy(mdp, np.zeros(mdp.n_states))
-        self._learnt(mdp, start, np.where(met, x / np.where(met, mass, 1.0), usual))
+        policy = np.where(met, x / np.where(met, mass, 1.0), usual)
+        self._learnt(mdp, start, shared_evenly(mdp, policy, usable_by_step(mdp)))
         self.value_ = value_of(rows, self.feature_counts_, target)
         self.converged_ = True
         return self
@@ -92,7 +95,7 @@ class LPAL(Apprentice):
 
 def best_visits(mdp: MDP, start: Floats, rows: Floats, target: Floats) -> Floats:
     """The solution x of the programme: (S, A), or (H − 1, S, A) with a horizon, where visits are not discounted."""
-    usable = _usable(mdp)
+    usable = usable_by_step(mdp)
     columns = np.flatnonzero(usable)
     flow, collected = _flow(mdp), sp.csr_array(sp.csr_array(rows) @ _collected(mdp))
     going = np.tile(~mdp.terminal, len(usable))
@@ -134,10 +137,10 @@ def _collected(mdp: MDP) -> sp.csr_array:
     return sp.csr_array(sp.hstack([mdp.discount ** (first + t) * once for t in steps]))
 
 
-def _usable(mdp: MDP) -> Flags:
+def usable_by_step(mdp: MDP) -> Flags:
     """Which actions may be taken at each step, (T, S, A); T is 1 without a horizon."""
     model = model_for(mdp)
     if mdp.horizon is None:
-        return np.asarray(model.live & mdp.allowed)[None]
+        return np.asarray(model.live)[None]
     states = np.arange(mdp.n_states)
-    return np.stack([model.usable(states, np.full(mdp.n_states, t)) & mdp.allowed for t in range(mdp.horizon - 1)])
+    return np.stack([model.usable(states, np.full(mdp.n_states, t)) for t in range(mdp.horizon - 1)])

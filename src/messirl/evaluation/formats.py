@@ -158,7 +158,8 @@ def _tex_number(text: str) -> str:
     if text in ("", "nan"):
         return "--" if text else ""
     powers = re.sub(r"e([-+]\d+)", lambda found: rf"\times 10^{{{int(found[1])}}}", text.replace("inf", r"\infty"))
-    raised = re.sub(r"([*]+)", r"^{\1}", powers)
+    behind = "{}" if "^" in powers else ""  # LaTeX raises only once
+    raised = re.sub(r"([*]+)", rf"{behind}^{{\1}}", powers)
     return f"${raised}$"
 
 

@@ -162,7 +162,8 @@ def _first_values(mdp: MDP, reward: npt.ArrayLike) -> Floats:
 
 def _arcs(mdp: MDP, rows: Floats) -> tuple[Ints, Ints]:
     """State left and state entered of every move that a policy (S, A) may make."""
-    return sp.coo_array(chain_matrix(mdp, rows)).coords  # type: ignore[no-any-return]
+    left, entered = sp.coo_array(chain_matrix(mdp, rows)).coords
+    return left, entered
 
 
 def _values_under(mdp: MDP, reward: Floats, table: Floats, valued: Flags) -> Floats:

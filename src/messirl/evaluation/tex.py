@@ -6,6 +6,7 @@ What is left are letters. pdfLaTeX has those of Latin alphabets, some only with 
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 GREEK = (
@@ -36,6 +37,7 @@ PLAIN = {
     '"': "''",
     "[": "{[}",  # at the beginning of a row, these two would belong to the end of the row before
     "*": "{*}",
+    "`": "{`}",  # else !` and ?` are ¡ and ¿
     "−": "$-$",
     **{sign: f"\\{sign}" for sign in "{}$&#%_"},
     **{sign: f"$^{{{digit}}}$" for digit, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
@@ -60,7 +62,8 @@ KNOWN = ({chr(code) for code in range(0xA1, 0x180)} | set("–—‘’“”†
 def escaped(text: str) -> str:
     """The text for LaTeX; what cannot be seen is a space."""
     whole = unicodedata.normalize("NFC", "".join(sign if sign.isprintable() else " " for sign in text))
-    return "".join(ESCAPED.get(sign) or _accented(sign) or sign for sign in whole)
+    latex = "".join(ESCAPED.get(sign) or _accented(sign) or sign for sign in whole)
+    return re.sub(r"([-,])(?=\1)", r"\1{}", latex)  # else -- is a dash, and ,, a quotation mark
 
 
 def needs(latex: str) -> str:

@@ -233,7 +233,7 @@ def judged(method: Method, task: Task, scale: Scale) -> dict[str, Any]:
             row |= {"cpu": time.process_time() - began, "solved": count.solved, "converged": bool(model.converged_)}
             return row | _measures(model, task, scale)
         except Exception as error:  # whatever one method cannot do, the table goes on
-            kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+            kind = "" if isinstance(error, ValueError) and str(error) else f"{type(error).__name__}: "
             return row | {"failure": f"{kind}{error}".splitlines()[0], "cpu": time.process_time() - began}
 
 

@@ -82,13 +82,14 @@ class FiniteModel:
     @property
     def live(self) -> Flags:
         """The actions that the model may take at one step or another, (S, A)."""
-        return self.mdp.allowed
+        every = np.arange(self.mdp.n_states)
+        return self.usable(every, np.full(every.size, self.horizon - 2))  # the last choice has the least ahead
 
     def usable(self, states: Ints, step: Ints) -> Flags:
         """Which actions the model may take in these states at these steps, (n, A)."""
         spans = lifespan(self.mdp)
         if spans is None:
-            return np.ones((states.size, self.mdp.n_actions), dtype=bool)
+            return self.mdp.allowed[states]
         return np.asarray(spans[1][states] >= (self.horizon - 2 - step)[:, None])
 
     def last_values(self, reward: Floats) -> Floats:

@@ -8,6 +8,7 @@ Of a policy given as numbers, or of the soft policy of a reward: then log π = Q
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,9 +33,10 @@ def log_likelihood(mdp: MDP, policy: npt.ArrayLike | Mapping[int, Floats], traje
             else "the trajectories have goals: give a mapping from goal to policy"
         )
     goals, out = trajectories.goals, np.empty(len(trajectories))
-    for goal in [None] if goals is None else np.unique(goals).tolist():
+    every: list[Any] = [None] if goals is None else np.unique(goals).tolist()
+    for goal in every:
         which = slice(None) if goal is None else np.flatnonzero(goals == goal)
-        table = np.asarray(policy if goal is None else policy[goal], dtype=np.float64)  # type: ignore[index]
+        table = np.asarray(policy[goal] if isinstance(policy, Mapping) else policy, dtype=np.float64)
         with np.errstate(divide="ignore"):
             out[which] = sum_of_steps(mdp, np.log(table), trajectories[which])
     return out

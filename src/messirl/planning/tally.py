@@ -11,9 +11,10 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import ParamSpec, TypeVar
 
-Solve = TypeVar("Solve", bound=Callable[..., Any])
+Given = ParamSpec("Given")
+Solved = TypeVar("Solved")
 
 
 class Tally:
@@ -36,14 +37,14 @@ def tally() -> Iterator[Tally]:
         _open.reset(before)
 
 
-def counted(solve: Solve) -> Solve:
+def counted(solve: Callable[Given, Solved]) -> Callable[Given, Solved]:
     """The method of a model that solves it, counted."""
 
     @functools.wraps(solve)
-    def solved(*arguments: Any, **options: Any) -> Any:
+    def solved(*arguments: Given.args, **options: Given.kwargs) -> Solved:
         count = _open.get()
         if count is not None:
             count.solved += 1
         return solve(*arguments, **options)
 
-    return solved  # type: ignore[return-value]
+    return solved

@@ -43,6 +43,17 @@ def checked_feature_counts(mdp: MDP, trajectories: Trajectories, whose: str = ""
     return counts
 
 
+class CutWarning(UserWarning):
+    """A trajectory that is cut where γ^T, its `weight`, is still large stands for an endless one."""
+
+    def __init__(self, text: str, weight: float) -> None:
+        super().__init__(text, weight)
+        self.text, self.weight = text, weight
+
+    def __str__(self) -> str:
+        return self.text
+
+
 @dataclass(frozen=True)
 class Tail:
     """What is not seen of a trajectory that is cut where γ^T is still large: its name, the terms seen, and γ^T."""
@@ -54,12 +65,11 @@ class Tail:
     def warn(self, whose: str, stacklevel: int) -> None:
         """Warn of it."""
         seen = f"{self.terms} term{'' if self.terms == 1 else 's'}"
-        warnings.warn(
+        text = (
             f"trajectory {self.name}{whose} ends after {seen}, where discount**T is still {self.weight:.2f}: it is "
-            "taken to stand for an endless one; record longer ones, give a horizon, or mark where it ends terminal",
-            UserWarning,
-            stacklevel=stacklevel,
+            "taken to stand for an endless one; record longer ones, give a horizon, or mark where it ends terminal"
         )
+        warnings.warn(CutWarning(text, self.weight), stacklevel=stacklevel)
 
 
 def counted(

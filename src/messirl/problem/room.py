@@ -130,12 +130,12 @@ class Stacked:
     def max(self, axis: int = 0) -> Floats:
         """The largest entry of each column, (d,)."""
         assert axis == 0
-        return np.max([part.max(axis=0) for part in self._parts()], axis=0)  # type: ignore[no-any-return]
+        return np.asarray(np.max([part.max(axis=0) for part in self._parts()], axis=0))
 
     def min(self, axis: int = 0) -> Floats:
         """The smallest entry of each column, (d,)."""
         assert axis == 0
-        return np.min([part.min(axis=0) for part in self._parts()], axis=0)  # type: ignore[no-any-return]
+        return np.asarray(np.min([part.min(axis=0) for part in self._parts()], axis=0))
 
     def _parts(self) -> Iterator[Floats]:
         height = max(1, PART // (8 * self.shape[1]))

@@ -199,8 +199,6 @@ class Trajectories:
             return NotImplemented
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in self.__slots__)
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         if len(self) == 0:
             return "Trajectories(none)"

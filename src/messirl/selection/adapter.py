@@ -17,7 +17,7 @@ from messirl.problem.trajectories import as_trajectories
 
 
 @dataclass(eq=False, repr=False)
-class Adapted(BaseEstimator):  # type: ignore[misc]  # scikit-learn carries no types
+class Adapted(BaseEstimator):
     """An estimator of messirl for `GridSearchCV`, `cross_val_score` and what else calls `fit(X)` and `score(X)`.
 
     Parameters

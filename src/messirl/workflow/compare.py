@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import scipy.sparse as sp
 
 from messirl._defaults import CV
 from messirl._words import counted, did_you_mean
@@ -62,17 +63,15 @@ class FolderCase:
 
     @property
     def data(self) -> str:
-        """A hash over what is learnt from and judged by."""
-        found = hashlib.sha256()
-        arrays = [
-            self.mdp.transitions.data,
-            self.mdp.transitions.indices,
-            np.asarray(self.mdp.feature_rows.sum(axis=1)),
-        ]
+        """A hash over all that is learnt from and judged by: the problem, and every set of trajectories."""
+        found, mdp = hashlib.sha256(), self.mdp
+        parts: list[Any] = [mdp.discount, mdp.horizon, mdp.start, mdp.terminal]
+        for table in (mdp.transitions, sp.csr_array(mdp.feature_rows)):
+            parts += [table.shape, table.indptr, table.indices, table.data]
         for some in (self.expert, self.others, self.held_out):
-            arrays += [] if some is None else [some.states, some.lengths]
-        for array in arrays:
-            found.update(np.ascontiguousarray(array).tobytes())
+            parts += [None] if some is None else [some.states, some.lengths, some.actions, some.goals]
+        for part in parts:
+            found.update(b"none" if part is None else np.ascontiguousarray(part).tobytes())
         return found.hexdigest()
 
     def task(self) -> Task:
@@ -126,7 +125,7 @@ def compare_world(
         Case(name, s.quality, s.n_expert, run, s.seed + run, u=s.n_unlabelled, small=False) for run in range(s.runs)
     ]
     lead = (
-        f"{counted(len(s.methods), 'method')} learnt from the same {_trajectories(s.n_expert)} and "
+        f"{counted(len(named(s.methods)), 'method')} learnt from the same {_trajectories(s.n_expert)} and "
         f"{s.n_unlabelled} unlabelled ones, of which {s.quality.replace(' good', '')} are good, in each of "
         f"{counted(s.runs, 'run')}."
     )
@@ -154,8 +153,8 @@ def compare_folder(
         for run, (train, test) in enumerate(kept)
     ]
     lead = (
-        f"{counted(len(settings.methods), 'method')} learnt from {_trajectories(len(parts.expert))} and {words}, and "
-        f"are judged by {how}."
+        f"{counted(len(named(settings.methods)), 'method')} learnt from {_trajectories(len(parts.expert))} and "
+        f"{words}, and are judged by {how}."
     )
     return _record(folder, cases, settings, out, lead, [], watcher, executor)
 
@@ -189,7 +188,7 @@ def benchmark(
         for quality in QUALITIES
     ]
     lead = (
-        f"{counted(len(settings.methods), 'method')} on {counted(len(some), 'problem')}, with "
+        f"{counted(len(named(settings.methods)), 'method')} on {counted(len(some), 'problem')}, with "
         f"{', '.join(map(str, experts))} experts and {Case.u} unlabelled trajectories of which all, half or none are "
         f"good, in {counted(settings.runs, 'run')} each."
     )

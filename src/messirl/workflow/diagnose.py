@@ -11,7 +11,6 @@ from messirl import diagnostics
 from messirl._defaults import CV, INFLUENTIAL, WEAK_PRIOR
 from messirl.diagnostics import Diagnosis
 from messirl.estimators import MESSI
-from messirl.estimators.parts.standing import quietly
 from messirl.evaluation import Breakdown
 from messirl.problem.problem import Problem
 from messirl.problem.streamed import StreamedTrajectories
@@ -153,7 +152,8 @@ def _by_group(
     asked |= {"theta_max": model._bound, "theta_prior": WEAK_PRIOR if model.theta_prior is None else model.theta_prior}
     asked |= {"entropy": model.entropy, "objective": model.likelihood_, "executor": executor}
     mdp = with_features(parts.problem.mdp, settings.features)
-    with watcher.progress("using each group", "groups") as count, quietly():
+    with watcher.progress("using each group", "groups") as count, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         used = use_by_group(
             mdp,
             parts.expert,

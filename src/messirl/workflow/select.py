@@ -138,10 +138,10 @@ def select(
     notes = watcher.noted([*remarks(heard), *held])
     watcher.keep(model)
     nested = intervals = rows = None
-    if model.validation_ is None and parts.unlabelled is not None and streamed is None:
-        rows = _stability(settings, mdp, parts, watcher, executor)
     with warnings.catch_warnings():  # what they say about the data was said above
         warnings.simplefilter("ignore")
+        if model.validation_ is None and parts.unlabelled is not None and streamed is None:
+            rows = _stability(settings, mdp, parts, watcher, executor)
         if settings.nested and model.validation_ is not None:
             watcher.say("choosing anew for every outer split")
             nested = nested_score(model, mdp, parts.expert, parts.unlabelled, groups, executor=executor)

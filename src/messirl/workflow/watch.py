@@ -9,6 +9,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from messirl.problem.counts import CutWarning
+
 Count = Callable[[int, int], None]  # called with (done, all)
 
 
@@ -71,6 +73,12 @@ SILENT = Watcher()
 
 
 def remarks(heard: Iterable[warnings.WarningMessage]) -> list[str]:
-    """The texts of the warnings, without those that differ from an earlier one only in their numbers."""
-    texts = [str(warning.message) for warning in heard]
+    """The texts of the warnings, without those that differ from an earlier one only in their numbers.
+
+    Of trajectories that are cut, the one that least was seen of, whichever set it is in.
+    """
+    said = [warning.message for warning in heard]
+    cuts = [one for one in said if isinstance(one, CutWarning)]
+    worst = max(cuts, key=lambda one: one.weight, default=None)  # of equals the first: counted in its whole set
+    texts = [str(one) for one in said if one is worst or not isinstance(one, CutWarning)]
     return list({re.sub(r"\d+(\.\d+)?", "#", text): text for text in reversed(texts)}.values())[::-1]

@@ -50,7 +50,7 @@ class Flow:
         model, met = model_for(mdp), start > 0.0
         places, at, action, moves = [], [], [], []
         for t in range(steps):
-            usable = model.usable(every, np.full(n, t)) & mdp.allowed & ~mdp.terminal[:, None]
+            usable = model.usable(every, np.full(n, t))
             if mdp.horizon is None:
                 arcs = arcs_of(mdp)
                 arcs = arcs.where(usable[arcs.source, arcs.action])

@@ -234,7 +234,8 @@ class MaximumEntropy(RewardEstimator):
         if self.likelihood_ == "choices" and not penalised:
             return None
         if isinstance(unlabelled, StreamedTrajectories):
-            return counts_of_both(mdp, expert, unlabelled)  # type: ignore[no-any-return]
+            found: Floats = counts_of_both(mdp, expert, unlabelled)
+            return found
         sets = {" of expert": expert} | ({} if unlabelled is None else {" of unlabelled": unlabelled})
         return np.concatenate([checked_feature_counts(mdp, some, whose) for whose, some in sets.items()])
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from messirl._files import beside
+from messirl._files import beside, check_writable
 from messirl._types import Ints
 from messirl.io.folder.labels import Labels, called
 from messirl.problem.errors import InputError
@@ -58,6 +58,7 @@ def check_table_place(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
         raise InputError(str(place), "is neither .csv nor .parquet", "end its name in one of them")
     if place.exists() and not place.is_dir() and not overwrite:
         raise InputError(str(place), "is there already", FORCE)
+    check_writable(place)
     return place
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import scipy.sparse as sp
 
+from messirl._files import check_writable
 from messirl._types import Array
 from messirl.io.folder.content import EDGE_COLUMNS, STATE_COLUMNS, STEP_COLUMNS
 from messirl.io.folder.labels import Labels, called
@@ -70,12 +71,10 @@ def problem_files(problem: Problem, format: str) -> dict[str, bytes]:
 
 
 def check_place(place: Path, *, overwrite: bool) -> None:
-    """InputError if a problem may not be written into that folder."""
-    if not place.exists():
-        return
-    if not place.is_dir():
+    """InputError if a problem may not be written into that folder, OSError if none can be."""
+    if place.exists() and not place.is_dir():
         raise InputError(str(place), "is a file", "give another folder")
-    for entry in sorted(place.iterdir()):
+    for entry in sorted(place.iterdir()) if place.exists() else []:
         ours = entry.name in OURS or entry.name == REPLACING
         if entry.name in OURS and entry.is_dir():
             raise InputError(str(place), f"holds a folder named {entry.name}", "give another folder")
@@ -85,6 +84,7 @@ def check_place(place: Path, *, overwrite: bool) -> None:
         if not ours and not overwrite and not entry.name.startswith("."):
             what = f"holds {entry.name}, which is no part of a problem"
             raise InputError(str(place), what, "give another folder, or move that away")
+    check_writable(place / SETTINGS)
 
 
 def _tables(problem: Problem) -> dict[str, Columns]:

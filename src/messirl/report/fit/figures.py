@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,9 +11,11 @@ import numpy as np
 from messirl import plot
 from messirl._types import Floats
 from messirl.report.kit.axes import ADDS, BLUE, INK, TAKES, name_bars, panels
-from messirl.report.kit.digits import rounded
+from messirl.report.kit.digits import many, rounded, score
 from messirl.report.kit.dots import SMALL
+from messirl.report.kit.markup import Html
 from messirl.report.kit.names import short
+from messirl.report.kit.page import drawn
 from messirl.workflow.ranking import ALIKE
 from messirl.workflow.record import FitRecord, Score
 
@@ -86,6 +90,16 @@ def score_limits(values: Floats) -> tuple[float, float]:
         worst = float(finite[finite >= best - 4.0 * (best - middle)].min())
     margin = 0.08 * (best - worst) if best - worst > alike else 0.05 * abs(best) or 0.1
     return worst - margin, best + margin
+
+
+def convergence(record: FitRecord | RecordingsRecord, folder: Path) -> list[Html]:
+    """How the search went: its picture, with where it ended."""
+    model = record.model
+    caption = (
+        f"Convergence. The objective ends at {score(model.objective_)} after {many(model.n_iter_, 'iteration')}: "
+        f"{model.termination_}."
+    )
+    return drawn("convergence", partial(history_figure, record), folder, caption, small=True)
 
 
 def history_figure(record: FitRecord | RecordingsRecord) -> Figure:

@@ -43,7 +43,7 @@ def write_fit_report(record: FitRecord, out: Path) -> Path:
         "maps": ("Reward and visits on the map", _maps(record, folder)),
         "policy": ("Policy", _policy(record, folder)),
         "base": ("Base policy, and what the experts change in it", base_section(record, folder, _which(record))),
-        "convergence": ("Convergence", _convergence(record, folder)),
+        "convergence": ("Convergence", figures.convergence(record, folder)),
         "settings": ("Settings", [tables.words_table(record.settings), written_with("environment")]),
         "rerun": ("How to run it again", rerun(record.command)),
     }
@@ -232,12 +232,3 @@ def _which(record: FitRecord) -> str:
     if record.towards is not None:
         return f" towards {short(record.called('state', record.towards))}"
     return "" if record.model.mdp_.first_step is None else " at the first step"
-
-
-def _convergence(record: FitRecord, folder: Path) -> list[Html]:
-    model = record.model
-    caption = (
-        f"Convergence. The objective ends at {score(model.objective_)} after {many(model.n_iter_, 'iteration')}: "
-        f"{model.termination_}."
-    )
-    return drawn("convergence", partial(figures.history_figure, record), folder, caption, small=True)

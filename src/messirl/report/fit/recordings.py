@@ -42,7 +42,7 @@ def write_recordings_report(record: RecordingsRecord, out: Path) -> Path:
         "scores": ("Scores", _scores(record, folder)),
         "reward": ("Reward by state", _reward(record, folder)),
         "weights": ("Weights", [_weights(record)]),
-        "convergence": ("Convergence", _convergence(record, folder)),
+        "convergence": ("Convergence", figures.convergence(record, folder)),
         "dynamics": ("Dynamics", [tag("p", DYNAMICS), tables.words_table(dynamics)]),
         "settings": ("Settings", [tables.words_table(record.settings), written_with("environment")]),
         "rerun": ("How to run it again", rerun(record.command)),
@@ -185,12 +185,3 @@ def _weights(record: RecordingsRecord) -> Html:
         for j in ranked(np.abs(theta) * record.spreads)[: tables.MOST_ROWS]
     ]
     return table([row("feature", "stands for", "weight θ", "contribution", head=True)], rows, "fit")
-
-
-def _convergence(record: RecordingsRecord, folder: Path) -> list[Html]:
-    model = record.model
-    caption = (
-        f"Convergence. The objective ends at {score(model.objective_)} after {many(model.n_iter_, 'iteration')}: "
-        f"{model.termination_}."
-    )
-    return drawn("convergence", partial(figures.history_figure, record), folder, caption, small=True)
