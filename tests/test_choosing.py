@@ -65,22 +65,20 @@ def test_one_standard_error_takes_what_fits_the_experts_least_among_the_near_bes
 
 @pytest.mark.parametrize("kind", ["endless", "episodic", "goals"])
 @pytest.mark.parametrize("candidate", STRONG, ids=lambda c: c.method)
-def test_leave_one_out_by_a_newton_step_is_near_where_the_penalty_is_strong(kind, candidate):
+def test_leave_one_out_by_a_newton_step_is_near_where_one_expert_moves_little(kind, candidate):
     mdp, expert, unlabelled = problem(kind)
-    expert = expert[np.flatnonzero(expert.lengths > 1)[:10]]
+    some = np.flatnonzero(expert.lengths > 1)[:5]
+    expert = expert[np.tile(some, 32)]  # each is one of very many like it: what the step leaves out is of second order
     bench = Bench(mdp, expert, unlabelled, yardstick=choosing.STANDARD)
-    q, theta, steps = bench.penalty(candidate), bench.fit(candidate), expert.lengths - 1
-    exact = np.empty(len(expert))
-    for i in range(len(expert)):
+    q, theta, steps = bench.penalty(candidate), bench.fit(candidate), expert.lengths[:5] - 1
+    exact = np.empty(5)
+    for i in range(5):
         part = Bench(mdp, expert[np.delete(np.arange(len(expert)), i)], unlabelled, yardstick=choosing.STANDARD)
         part.penalty = lambda candidate: q  # the step keeps it
         exact[i] = part.log_probabilities(candidate, part.fit(candidate), expert[[i]])[0]
-    gap = np.abs(leave_one_out(bench, candidate, theta) - exact) / steps
-    without = np.abs(bench.log_probabilities(candidate, theta, expert) - exact) / steps
-    # The step is the better, the less one expert moves; with goals a strong penalty draws θ to where values end.
-    share = {"endless": 0.02, "episodic": 0.1, "goals": 0.5}[kind]
-    assert gap.max() < share * without.max()
-    assert np.median(gap) < 0.2 * np.median(without)
+    gap = np.abs(leave_one_out(bench, candidate, theta)[:5] - exact) / steps
+    without = np.abs(bench.log_probabilities(candidate, theta, expert[:5]) - exact) / steps
+    assert gap.max() < 0.05 * without.max()
 
 
 def test_the_evidence_of_one_weight_is_an_integral():

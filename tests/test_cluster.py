@@ -23,14 +23,17 @@ from numpy.testing import assert_allclose
 from test_execution import chosen, left_out, resampled
 from test_reproduce_command import one_sentence
 from test_runner import TINY, opened, silent, table_bytes, tasks
-from test_streamed import spread
+from test_streamed import spread, table_of
 
 import messirl
-from messirl import cli, cluster, execution
+from messirl import MESSI, cli, cluster, execution
 from messirl.experiments import reproduce as whole, runner
 from messirl.experiments.reproduce import Plan
-from messirl.io import read_problem, write_trajectories
+from messirl.io import StreamedTrajectories, read_problem, write_trajectories
 from messirl.io.folder.labels import Labels
+from messirl.problem.counts import feature_counts
+from messirl.problem.gathered import gathered
+from messirl.similarity import RBF
 
 distributed = pytest.importorskip("distributed")
 
@@ -199,6 +202,26 @@ def test_files_are_read_by_the_workers_with_the_same_result(tmp_path, run, dask,
         for more in ([], ["--cluster", dask.address])
     )
     assert_nearly(here["theta"], there["theta"])
+
+
+def in_files(folder, monkeypatch):
+    """An MDP, experts, and others in memory and in files that are parts of their own; too many for all pairs."""
+    monkeypatch.setattr("messirl.problem.streamed.PART", 0)
+    monkeypatch.setattr("messirl.similarity.blocks.EXACT", 20)
+    given = read_problem(grid_folder(folder / "grid"))
+    expert, others = (given.select(f"role = {role}").trajectories for role in ("expert", "unlabelled"))
+    return given.mdp, expert, others, spread(table_of(others), folder / "files", 5)
+
+
+def test_the_penalty_is_added_up_by_the_workers_with_the_same_result(tmp_path, two, monkeypatch):
+    mdp, expert, walks, files = in_files(tmp_path, monkeypatch)
+    here = MESSI(lambda0=0.1).fit(mdp, expert, walks)
+    streamed = StreamedTrajectories(files, executor=two)
+    there = MESSI(lambda0=0.1).fit(mdp, expert, streamed)
+    counts = gathered(mdp, streamed, counted=True).counts
+    assert sum(isinstance(block, execution.Kept) for block in counts.blocks) == 5
+    assert_allclose(there.penalty_matrix_, here.penalty_matrix_, rtol=1e-8, atol=1e-10)
+    assert_allclose(there.theta_, here.theta_, rtol=1e-4, atol=1e-6)
 
 
 def assert_nearly(one, other):
@@ -380,6 +403,21 @@ def test_a_worker_killed_in_the_middle_does_not_change_the_table(tmp_path, monke
         assert len(executor.client.nthreads()) == 1
     assert heard == list(range(len(todo) + 1))
     assert table_bytes(here, todo) == table_bytes(there, todo)
+
+
+@pytest.mark.slow
+def test_counts_that_are_lost_with_a_worker_are_made_again(tmp_path, monkeypatch):
+    mdp, _, walks, files = in_files(tmp_path, monkeypatch)
+    with started(tmp_path) as dask, connected(dask) as executor:
+        streamed = StreamedTrajectories(files, executor=executor)
+        counts = gathered(mdp, streamed, counted=True).counts
+        before = counts.sum()
+        os.kill(dask.workers[0].pid, signal.SIGKILL)
+        wait_until(lambda: len(executor.client.nthreads()) == 1)
+        assert_allclose(counts.sum(), before, rtol=1e-12)
+        found = RBF("median", standardise=True).penalty(None, counts)
+    wanted = RBF("median", standardise=True).penalty(None, feature_counts(mdp, walks))
+    assert_allclose(found, wanted, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.slow

@@ -374,7 +374,7 @@ def many(monkeypatch) -> None:
     for place in ("landmarks", "shares"):
         monkeypatch.setattr(f"messirl.similarity.{place}.RANKS", (64, 128, 256))
     monkeypatch.setattr("messirl.similarity.kernels.ALL_PAIRS", 200)
-    monkeypatch.setattr("messirl.similarity.blocks.PIECE", 10_000)
+    monkeypatch.setattr("messirl.problem.sweeps.PIECE", 10_000)
 
 
 def spread_out(n: int = 1000) -> np.ndarray:

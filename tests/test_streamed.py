@@ -13,6 +13,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from folders import grid, park, read_json
+from keeping import Keeping
 from problems import problem
 from seeds import generator
 from sklearn.base import clone
@@ -328,8 +329,10 @@ def test_what_others_gather_is_what_is_gathered_here(tmp_path, monkeypatch, pool
         np.testing.assert_array_equal(one.often, other.often)
 
 
+@pytest.mark.parametrize("kept", [False, True], ids=["sent", "kept"])
 @pytest.mark.parametrize("how", FITS)
-def test_a_fit_to_what_others_gathered_is_the_one_from_memory(tmp_path, monkeypatch, pool, how):
+def test_a_fit_to_what_others_gathered_is_the_one_from_memory(tmp_path, monkeypatch, pool, how, kept):
+    pool = Keeping() if kept else pool
     monkeypatch.setattr("messirl.problem.streamed.PART", 0)
     mdp, expert, walks = problem("endless")
     one = clone(FITS[how]).fit(mdp, expert, walks)
@@ -712,7 +715,7 @@ def test_files_that_grow_or_shrink_while_they_are_read_are_noticed():
 
 
 def filled(place, rows):
-    place.add(np.zeros((rows, 2)))
+    place.add(np.zeros((rows, 2)), rows)
     return place.table()
 
 

@@ -19,11 +19,12 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import messirl
-from messirl.execution import one_thread
+from messirl.execution import Kept, one_thread
 
 TIMEOUT = 10.0  # seconds in which a scheduler must answer, and have a worker
 PATIENCE = 60.0  # seconds that work waits for a new worker when none is left
@@ -31,7 +32,7 @@ EVERY = 1.0  # seconds between two looks at the cluster
 SOON = 0.02  # seconds until the scheduler is asked again whether it knows a task that is to be cancelled
 SIGNS = 12  # of a fingerprint
 VERSION = "__import__('messirl').__version__"  # evaluated where messirl may be missing
-DO = "__import__('messirl.cluster').cluster.do(work, task, home)"  # spelt out: the scheduler has no messirl to look in
+DO = "__import__('messirl.cluster').cluster.do(work, task, home, on)"  # spelt out: a scheduler has no messirl
 LOGGERS = ("distributed", "distributed.client")
 
 
@@ -147,30 +148,40 @@ class Cluster:
         for work in (self._watch, self._take_back):
             threading.Thread(target=work, daemon=True).start()
 
-    def submit(self, function: Any, argument: Any, /) -> Future[Any]:
+    def submit(self, function: Any, argument: Any, /, on: Any = None) -> Future[Any]:
         """Have a worker do `function(argument)`; a function is sent once, however often it is called in a row.
+
+        on : what `keep` returned, or a list of such results; a worker that has it does `function(argument, on)`
 
         A future that is cancelled before a worker has begun is not begun; what was begun is finished, and dropped.
         """
+        answer: Future[Any] = Future()
+        sent = self._sent(function, argument, on)
+        with self._lock:
+            self._waiting[answer] = sent
+        answer.add_done_callback(self._forget)
+        sent[0].add_done_callback(functools.partial(self._arrived, answer))
+        return answer
+
+    def keep(self, function: Any, argument: Any, /, on: Any = None) -> Kept:
+        """As `submit`, but the result stays on the cluster, and is made again if it is lost with a worker."""
+        return Stayed(*self._sent(function, argument, on))
+
+    def _sent(self, function: Any, argument: Any, on: Any) -> tuple[Any, Any]:
+        """Dask's futures of a task and of its function; one let go while its task is on the way is lost."""
         from distributed.protocol.pickle import dumps
 
         if self._over.is_set():
             raise ClusterError(f"the connection to {self.address} is closed: connect again")
-        answer: Future[Any] = Future()
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "(?s).*Sending large graph", UserWarning)  # it is sent once
                 if self._packed is None or self._packed[0] is not function:
                     self._packed = function, self.client.submit(bytes, dumps(function), pure=False)
-                names = {"work": self._packed[1], "task": dumps(argument), "home": fingerprint()}
-                there = self.client.submit(eval, DO, names, pure=False)
+                names = {"work": self._packed[1], "task": dumps(argument), "home": fingerprint(), "on": _there(on)}
+                return self.client.submit(eval, DO, names, pure=False), self._packed[1]
         except (OSError, RuntimeError) as error:  # Dask's own words for a scheduler that is gone
             raise self._lost() from error
-        with self._lock:
-            self._waiting[answer] = there, self._packed[1]  # a function let go while its task is on the way is lost
-        answer.add_done_callback(self._forget)
-        there.add_done_callback(functools.partial(self._arrived, answer))
-        return answer
 
     def close(self) -> None:
         """Drop what is not done yet, and leave the cluster as it was."""
@@ -290,6 +301,19 @@ class Cluster:
                 self._fail(ClusterError(f"no worker is left at {self.address}: start some"))
 
 
+@dataclass(frozen=True, eq=False)
+class Stayed(Kept):
+    """Dask's futures of a task whose result stays where it is, and of its function."""
+
+    there: Any
+    function: Any
+
+
+def _there(on: Any) -> Any:
+    """Dask's futures in place of what was kept."""
+    return [one.there for one in on] if isinstance(on, list) else getattr(on, "there", None)
+
+
 def _give(answer: Future[Any], result: Any, error: BaseException | None) -> None:
     """Settle a future, unless somebody did already."""
     with _settling:
@@ -307,8 +331,10 @@ _settling = threading.Lock()
 # ------------------------------------------------------------ on a worker
 
 
-def do(work: bytes, task: bytes, home: str) -> Any:
+def do(work: bytes, task: bytes, home: str, on: Any = None) -> Any:
     """Do a packed task by a packed function, where messirl is the one that has the fingerprint `home`.
+
+    on : results of other tasks that the function is to work on, if it is
 
     Both arrive packed, so that a worker without messirl fails here and not while Dask moves them, which it would try
     again and again.
@@ -316,7 +342,8 @@ def do(work: bytes, task: bytes, home: str) -> Any:
     if fingerprint() != home:
         raise ClusterError("a worker has another messirl than the one that sends the work: install the same there")
     with _one_at_a_time, one_thread():
-        return _unpacked(work)(_loaded(task))
+        given = (_loaded(task),) if on is None else (_loaded(task), on)
+        return _unpacked(work)(*given)
 
 
 @functools.lru_cache(maxsize=1)

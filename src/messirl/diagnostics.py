@@ -29,12 +29,12 @@ from messirl.objective import Objective
 from messirl.problem.counts import counts_of_sets
 from messirl.problem.mdp import MDP
 from messirl.problem.streamed import StreamedTrajectories, streamed_or_not
+from messirl.problem.sweeps import pieces
 from messirl.problem.trajectories import Trajectories
 from messirl.selection.choice import Choice, Use
 from messirl.selection.estimator import MESSICV
 from messirl.selection.likeness import Likeness, likeness
 from messirl.similarity import Precomputed
-from messirl.similarity.blocks import pieces
 from messirl.similarity.shares import pair_pulls, pair_sums
 
 HARDLY = 0.005  # nats per step by which experts explain each other better than chance

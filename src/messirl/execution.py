@@ -110,6 +110,14 @@ def _pairs(futures: dict[Any, T]) -> Iterator[tuple[T, Any]]:
         raise failed
 
 
+class Kept:
+    """A result that stays where it was made: some executors take it as what a task is to work on.
+
+    Such an executor has `keep(function, argument, on=None)`, which gives one of these, and `submit` takes `on` too: a
+    `Kept` or a list of them, which the function then gets as its second argument.
+    """
+
+
 # ------------------------------------------------------------ threads
 
 

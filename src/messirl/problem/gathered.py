@@ -1,6 +1,7 @@
 """What a fit needs to know of a streamed set of trajectories, gathered in one pass over it, here or in parts elsewhere.
 
-    counts   f_ζ of every trajectory, (n, d), in memory up to a limit, else in a temporary file
+    counts   f_ζ of every trajectory, (n, d), in memory up to a limit, else in a temporary file; a cluster keeps those
+             that its workers have counted
     kinds    how often each kind of choice was made (choices.py), for the base policy and for pooling
     first    how many trajectories begin in each state
 
@@ -17,12 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from messirl._types import Ints
+from messirl._types import Floats, Ints
 from messirl.execution import run_ahead
 from messirl.problem.choices import Choices, choice_keys, choice_mass, kinds_of
 from messirl.problem.counts import Tail, counted
 from messirl.problem.mdp import MDP
 from messirl.problem.room import Room
+from messirl.problem.scattered import Scattering
 from messirl.problem.streamed import Chunk, Rows, StreamedTrajectories
 
 AHEAD = 8  # parts that are read while what was found in others waits to be added
@@ -116,7 +118,7 @@ def gathered(
     lacks_counts = counted and (last is None or last.counts is None)
     lacks_moves = moved and streamed.with_actions and (last is None or last.moved is None)
     if last is None or lacks_counts or lacks_moves:
-        room = Room(len(streamed), mdp.n_features) if lacks_counts else None
+        room = _room_for(mdp, streamed) if lacks_counts else None
         moved = streamed.with_actions and (moved or (last is not None and last.moved is not None))
         found = _gathered(Look(mdp, streamed.with_actions, moved, room is not None, name), streamed, room)
         if last is not None and room is None:
@@ -125,11 +127,17 @@ def gathered(
     return last
 
 
-def _gathered(look: Look, streamed: StreamedTrajectories, room: Room | None) -> Gathered:
+def _room_for(mdp: MDP, streamed: StreamedTrajectories) -> Room | Scattering:
+    if hasattr(streamed.executor, "keep") and len(streamed.parts()) > 1:
+        return Scattering(len(streamed), mdp.n_features, streamed.executor)
+    return Room(len(streamed), mdp.n_features)
+
+
+def _gathered(look: Look, streamed: StreamedTrajectories, room: Room | Scattering | None) -> Gathered:
     found = look.nothing()
     for one in gathered_pieces(look, streamed):
         if room is not None:
-            room.add(one.counts)
+            room.add(one.counts, one.size)
         found = found + one
     if found.tail is not None:
         found.tail.warn(f" of {look.name}", stacklevel=6)
@@ -176,7 +184,7 @@ def gathered_pieces(look: Look, streamed: StreamedTrajectories) -> Iterator[Gath
         yield from map(look.at, streamed.whole(look.mdp))
         return
     base, before = streamed.base(), None
-    for found in run_ahead(PartLook(look, base), parts, streamed.executor, AHEAD):
+    for found in _found_in(parts, PartLook(look, base), streamed.executor):
         head = found.head
         if head is None:
             continue
@@ -192,6 +200,28 @@ def gathered_pieces(look: Look, streamed: StreamedTrajectories) -> Iterator[Gath
         before = found.tail
     if before is not None:
         yield look.at(streamed.chunk(look.mdp, before, base))
+
+
+def _found_in(parts: list[StreamedTrajectories], look: PartLook, executor: Any) -> Iterator[Part]:
+    """What is found in each part; counts stay where the executor keeps them."""
+    if not look.look.counted or not hasattr(executor, "keep"):
+        yield from run_ahead(look, parts, executor, AHEAD)
+        return
+    kept = [executor.keep(look, part) for part in parts]
+    light = [executor.submit(_without_counts, None, on=one) for one in kept]
+    counts = [executor.keep(_counts, None, on=one) for one in kept]
+    for future, there in zip(light, counts, strict=True):
+        found = future.result()
+        yield replace(found, between=replace(found.between, counts=there))
+
+
+def _counts(_: None, part: Part) -> Floats:
+    counts: Floats = part.between.counts
+    return counts
+
+
+def _without_counts(_: None, part: Part) -> Part:
+    return replace(part, between=replace(part.between, counts=None))
 
 
 @dataclass(frozen=True, eq=False)

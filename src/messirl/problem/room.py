@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from messirl._types import Floats
+from messirl.problem.scattered import CHANGED, Scattered
 
 IN_MEMORY = 3 * 2**28  # bytes of a table that is held in memory
 SPARE = 2**28  # bytes of a disk that are left free
@@ -28,17 +29,17 @@ class Room:
         self.shape, self.done = (n, d), 0
         self._table: Any = np.empty((n, d)) if 8 * n * d <= IN_MEMORY else Filed(n, d)
 
-    def add(self, rows: Floats) -> None:
-        """The next rows."""
-        if self.done + len(rows) > self.shape[0]:
-            raise ValueError("the files hold more trajectories than when they were counted: let no one write to them")
-        self._table[self.done : self.done + len(rows)] = rows
-        self.done += len(rows)
+    def add(self, rows: Floats, size: int) -> None:
+        """The next rows, so many."""
+        if self.done + size > self.shape[0]:
+            raise ValueError(CHANGED.format("more"))
+        self._table[self.done : self.done + size] = rows
+        self.done += size
 
     def table(self) -> Any:
         """The whole of it, an array or `Filed`."""
         if self.done != self.shape[0]:
-            raise ValueError("the files hold fewer trajectories than when they were counted: let no one write to them")
+            raise ValueError(CHANGED.format("fewer"))
         return self._table
 
 
@@ -82,7 +83,9 @@ class Filed:
 
 
 def stacked(head: Floats, tail: Any) -> Any:
-    """Two tables one above the other: an array, or `Stacked` where a second copy would be large."""
+    """Two tables one above the other: an array, or used like one where a second copy would be large."""
+    if isinstance(tail, Scattered):
+        return tail.below(head)
     if isinstance(tail, np.ndarray) and tail.nbytes <= COPIED:
         return np.concatenate([head, tail])
     return Stacked(head, tail)

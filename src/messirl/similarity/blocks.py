@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from messirl._types import Floats
+from messirl.problem.sweeps import pieces
 
 BLOCK = 2_000_000  # similarities held at once
-PIECE = 400_000  # numbers of a piece of a table, which should stay in the processor's cache
 EXACT = 30_000  # trajectories up to which a kernel's penalty is exact
 ALL = slice(None)
 Block = Callable[[Any, Any], Any]  # rows, columns (slices or numbers of trajectories) → that part of the matrix
@@ -29,13 +29,6 @@ def tiles(n: int) -> Iterator[tuple[slice, slice]]:
     side = math.isqrt(BLOCK)
     for rows in pieces(n, side, BLOCK):
         yield from ((rows, columns) for columns in pieces(n, side, BLOCK))
-
-
-def pieces(n: int, width: int, size: int | None = None) -> Iterator[slice]:
-    """Slices that together cover n rows of a table with `width` columns, each of about `size` numbers (None: PIECE)."""
-    height = max(1, (PIECE if size is None else size) // max(1, width))
-    for lo in range(0, n, height):
-        yield slice(lo, min(lo + height, n))
 
 
 def many(n: int) -> bool:

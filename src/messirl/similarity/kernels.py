@@ -21,7 +21,7 @@ from scipy.spatial.distance import pdist
 from messirl._checks import number
 from messirl._defaults import SIGMA
 from messirl._types import Floats
-from messirl.similarity.blocks import pieces
+from messirl.problem.sweeps import Found, pieces, swept
 from messirl.similarity.kernel import Kernel
 from messirl.similarity.landmarks import SEED, kernel_penalty
 from messirl.similarity.measure import Similarity
@@ -30,6 +30,7 @@ from messirl.similarity.points import ROUNDING, Points, points_of
 TOL = 1e-3  # relative error of the penalty of many trajectories
 ALL_PAIRS = 10_000  # trajectories up to which the median is that of all pairs, which are held at once
 PAIRS = 200_000  # pairs whose median is taken where there are more
+FETCHED = 2_000_000  # numbers of those that are fetched together
 
 
 @dataclass(frozen=True)
@@ -155,11 +156,14 @@ class CompleteGraph(Similarity):
 
     def penalty(self, trajectories: Any, counts: Floats) -> Floats:
         """Matrix M of Eq. 5: twice the scatter of the counts about their mean, without a loop over pairs."""
-        mean, total = counts.mean(axis=0), np.zeros((counts.shape[1],) * 2)
-        for rows in pieces(*counts.shape):
-            around = counts[rows] - mean
-            total += around.T @ around
-        return 2.0 * total
+        total, _ = swept(functools.partial(scatter_around, counts.mean(axis=0)), counts, counts.shape[1])
+        return np.asarray(2.0 * total)
+
+
+def scatter_around(mean: Floats, rows: Floats) -> Found:
+    """Σ (f − mean)(f − mean)ᵀ over rows f, (d, d)."""
+    around = rows - mean
+    return around.T @ around, None
 
 
 def gaussian(sigma: float, square: Floats) -> Floats:
@@ -184,9 +188,7 @@ def bandwidth(points: Points | Floats) -> float:
         raise ValueError("sigma='median' needs at least two trajectories: give sigma a number")
     some = pdist(points[:], "sqeuclidean") if len(points) <= ALL_PAIRS else sampled_pairs(points)
     median = float(np.median(some))
-    reach = np.zeros(points[:1].shape[1])
-    for rows in pieces(len(points), reach.size):
-        reach = np.maximum(reach, np.abs(points[rows]).max(axis=0))
+    reach = points.reach() if isinstance(points, Points) else np.abs(points).max(axis=0)
     if np.sqrt(median) <= ROUNDING * float(np.linalg.norm(reach)):
         raise ValueError("sigma='median' is 0: at least half of all pairs have equal counts; give sigma a number")
     return median
@@ -198,5 +200,5 @@ def sampled_pairs(points: Points | Floats) -> Floats:
     n = len(points)
     first = rng.integers(n, size=PAIRS)
     second = (first + rng.integers(1, n, size=PAIRS)) % n
-    parts = pieces(PAIRS, points[:1].shape[1])
+    parts = pieces(PAIRS, points[:1].shape[1], FETCHED)
     return np.concatenate([((points[first[part]] - points[second[part]]) ** 2).sum(axis=1) for part in parts])

@@ -22,15 +22,18 @@ several times what is estimated.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.linalg import eigh
 
 from messirl._types import Floats, Ints
-from messirl.similarity.blocks import many, penalty_from, pieces
-from messirl.similarity.kernel import Kernel
-from messirl.similarity.points import Points
+from messirl.problem.sweeps import Found, swept
+from messirl.similarity.blocks import many, penalty_from
+from messirl.similarity.kernel import Kernel, squared_distances
+from messirl.similarity.points import Points, Units
 
 RANKS = (256, 512, 1024, 2048)  # numbers of landmarks, and of exact rows beside them
 PROBES = 32  # pairs of directions in which the spread of G is looked at
@@ -67,15 +70,16 @@ def estimated_penalty(kernel: Kernel, counts: Floats, tol: float) -> tuple[Float
     points = Points.of(counts, standardise=True)
     order = rng.choice(len(points), size=min(RANKS[-1], len(points)), replace=False)
     drawn, rare = draws(points, RANKS[-1], rng)
-    signs = rng.choice([-1.0, 1.0], size=(2, points.unit.size, PROBES))
+    unit = points.units.unit
+    signs = rng.choice([-1.0, 1.0], size=(2, unit.size, PROBES))
     landmarks, sample = Rows.none(kernel, points, signs), Rows.none(kernel, points, signs, np.zeros(len(points)))
-    matrix, error = np.zeros((points.unit.size,) * 2), np.inf
+    matrix, error = np.zeros((unit.size,) * 2), np.inf
     for rank in RANKS:
         landmarks, sample = landmarks.grown(order[:rank]), sample.grown(drawn[:rank], rare[:rank])
         matrix, error = corrected(landmarks, sample)
         if error <= tol:
             break
-    return without_negative(matrix) * np.outer(points.unit, points.unit), error
+    return without_negative(matrix) * np.outer(unit, unit), error
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +88,9 @@ class Rows:
 
     which   : (k,) the numbers of the rows
     rare    : (k,) 1 / (n p), p the chance that a trajectory is drawn
+    f, x    : (k, d), (k, ·) their points, and those that the kernel looks at
     sums    : (k, 1 + d + p) W [1, F, P], where P_j = (u·f_j)(v·f_j) for p pairs of directions u, v
-    columns : (n,) the sum of the rows, each times how rare it is, which grows with them; None where nobody needs it
+    columns : (n,) the sum of the rows, each times how rare it is; None where nobody needs it
     """
 
     kernel: Kernel
@@ -94,83 +99,119 @@ class Rows:
     columns: Floats | None
     which: Ints
     rare: Floats
+    f: Floats
+    x: Floats
     sums: Floats
 
     @classmethod
     def none(cls, kernel: Kernel, points: Points, signs: Floats, columns: Floats | None = None) -> Rows:
         """No rows yet."""
-        width = 1 + points.unit.size + signs.shape[2]
-        return cls(kernel, points, signs, columns, np.zeros(0, np.intp), np.zeros(0), np.zeros((0, width)))
+        f, x = points[:0], kernel.points[:0]
+        width = 1 + f.shape[1] + signs.shape[2]
+        return cls(kernel, points, signs, columns, np.zeros(0, np.intp), np.zeros(0), f, x, np.zeros((0, width)))
 
     def grown(self, which: Ints, rare: Floats | None = None) -> Rows:
         """These rows, of which the first ones are known."""
         rare = np.ones(len(which)) if rare is None else rare
         new, weight = which[len(self.which) :], rare[len(self.which) :]
-        sums = np.zeros((len(new), self.sums.shape[1]))
-        near = self.kernel.points[new]
-        for part in pieces(len(self.points), len(new)):
-            weights = self.kernel.between(near, self.kernel.points[part])
-            sums += weights @ self.terms(part)
-            if self.columns is not None:
-                self.columns[part] += weight @ weights
-        return replace(self, which=which, rare=rare, sums=np.vstack([self.sums, sums]))
+        f, x = self.points[new], self.kernel.points[new]
+        weighted = None if self.columns is None else weight
+        work = partial(row_sums, Looked.by(self.kernel, self.points), x, self.signs, weighted)
+        sums, columns = swept(work, self.points.counts, len(new), self.along())
+        return replace(
+            self,
+            columns=None if self.columns is None else self.columns + columns,
+            which=which,
+            rare=rare,
+            f=np.vstack([self.f, f]),
+            x=np.vstack([self.x, x]),
+            sums=np.vstack([self.sums, sums]),
+        )
 
-    def terms(self, part: slice) -> Floats:
-        """[1, F, P] of some trajectories."""
-        f = self.points[part]
-        return np.column_stack([np.ones(len(f)), f, self.products(f, f)])
+    def along(self) -> list[Floats]:
+        """What a pass over the counts needs beside them: the kernel's points, where they are no function of counts."""
+        return [] if isinstance(self.kernel.points, Points) else [self.kernel.points]
 
-    def products(self, a: Floats, b: Floats) -> Floats:
-        """(u·a)(v·b) for each pair of directions, (k, p)."""
-        u, v = self.signs
-        return np.asarray((a @ u) * (b @ v))
+
+@dataclass(frozen=True, eq=False)
+class Looked:
+    """How the points of some counts are found, and those that the kernel looks at: what a pass takes with it."""
+
+    profile: Callable[[Floats], Floats]
+    units: Units
+    own: Units | None
+
+    @classmethod
+    def by(cls, kernel: Kernel, points: Points) -> Looked:
+        """As the kernel looks at them."""
+        own = kernel.points.units if isinstance(kernel.points, Points) else None
+        return cls(kernel.profile, points.units, own)
+
+    def similarities(self, near: Floats, counts: Floats, *own: Floats) -> Floats:
+        """Those of some points of the kernel and of all of these counts; `own` are their points, if it has its own."""
+        return self.profile(squared_distances(near, *own if self.own is None else (self.own(counts),)))
+
+
+def row_sums(looked: Looked, x: Floats, signs: Floats, weight: Floats | None, counts: Floats, *own: Floats) -> Found:
+    """The sums W [1, F, P] of the rows of W that belong to the points x; of each column, if there are weights."""
+    weights, f = looked.similarities(x, counts, *own), looked.units(counts)
+    terms = np.column_stack([np.ones(len(f)), f, products(signs, f, f)])
+    return weights @ terms, None if weight is None else weight @ weights
+
+
+def products(signs: Floats, a: Floats, b: Floats) -> Floats:
+    """(u·a)(v·b) for each pair of directions, (k, p)."""
+    u, v = signs
+    return np.asarray((a @ u) * (b @ v))
 
 
 def draws(points: Points, size: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
     """Trajectories drawn with a chance p half even, half as their square distance from the mean; 1 / (n p) of each.
 
-    The squares of a feature that varies add up to n, so that one pass finds where the draws fall.
+    The squares of a feature that varies add up to n.
     """
-    n, varied = len(points), int((points.unit > 0.0).sum())
-    at = np.sort(rng.random(size))
-    which, chance = np.zeros(size, np.intp), np.zeros(size)
-    done, reached = 0, 0.0
-    for part in pieces(*points.counts.shape):
-        square = (points[part] ** 2).sum(axis=1) / varied if varied else np.ones(part.stop - part.start)
-        p = (1.0 + square) / (2 * n)
-        upto = reached + np.cumsum(p)
-        upto[-1] = 1.0 if part.stop == n else upto[-1]  # but for rounding it is
-        end = int(np.searchsorted(at, upto[-1]))
-        here = np.searchsorted(upto, at[done:end], side="right")
-        which[done:end], chance[done:end] = part.start + here, p[here]
-        done, reached = end, float(upto[-1])
-    order = rng.permutation(size)
-    return which[order], 1.0 / (n * chance[order])
+    n, varied = len(points), int((points.units.unit > 0.0).sum())
+    _, far = swept(partial(squares, points.units), points.counts, points.units.unit.size)
+    p = (1.0 + (far / varied if varied else 1.0)) / (2 * n) * np.ones(n)
+    upto = np.cumsum(p)
+    upto[-1] = 1.0  # but for rounding it is
+    which = np.searchsorted(upto, rng.random(size), side="right")
+    return which, 1.0 / (n * p[which])
+
+
+def squares(units: Units, counts: Floats) -> Found:
+    """‖f‖² of each point."""
+    return None, (units(counts) ** 2).sum(axis=1)
 
 
 def corrected(landmarks: Rows, sample: Rows) -> tuple[Floats, float]:
     """M (d, d) from the landmarks and what the sample says is missing, and its relative standard error."""
-    points, kernel = landmarks.points, landmarks.kernel
-    n, d, m = len(points), points.unit.size, len(sample.which)
+    points, kernel, signs = landmarks.points, landmarks.kernel, landmarks.signs
+    n, d, m = len(points), landmarks.f.shape[1], len(sample.which)
     assert sample.columns is not None
-    rare = sample.rare
-    near = kernel.points[landmarks.which]
-    across = kernel.between(kernel.points[sample.which], near)
+    rare, near = sample.rare, landmarks.x
+    across = kernel.between(sample.x, near)
     solved = solve(kernel.between(near, near), np.column_stack([landmarks.sums, rare @ across]))
     missing = rare[:, None] * (sample.sums - across @ solved[:, :-1])
-    f, degree, linear = points[sample.which], missing[:, :1], missing[:, 1 : d + 1]
+    f, degree, linear = sample.f, missing[:, :1], missing[:, 1 : d + 1]
     cross = f.T @ linear / m
     matrix = f.T @ (degree * f) / m - cross - cross.T
     matrix -= 2.0 / n * landmarks.sums[:, 1 : d + 1].T @ solved[:, 1 : d + 1]
     towards = 2.0 / n * solved[:, 0] - solved[:, -1] / m
-    for part in pieces(n, len(landmarks.which)):
-        weights = sample.columns[part] / m + towards @ kernel.between(near, kernel.points[part])
-        g = points[part]
-        matrix += g.T @ (weights[:, None] * g)
-    seen = degree * sample.products(f, f) - sample.products(f, linear) - sample.products(linear, f)
+    work = partial(weighted_scatter, Looked.by(kernel, points), near, towards)
+    matrix += swept(work, points.counts, len(near), [sample.columns / m, *landmarks.along()])[0]
+    seen = degree * products(signs, f, f) - products(signs, f, linear) - products(signs, linear, f)
     variance = (seen + missing[:, d + 1 :]).var(axis=0, ddof=1).mean() / m  # of all entries of M, summed
     size = float(np.linalg.norm(matrix))
     return (matrix + matrix.T) / 2.0, float(np.sqrt(variance)) / size if size > 0.0 else 0.0
+
+
+def weighted_scatter(
+    looked: Looked, near: Floats, towards: Floats, counts: Floats, known: Floats, *own: Floats
+) -> Found:
+    """Σ_j w_j f_j f_jᵀ, where w_j is what is known of column j and what the landmarks say of it."""
+    weights, f = known + towards @ looked.similarities(near, counts, *own), looked.units(counts)
+    return f.T @ (weights[:, None] * f), None
 
 
 def solve(a: Floats, b: Floats) -> Floats:

@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from messirl._types import Floats
-from messirl.similarity.blocks import Block, pieces
+from messirl.problem.sweeps import pieces
+from messirl.similarity.blocks import Block
 from messirl.similarity.measure import Precomputed, Similarity
 from messirl.similarity.points import Points
 

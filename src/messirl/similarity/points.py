@@ -7,38 +7,57 @@ that size is never held.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from messirl._types import Floats
-from messirl.similarity.blocks import many, pieces
+from messirl.problem.sweeps import Found, swept
+from messirl.similarity.blocks import many
 
 ROUNDING = 1e-12  # of the largest count of a feature: counts that differ by less are equal
 
 
 @dataclass(frozen=True, eq=False)
-class Points:
-    """(counts − zero) / unit, 0 where the unit is 0; `points[rows]` computes the rows that are asked for."""
+class Units:
+    """What counts are measured from and in: (counts − zero) / unit, 0 where the unit is 0."""
 
-    counts: Floats
     zero: Floats
     unit: Floats
+
+    def __call__(self, counts: Floats) -> Floats:
+        """Counts (k, d) as points."""
+        varies = self.unit > 0.0
+        found = counts - self.zero
+        found /= np.where(varies, self.unit, 1.0)
+        return found if varies.all() else np.where(varies, found, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Counts in some units; `points[rows]` computes the rows that are asked for."""
+
+    counts: Floats
+    units: Units
 
     @classmethod
     def of(cls, counts: Floats, *, standardise: bool) -> Points:
         """Points around 0, in units of their spread or in their own; features that do not vary are 0."""
         spread = deviations(counts)
-        return cls(counts, counts.mean(axis=0), spread if standardise else np.where(spread > 0.0, 1.0, 0.0))
+        unit = spread if standardise else np.where(spread > 0.0, 1.0, 0.0)
+        return cls(counts, Units(counts.mean(axis=0), unit))
 
     def __len__(self) -> int:
         return len(self.counts)
 
     def __getitem__(self, rows: Any) -> Floats:
-        varies = self.unit > 0.0
-        found = self.counts[rows] - self.zero
-        found /= np.where(varies, self.unit, 1.0)
-        return found if varies.all() else np.where(varies, found, 0.0)
+        return self.units(self.counts[rows])
+
+    def reach(self) -> Floats:
+        """How far from 0 they go along each axis, (d,)."""
+        ends = self.units(np.stack([self.counts.min(axis=0), self.counts.max(axis=0)]))
+        return np.asarray(np.abs(ends).max(axis=0))
 
 
 def points_of(counts: Floats, *, standardise: bool) -> Points | Floats:
@@ -49,8 +68,11 @@ def points_of(counts: Floats, *, standardise: bool) -> Points | Floats:
 
 def deviations(counts: Floats) -> Floats:
     """Standard deviation of each feature's counts, (d,); exactly 0 where they differ by no more than rounding."""
-    mean, squares = counts.mean(axis=0), np.zeros(counts.shape[1:])
-    for rows in pieces(*counts.shape):
-        squares += ((counts[rows] - mean) ** 2).sum(axis=0)
+    squares, _ = swept(partial(_squares_around, counts.mean(axis=0)), counts, counts.shape[1])
     found = np.sqrt(squares / len(counts))
     return np.where(found > ROUNDING * np.maximum(counts.max(axis=0), -counts.min(axis=0)), found, 0.0)
+
+
+def _squares_around(mean: Floats, rows: Floats) -> Found:
+    """Σ (f − mean)² over rows f, (d,)."""
+    return ((rows - mean) ** 2).sum(axis=0), None

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from messirl._types import Floats, Ints
-from messirl.similarity.blocks import Block, many, pieces, tiles
+from messirl.problem.sweeps import pieces
+from messirl.similarity.blocks import Block, many, tiles
 from messirl.similarity.kernel import Kernel
 from messirl.similarity.landmarks import RANKS, SEED, ApproximationWarning, solve
 from messirl.similarity.points import ROUNDING

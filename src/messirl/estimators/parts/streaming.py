@@ -22,8 +22,8 @@ from messirl.problem.gathered import Gathered, Kinds, gathered, makers
 from messirl.problem.mdp import MDP
 from messirl.problem.room import stacked
 from messirl.problem.streamed import StreamedTrajectories, in_files
+from messirl.problem.sweeps import summed
 from messirl.problem.trajectories import Trajectories
-from messirl.similarity.blocks import pieces
 from messirl.similarity.measure import Similarity
 
 IN_MEMORY = "read them with messirl.io.read_trajectories, if they fit in memory"
@@ -99,9 +99,7 @@ class Together:
             start = np.bincount(self.expert.first, weights, mdp.n_states) + weight * others.first
         planner = Planner(mdp, entropy, start, tilted=tilted)
         if counts is not None:
-            target = weights @ counts[: len(own)]
-            for rows in pieces(others.size, mdp.n_features):
-                target = target + weight * counts[len(own) + rows.start : len(own) + rows.stop].sum(axis=0)
+            target = weights @ counts[: len(own)] + weight * summed(others.counts)
             return Objective(mdp, planner, target, quadratic, size=size)
         scale = self._scale(mdp, weights, weight, others)
         keys, totals = self._totals(mdp, kinds, scale * weights, scale * weight)
