@@ -59,7 +59,8 @@ def trajectories_of(data: list[oracle.Trajectory], actions: bool = True) -> Traj
 def case(kind: str, by_state: bool, seed: int) -> Case:
     """Five expert trajectories, six others of another θ; the problem's own start is given without goals.
 
-    Very rare moves and very long ways to an end cost digits, here and in the library: such draws are left to others.
+    Very rare moves and very long ways to an end cost digits, here and in the library, and experts who have no choice
+    tell nothing: such draws are left to others.
     """
     number = 97 * seed + 7 * list(KINDS).index(kind) + (3 if by_state else 0)
     return next(found for attempt in count() if tame(found := _drawn_case(kind, by_state, number + 5003 * attempt)))
@@ -69,6 +70,8 @@ def tame(found: Case) -> bool:
     problem, theta, expert, others, _ = found
     if len(expert) < 5 or len(others) < 6:
         return False
+    if len({tuple(states) for states, _, _ in expert}) == 1 or len({s for states, _, _ in expert for s in states}) == 1:
+        return False  # what they count has no spread
     if problem.transitions[problem.transitions > 0].min() < 0.03:
         return False
     for goal in {goal for _, _, goal in expert + others}:
@@ -76,7 +79,7 @@ def tame(found: Case) -> bool:
         values = oracle_choices.soft_values(problem.towards(goal), theta, first)
         if np.abs(values[np.isfinite(values)]).max() > 100.0:
             return False
-    return True
+    return bool(oracle_choices.log_likelihoods(problem, theta, expert)[0].min() < -1e-6)  # who has a choice
 
 
 def _drawn_case(kind: str, by_state: bool, number: int) -> Case:

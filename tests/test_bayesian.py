@@ -108,6 +108,7 @@ def test_two_weights_have_the_moments_of_quadrature(prior, kind):
     assert_allclose(model.theta_, model.samples_.mean(axis=(0, 1)))
 
 
+@pytest.mark.filterwarnings("ignore:BayesianIRL did not converge")  # where the box cuts off what the experts show
 def test_with_a_uniform_prior_no_draw_leaves_the_box():
     mdp, expert, _ = problem("finite")
     model = BayesianIRL(prior="uniform", prior_scale=0.5, random_state=shifted(0)).fit(mdp, expert)

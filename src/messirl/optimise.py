@@ -36,6 +36,7 @@ ENOUGH = 1e-2  # share of the squared residual at which its step is accurate eno
 FEW = 16  # with so few weights Newton's step is computed in full
 RESOLVED = 1e-8  # curvature, relative to the largest, that such differences can tell from zero
 RISING = 1e-10  # relative rise of a value that is more than rounding
+DRAWN_BACK = 1e-6  # how far towards the start a result is drawn whose values cannot be found anew
 
 SETTLED = "no weight would move by more than tol"
 UNSETTLED = "the objective hardly rises any more, but some weights are not settled"
@@ -73,6 +74,11 @@ class Result:
         for name in ("iteration", "evaluations"):
             rest[name] += before.history[name][-1]
         return replace(self, history=np.concatenate([before.history, rest]).view(np.recarray))
+
+    def drawn_back(self, start: Floats, objective: Callable[[Floats], Any]) -> Result:
+        """The result a little towards the start, and so a little inside of where values are finite."""
+        theta = self.theta + DRAWN_BACK * (start - self.theta)
+        return replace(self, theta=theta, point=objective(theta))
 
     @property
     def stopped(self) -> bool:

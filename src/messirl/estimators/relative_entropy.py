@@ -41,6 +41,7 @@ from messirl.problem.units import feature_spread
 
 NEEDED = "measures the experts against unlabelled trajectories: give them to fit, or take base='uniform'"
 MAX_STEPS = 10_000
+RESTARTS = 5
 SETTLED = 1e-6  # slope, in units of the features' spread, below which the search has converged
 
 
@@ -203,13 +204,19 @@ def closest_to_base(target: Floats, counts: Floats, log_weights: Floats, epsilon
         value, slope = dual(parts[:d] - parts[d:], target, counts, log_weights)
         return epsilon * float(parts.sum()) - value, epsilon - np.append(slope, -slope)
 
-    found = minimize(
-        loss,
-        np.zeros(2 * d),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(0.0, None)] * (2 * d),
-        options={"maxiter": MAX_STEPS, "maxfun": 2 * MAX_STEPS, "ftol": 1e-15, "gtol": 0.1 * SETTLED},
-    )
-    left = found.x - np.maximum(found.x - loss(found.x)[1], 0.0)  # zero where no part ≥ 0 is better
-    return found.x[:d] - found.x[d:], bool(np.abs(left).max() <= SETTLED)
+    parts, settled = np.zeros(2 * d), False
+    for _ in range(RESTARTS):  # it may see no progress along a poor direction, and find it again from there
+        found = minimize(
+            loss,
+            parts,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0.0, None)] * (2 * d),
+            options={"maxiter": MAX_STEPS, "maxfun": 2 * MAX_STEPS, "ftol": 1e-15, "gtol": 0.1 * SETTLED},
+        )
+        parts = found.x
+        left = parts - np.maximum(parts - loss(parts)[1], 0.0)  # zero where no part ≥ 0 is better
+        settled = bool(np.abs(left).max() <= SETTLED)
+        if settled:
+            break
+    return parts[:d] - parts[d:], settled

@@ -35,7 +35,7 @@ from messirl.estimators.parts.streaming import IN_MEMORY, Together, counts_of_bo
 from messirl.estimators.parts.together import Learning, Question, about
 from messirl.objective import OBJECTIVES, Evaluation, Objective, check_start, made_likely
 from messirl.optimise import HISTORY, Callback, Result, fixed_steps, seek_maximum
-from messirl.planning import log_likelihood
+from messirl.planning import NoFiniteValue, log_likelihood
 from messirl.planning.arguments import check_entropy
 from messirl.planning.finite import CheckpointedSolution
 from messirl.planning.identify import unidentified
@@ -295,7 +295,15 @@ class MaximumEntropy(RewardEstimator):
     def _finish(
         self, mdp: MDP, expert: Trajectories, objective: Objective, theta_start: Floats, result: Result
     ) -> Self:
-        self._learnt(mdp, result.theta)
+        self.start_ = objective.planner.start
+        self.goals_: Ints | None = objective.planner.goals
+        try:
+            self._learnt(mdp, result.theta)
+            self._set_policy()
+        except NoFiniteValue:  # a search along the edge of finite values knows them from the step before
+            result = result.drawn_back(theta_start, objective)
+            self._learnt(mdp, result.theta)
+            self._set_policy()
         self.theta_init_ = theta_start
         expected = objective.from_start(result.theta, result.point)
         self.feature_counts_, self.visitation_ = expected.counts(mdp), expected.states
@@ -306,9 +314,6 @@ class MaximumEntropy(RewardEstimator):
         self.termination_ = result.reason
         self.gradient_norm_ = result.gradient_norm
         self.quadratic_ = objective.quadratic
-        self.start_ = objective.planner.start
-        self.goals_: Ints | None = objective.planner.goals
-        self._set_policy()
         unidentified = self._unidentified(mdp, expert)
         self.standing_ = self._standing(objective, result, unidentified)
         if not result.converged:
