@@ -127,7 +127,7 @@ PRINT = """
   figure img, figure.half img, figure.small img { min-width: 0; max-height: 175mm; object-fit: contain;
     object-position: left; }
   .panels { display: block; }
-  .panels figure { display: inline-block; vertical-align: top; width: 48%; margin-right: 1.5%; }
+  .panels figure.small { display: inline-block; vertical-align: top; width: 48%; margin-right: 1.5%; }
 }
 """
 CSS = (
