@@ -198,20 +198,22 @@ def test_recordings_are_fitted_by_fitted_messi(run, tables, tmp_path):
     assert summary["dynamics"] | {"kind": "fitted", "transitions": 250, "actions": 2} == summary["dynamics"]
     assert "FittedMESSI on 4 expert, 6 unlabelled, 2 test" in said
     policy = pq.read_table(tmp_path / "out" / "policy.parquet")
-    assert policy.column_names == ["o_0", "o_1", "reward", "value", "p_0", "p_1"]
-    at = np.column_stack([policy["o_0"], policy["o_1"]])
+    assert policy.column_names == ["o_x", "o_y", "reward", "value", "p_0", "p_1"], "as the source calls them"
+    assert list(summary["theta"]) == ["constant", "o_x", "o_y", "o_x squared", "o_y squared"]
+    at = np.column_stack([policy["o_x"], policy["o_y"]])
     np.testing.assert_allclose(np.column_stack([policy["p_0"], policy["p_1"]]), own.policy(at))
 
 
 def test_the_page_of_recordings_opens_with_what_they_want_and_whether_the_others_helped(run, tables, tmp_path):
     words = [*FITTED, *SPLIT, *HELD_OUT, "--max-iter", "5"]
     summary, said, _ = fit(run, tables / "tracks.csv", tmp_path / "out", *words)
-    wants, stopped, chance, use = summary["in_words"]
-    assert re.search(r"the experts \(4 trajectories, role = expert\) want .*a high o_0", wants)
+    wants, stopped, chance, use, beyond = summary["in_words"]
+    assert re.search(r"the experts \(4 trajectories, role = expert\) want .*a high x", wants)
     assert "did not converge" in stopped
     assert chance.startswith("The 2 held-out trajectories are predicted ")
     assert use.startswith("Using the 6 unlabelled trajectories (role = unlabelled) ")
     assert "without them, by fitted MaxEnt-IRL on the experts alone" in use
+    assert beyond.startswith("Beyond teaching where moves lead, using them is ")
     assert all(sentence in said for sentence in summary["in_words"])
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     shown = html.unescape(re.sub(r"<[^>]*>", "", page.split('class="said"')[1].split("</div>")[0]))

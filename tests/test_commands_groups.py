@@ -45,6 +45,7 @@ def test_a_diagnosis_says_what_each_group_is_worth(made, run, tmp_path):
     assert (use["measure"], likeness["measure"]) == ("use", "likeness")
     assert [group["name"] for group in use["groups"]] == ["class", "tourist"]
     assert "helps" in use["sentence"]
+    assert f"{use['sentence']}." in summary(tmp_path, "diagnosis")["in_words"], "the verdict has it too"
     assert use["sentence"] in said
     assert "tourist" in likeness["sentence"].split(" is clearly above the others")[0]
     page = Page(tmp_path / "report.html")
@@ -87,7 +88,10 @@ def test_a_choice_breaks_likeness_down(made, run, tmp_path):
     [likeness] = summary(tmp_path, "select")["by"]
     assert likeness["measure"] == "likeness"
     assert likeness["sentence"] in said
-    assert "Likeness to the experts, by day" in Page(tmp_path / "report.html").text
+    page = Page(tmp_path / "report.html").text
+    assert "Likeness to the experts, by day" in page
+    assert "are of all experts together, not divided by day" in said
+    assert "are of all experts together, not divided by day" in page
     assert any("--by day" in command for command in summary(tmp_path, "select")["next"] if "diagnose" in command)
 
 

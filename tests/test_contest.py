@@ -20,14 +20,17 @@ from messirl.estimators import BehaviourCloning, DemoDICE, UniformPolicy
 from messirl.estimators.methods import BOTH, EXPERT, METHODS, Method
 from messirl.estimators.uniform import uniform_policy
 from messirl.evaluation.metrics import policy_value
+from messirl.evaluation.paired import Gain
 from messirl.experiments import contest, knobs, standings
 from messirl.experiments.contest import SCHEMA, UNKNOWN, Scale, judged, named, origin_of
+from messirl.experiments.standings import Cell
 from messirl.experiments.toy_text import TOYS, environment, toy_text
 from messirl.experiments.worlds import WORLDS, Case
 from messirl.io.interop.gym import gym_reward
 from messirl.planning.tally import tally
 from messirl.workflow import compare
 from messirl.workflow.compare import CompareSettings, FolderCase, benchmark
+from messirl.workflow.contest_record import ContestRecord
 
 CASE = Case("network", "half good", 2, 0, 7)
 
@@ -259,6 +262,17 @@ def test_the_benchmark_ranks_methods_cell_by_cell(tmp_path):
     assert "best mean rank" in record.in_words[0]
     lines = standings.as_csv(record.cells).splitlines()
     assert len(lines) == 1 + 6
+
+
+def test_a_best_rank_that_its_interval_does_not_carry_is_said_to_be_unclear():
+    ranks = {"overall": {"MaxEnt": Gain(1.56, 0.77, 2.36), "MESSI": Gain(1.57, 1.44, 1.71)}}
+    cells = [Cell("pit", quality, 1, 2, True, "MaxEnt") for quality in ("all good", "none good")]
+    said = ContestRecord("benchmark", ["MaxEnt", "MESSI"], cells, ranks, "").in_words[0]
+    assert said.endswith("then MESSI, 1.570 (95 %: 1.440 to 1.710): which of the two is better is not clear.")
+    assert "MaxEnt-IRL has the best mean rank of 2 methods, 1.560 (95 %: 1.000 to 2.000)" in said, "ranks end there"
+    ranks["overall"]["MaxEnt"] = Gain(1.1, 1.05, 1.15)
+    said = ContestRecord("benchmark", ["MaxEnt", "MESSI"], cells, ranks, "").in_words[0]
+    assert said.endswith("1.440 to 1.710).")
 
 
 def test_without_gymnasium_its_problems_are_left_out_with_a_sentence(tmp_path, monkeypatch):

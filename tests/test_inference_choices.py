@@ -128,7 +128,9 @@ def test_the_page_of_a_fit_has_the_outer_product_where_it_is_known():
     for objective, shown in (("choices", True), ("counts", False)):
         model = fitted(mdp, expert, objective=objective, tol=1e-6)
         record = FitRecord("slippery", model, estimates=estimation_table(model, expert).rows())
-        assert ("outer product" in str(estimates_table(record))) is shown
+        page = str(estimates_table(record))
+        assert ("outer product" in page) is shown
+        assert page.index("robust t") < page.index("p, robust"), "the p of a page is that of the t beside it"
 
 
 def test_clusters_are_one_label_per_trajectory_and_at_least_two():

@@ -12,6 +12,7 @@ from messirl.report.kit.colours import AA, DARK, LIGHT, TEXT, contrast
 from messirl.report.kit.css import CSS, LAYOUT
 from messirl.report.kit.glossary import TERMS, anchor, linked, occurring
 from messirl.report.kit.markup import tag
+from messirl.report.kit.night import COLOURS, by_night
 from messirl.report.kit.page import opening, write_page
 from messirl.report.kit.style import LOOKS
 
@@ -37,8 +38,19 @@ def test_every_colour_of_text_in_the_style_sheet_is_among_those_that_are_checked
     assert behind == {on for _, on in TEXT}
 
 
-def test_no_colour_is_written_into_the_layout_but_the_white_below_pictures():
-    assert set(re.findall(r"#[0-9a-fA-F]{3,6}\b", LAYOUT)) == {"#fff"}
+def test_pictures_follow_the_page_by_night_and_their_lines_can_be_seen_there():
+    grounds = {"#ffffff", "#e4e4e4", "#f4f4f2", "#f2f2f2", "#e4e4e0", "#b8b8b8"}  # paper, grids, ground, roads
+    for day, night in COLOURS.items():
+        assert day in grounds or contrast(night, DARK["paper"]) >= 3.0, day
+    svg = b'<?xml version="1.0"?><svg width="9"><path style="fill: #ffffff"/></svg>'
+    drawn = by_night(svg).decode()
+    assert drawn.startswith('<?xml version="1.0"?><svg width="9"><style>@media screen and (prefers-color-scheme: dark)')
+    assert f'[style*="fill: #ffffff"]{{fill:{DARK["paper"]} !important}}' in drawn
+    assert drawn.endswith('<path style="fill: #ffffff"/></svg>'), "by day it is what it was"
+
+
+def test_no_colour_is_written_into_the_layout():
+    assert set(re.findall(r"#[0-9a-fA-F]{3,6}\b", LAYOUT)) == set()
     assert LIGHT.keys() == DARK.keys()
     assert set(re.findall(r"var\(--([\w-]+)\)", LAYOUT)) <= LIGHT.keys()
     assert "prefers-color-scheme: dark" in CSS

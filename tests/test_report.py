@@ -321,6 +321,7 @@ def test_claims_of_one_place_stand_in_one_table():
         (Interval(0.25, 0.002, 0.498, 50), ("+0.250", "[0.002, 0.498]")),
         (Interval(-1e-9, -0.01, 0.01, 50), ("0.000", "[−0.010, 0.010]")),
         (Interval(0.0, 0.0, 0.0, 50), ("0", "in every run")),
+        (Interval(1.7e-5, 1.7e-5, 1.7e-5, 50), ("+0.00002", "in every run")),
         (Interval(53.015441, 53.015440, 53.015442, 50), ("+53.0154", "in every run")),
         (Interval(0.5, -np.inf, np.inf, 1), ("+0.5000", "one run: no interval")),
     ],

@@ -23,7 +23,7 @@ from pathlib import Path
 OUT = Path("out/screenshots")
 WIDTHS = (1400, 390)
 SCHEMES = {"light": 1, "dark": 0}  # as the browser numbers them
-TALLEST = 16_000  # pixels of a picture; what is below is cut
+TALLEST = 16_000  # pixels of a picture; what is below is in a second one, NAME-2.png, and so on
 QUIET = (
     "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update "
     "--disable-sync --disable-extensions --hide-scrollbars --allow-file-access-from-files --virtual-time-budget=4000"
@@ -47,7 +47,8 @@ COMMANDS = {  # what makes each page
     "reproduce": "reproduce --quick",
 }
 FRAME = """<!DOCTYPE html><meta name="color-scheme" content="light dark"><body style="margin:0;background:#888">
-<iframe id="frame" src="{page}" style="border:0;display:block;width:{width}px;height:{height}px"></iframe>
+<iframe id="frame" src="{page}"
+  style="border:0;display:block;width:{width}px;height:{height}px;margin-top:-{top}px"></iframe>
 <pre id="found"></pre>
 <script>
 function parts(colour) {{ return colour.match(/[\\d.]+/g).map(Number); }}
@@ -124,10 +125,11 @@ def look(program: str, page: Path, name: str, width: int, scheme: str, out: Path
         quiet = [*QUIET.split(), f"--user-data-dir={place}", f"--blink-settings=preferredColorScheme={SCHEMES[scheme]}"]
         frame = Path(place) / "frame.html"
 
-        def show(height: int, *options: str) -> str:
-            text = FRAME.format(page=html.escape(page.resolve().as_uri()), width=width, height=height)
+        def show(height: int, *options: str, top: int = 0) -> str:
+            text = FRAME.format(page=html.escape(page.resolve().as_uri()), width=width, height=height, top=top)
             frame.write_text(text, encoding="utf-8")
-            words = [program, *quiet, f"--window-size={max(width, 600)},{height}", *options, frame.as_uri()]
+            seen = min(height - top, TALLEST)
+            words = [program, *quiet, f"--window-size={max(width, 600)},{seen}", *options, frame.as_uri()]
             done = subprocess.run(words, capture_output=True, text=True, timeout=180, check=True)
             return done.stdout
 
@@ -135,8 +137,9 @@ def look(program: str, page: Path, name: str, width: int, scheme: str, out: Path
         if found is None or not found[1]:
             return ["the browser did not show it"]
         seen = json.loads(html.unescape(found[1]))
-        tall = min(seen["height"], TALLEST)
-        show(tall, f"--screenshot={(out / f'{name}-{width}-{scheme}.png').resolve()}")
+        for k, top in enumerate(range(0, seen["height"], TALLEST), start=1):
+            called = f"{name}-{width}-{scheme}{'' if k == 1 else f'-{k}'}.png"
+            show(seen["height"], f"--screenshot={(out / called).resolve()}", top=top)
     faults = [f"{seen['sideways']} pixels too wide"] if seen["sideways"] > 0 else []
     faults += [f"shown by {'night' if seen['dark'] else 'day'}"] if seen["dark"] != (scheme == "dark") else []
     return faults + [f"faint text: {text}" for text in seen["faint"]]

@@ -152,7 +152,9 @@ def text_of(summary: dict[str, Any], files: dict[str, Path]) -> str:
     if "intervals" in summary:
         lines += ["", *_interval_lines(summary["theta"], summary["intervals"])]
     if summary["by"]:
-        lines += ["", *by_lines(summary["by"])[:-1]]
+        from messirl.workflow.by import TOGETHER
+
+        lines += ["", *by_lines(summary["by"])[:-1], TOGETHER.format(column=one_line(summary["by"][0]["column"]))]
     if "stability" in summary:
         lines += ["", *_stability_lines(summary["stability"])]
     lines += ["", *(f"{name + ':':<8}{place}" for name, place in files.items())]

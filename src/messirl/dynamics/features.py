@@ -38,7 +38,7 @@ class Squares(Scale):
     def aims(self) -> list[str]:
         """What a large value of each feature means, in words."""
         k = range(self.centre.size)
-        return ["every step", *(f"a high o_{j}" for j in k), *(f"an o_{j} far from its mean" for j in k)]
+        return ["every step", *(f"a high o_{j}" for j in k), *(f"o_{j} far from its mean" for j in k)]
 
     def __call__(self, points: Floats) -> Floats:
         """Features (n, 1 + 2k) of points (n, k)."""

@@ -20,6 +20,7 @@ from messirl.workflow.watch import Watcher
 MOST = 20  # groups
 FEW_CLUSTERS = 10  # below which errors by cluster are too small
 EMPTY = "(empty)"
+TOGETHER = "the cross-validated scores that decide the choice are of all experts together, not divided by {column}"
 DIGITS = (4, 6, 9, 12, 15, 17)  # of numbers, the first that tell groups apart
 
 

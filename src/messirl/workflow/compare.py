@@ -15,7 +15,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from messirl._defaults import CV
-from messirl._words import counted, did_you_mean
+from messirl._words import counted, did_you_mean, listed
 from messirl.estimators.methods import Method
 from messirl.experiments.contest import CORE, Drawn, contest, named, origin_of
 from messirl.experiments.standings import Cell, cells_of, mean_ranks
@@ -189,8 +189,8 @@ def benchmark(
     ]
     lead = (
         f"{counted(len(named(settings.methods)), 'method')} on {counted(len(some), 'problem')}, with "
-        f"{', '.join(map(str, experts))} experts and {Case.u} unlabelled trajectories of which all, half or none are "
-        f"good, in {counted(settings.runs, 'run')} each."
+        f"{listed([*map(str, experts[:-1]), counted(experts[-1], 'expert')])} and {Case.u} unlabelled trajectories of "
+        f"which all, half or none are good, in {counted(settings.runs, 'run')} each."
     )
     return _record("benchmark", cases, settings, out, lead, notes, watcher, executor)
 

@@ -12,6 +12,7 @@ from messirl._words import counted, listed
 from messirl.estimators.methods import METHODS
 from messirl.evaluation.paired import Gain
 from messirl.experiments.standings import Cell, Standing
+from messirl.workflow.sentences import NATS, difference
 
 OVERALL = "overall"
 
@@ -87,39 +88,54 @@ def shown(gain: Gain, *, signed: bool = False) -> str:
 def _of_one(cell: Cell) -> list[str]:
     done = [one for one in cell.standings if one.runs]
     if not done:
-        return ["No method could learn from this"]
+        return ["No method could learn from this."]
     best = max(done, key=lambda one: main_measure(cell, one)[0].mean)
     value, over = main_measure(cell, best)
-    unit = ", where 1 is the expert and 0 is chance" if cell.truth else " nats a step on held-out experts"
-    verb = "performs" if cell.truth else "predicts"
-    first = f"Of {counted(len(done), 'method')}, {label(best.method)} {verb} best: {shown(value)}{unit}"
+    unit, verb = ("", "performs") if cell.truth else (NATS, "predicts held-out experts")
+    scale = "; 1 is the expert, 0 is chance" if cell.truth else ""
+    first = f"Of {counted(len(done), 'method')}, {label(best.method)} {verb} best on average: "
+    first += f"{_around(value, unit)}{scale}."
     if best.method == cell.base:
-        second = f"No other is better than {label(cell.base)}, with which all are compared"
+        second = f"No other is better on average than {label(cell.base)}, with which all are compared."
     else:
-        sure = "clearly better than" if over.clear else "which is not clearly better than"
-        second = f"That is {shown(over, signed=True)} over {label(cell.base)}: {sure} {label(cell.base)}"
+        second = f"It is {difference(over, label(cell.base), unit)}."
     out = [first, second]
     for words, sign in (("clearly better", 1.0), ("clearly worse", -1.0)):
         gains = {one.method: main_measure(cell, one)[1] for one in done if one.method not in (cell.base, best.method)}
         some = [label(m) for m, gain in gains.items() if gain.clear and sign * gain.mean > 0.0]
         if some:
-            out.append(f"{listed(some)} {'is' if len(some) == 1 else 'are'} {words} than {label(cell.base)}")
+            out.append(f"{listed(some)} {'is' if len(some) == 1 else 'are'} {words} than {label(cell.base)}.")
     return out
 
 
 def _of_many(record: ContestRecord) -> list[str]:
     every = record.ranks[OVERALL]
     order = sorted(every, key=lambda method: every[method].mean)
+    if len(order) < 2:
+        return [f"{label(order[0])} is compared with no other method."]
+    best, second = (_within(every[method], len(order)) for method in order[:2])
     first = (
-        f"Over {counted(len(record.cells), 'cell')}, {label(order[0])} has the best mean rank, "
-        f"{shown(every[order[0]])} of {len(order)}, then {label(order[1])}, {shown(every[order[1]])}"
+        f"Over {counted(len(record.cells), 'setting')} (a problem, so many experts, such unlabelled trajectories) "
+        f"{label(order[0])} has the best mean rank of {len(order)} methods, {_around(best)}, then {label(order[1])}, "
+        f"{_around(second)}"
     )
-    out = [first]
+    out = [f"{first}." if best.high < second.low else f"{first}: which of the two is better is not clear."]
     for part, ranks in record.ranks.items():
         if part != OVERALL and "," not in part:
-            best = sorted(ranks, key=lambda method: ranks[method].mean)[:2]
-            out.append(f"with {part} {listed([f'{label(m)} ({nats(ranks[m].mean, 1)})' for m in best])}")
-    return [out[0], f"The best two by part: {'; '.join(out[1:])}"] if len(out) > 1 else out
+            two = sorted(ranks, key=lambda method: ranks[method].mean)[:2]
+            out.append(f"with {part} {listed([f'{label(m)} ({nats(ranks[m].mean, 1)})' for m in two])}")
+    return [out[0], f"The best two by part, by their mean ranks: {'; '.join(out[1:])}."] if len(out) > 1 else out
+
+
+def _within(rank: Gain, methods: int) -> Gain:
+    """A mean rank whose interval ends where ranks do."""
+    return Gain(rank.mean, max(rank.low, 1.0), min(rank.high, float(methods)))
+
+
+def _around(value: Gain, unit: str = "") -> str:
+    """`1.56 (95 %: 1.00 to 2.36)`; without an interval where there is none."""
+    text = f"{nats(value.mean, 3)}{unit}"
+    return text if value.low != value.low else f"{text} (95 %: {nats(value.low, 3)} to {nats(value.high, 3)})"
 
 
 def _failures(cells: Sequence[Cell]) -> list[str]:
@@ -133,5 +149,5 @@ def _failures(cells: Sequence[Cell]) -> list[str]:
     for method, every in found.items():
         lost, whole = sum(cell.runs - one.runs for cell, one in every), sum(cell.runs for cell in cells)
         often = "could not take part" if lost == whole else f"has no numbers in {lost} of {counted(whole, 'run')}"
-        out.append(f"{label(method)} {often}: {every[0][1].failure}")
+        out.append(f"{label(method)} {often}: {every[0][1].failure.rstrip('.')}.")
     return out

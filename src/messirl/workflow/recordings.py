@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -79,10 +80,12 @@ class RecordingsRecord(Record):
     dynamics : dict
         What was fitted to the transitions, and how many there were.
     policy : dict from str to array
-        Columns of a table with a row for every recorded state but the last of an episode: o_* (the state), reward,
-        value, and p_* (the probability of each action).
-    aims : list of str
-        What a large value of each feature means, in words.
+        Columns of a table with a row for every recorded state but the last of an episode: o_* (the state, by the
+        names that the source has for it), reward, value, and p_* (the probability of each action).
+    coordinates : list of str
+        What pages call the numbers of a state: the source's columns without `o_`.
+    features, aims : list of str
+        What pages call each feature, and what a large value of it means, in words.
     spreads : array (d,)
         How much each feature varies over the states of the experts; where their episodes end, its mean size.
     gain : Gain or None
@@ -91,6 +94,8 @@ class RecordingsRecord(Record):
         The same of every single held-out recording that makes a step.
     without : dict from str to Gain
         What it gains over the fit to the experts alone, where it uses others.
+    beyond : Gain or None
+        What it gains over a reward from the experts alone under the same dynamics, which all recordings taught.
     tracks : list of array (T + 1, k)
         The states of the experts' recordings, the first few.
     explained : dict from str to float
@@ -102,11 +107,14 @@ class RecordingsRecord(Record):
     scores: list[Score]
     dynamics: dict[str, Any]
     policy: dict[str, Floats] = field(default_factory=dict)
+    coordinates: list[str] = field(default_factory=list)
+    features: list[str] = field(default_factory=list)
     aims: list[str] = field(default_factory=list)
     spreads: Floats = field(default_factory=lambda: np.zeros(0))
     gain: Gain | None = None
     each: Floats = field(default_factory=lambda: np.zeros(0))
     without: dict[str, Gain] = field(default_factory=dict)
+    beyond: Gain | None = None
     tracks: list[Floats] = field(default_factory=list)
     explained: dict[str, float] = field(default_factory=dict)
 
@@ -118,7 +126,6 @@ class RecordingsRecord(Record):
     def summary(self) -> dict[str, Any]:
         """What fit.json holds."""
         model = self.model
-        scores = [{name: value for name, value in asdict(score).items() if name != "gain"} for score in self.scores]
         return {
             "source": self.folder,
             "method": type(model).__name__,
@@ -128,9 +135,10 @@ class RecordingsRecord(Record):
             "converged": bool(model.converged_),
             "termination": model.termination_,
             "iterations": model.n_iter_,
-            "scores": scores,
+            "scores": [asdict(score) for score in self.scores],
             "gain_over_chance": None if self.gain is None else asdict(self.gain),
             "gain_over_experts_alone": {name: asdict(gain) for name, gain in self.without.items()},
+            "gain_beyond_dynamics": None if self.beyond is None else asdict(self.beyond),
             "in_words": self.in_words,
             "warnings": self.warnings,
             "version": __version__,
@@ -175,22 +183,30 @@ def fit_recordings(
         _score(model, name, BOTH if unlabelled else EXPERT, expert, test),
         Score("uniform policy", "", chance, None if test is None else chance),
     ]
-    gain, each, without = None, np.zeros(0), dict[str, Gain]()
+    gain, each, beyond, without = None, np.zeros(0), None, dict[str, Gain]()
     if test is not None:
         logs, steps = model._log_likelihood(test)
-        gain = paired_gain(logs, np.asarray(chance * steps), steps)
+        every = {name: logs, scores[1].name: np.asarray(chance * steps)}
+        gain = paired_gain(logs, every[scores[1].name], steps)
         each = logs[steps > 0] / steps[steps > 0] - chance
         for called, other in _beside(settings, model, expert, unlabelled, watcher):
             scores.append(_score(other, called, EXPERT if called == ALONE else BOTH, expert, test))
-            if called == ALONE:
-                without[ALONE] = paired_gain(logs, other._log_likelihood(test)[0], steps)
+            every[called] = other._log_likelihood(test)[0]
+        gains = {one: paired_gain(logs, own, steps) for one, own in every.items() if one != name}
+        without, beyond = {one: found for one, found in gains.items() if one == ALONE}, gains.get(SAME)
+        if without:
+            scores = [
+                replace(one, gain=paired_gain(every[one.name], every[ALONE], steps)) if one.name != ALONE else one
+                for one in scores
+            ]
     left = np.unique(np.concatenate([one.observations[:-1] for one in learnt]), axis=0)
     met = features(as_points(np.concatenate([one.observations for one in expert]), "expert"))
     reward = model.reward(left)
     ends = any(one.terminated for one in learnt)  # every step then counts, also what is the same everywhere
+    columns, coordinates = coordinate_names(learnt[0].columns, left.shape[1])
     return RecordingsRecord(
         model,
-        dict(zip(features.names, model.theta_.tolist(), strict=True)),
+        dict(zip(_called(features.names, columns), model.theta_.tolist(), strict=True)),
         scores,
         {
             "kind": "fitted",
@@ -201,16 +217,19 @@ def fit_recordings(
             "lambda0": model.lambda0,
             "features": "1, o, o²" if settings.grid is None else f"radial grid, {settings.grid} a coordinate",
         },
-        {f"o_{j}": column for j, column in enumerate(left.T)}
+        dict(zip(columns, left.T, strict=True))
         | {"reward": reward, "value": model.values(left)}
         | {f"p_{a}": column for a, column in enumerate(model.policy(left).T)},
-        features.aims,
+        coordinates,
+        _called(features.names, coordinates),
+        _called(features.aims, coordinates),
         np.sqrt((met**2).mean(axis=0)) if ends else met.std(axis=0),
         gain,
         each,
         without,
+        beyond,
         [np.asarray(one.observations, dtype=np.float64).reshape(len(one) + 1, -1) for one in expert[:DRAWN]],
-        {f"o_{j}": explained_by(column, reward) for j, column in enumerate(left.T)},
+        {name: explained_by(column, reward) for name, column in zip(columns, left.T, strict=True)},
         title=folder,
         folder=folder,
         counts={name: len(some) for name, some in parts.items() if some is not None},
@@ -218,6 +237,18 @@ def fit_recordings(
         settings=settings_of(model),
         warnings=notes,
     )
+
+
+def coordinate_names(given: Sequence[str] | None, k: int) -> tuple[list[str], list[str]]:
+    """The columns of a state's k numbers, and what pages call them: without `o_`, where that leaves a word."""
+    columns = list(given) if given is not None and len(given) == k else [f"o_{j}" for j in range(k)]
+    plain = [name.removeprefix("o_") for name in columns]
+    return columns, [name if word.isdecimal() or not word else word for name, word in zip(columns, plain, strict=True)]
+
+
+def _called(texts: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Texts on the numbers of a state, o_0, o_1, …, by the names of these."""
+    return [re.sub(r"\bo_(\d+)\b", lambda found: names[int(found[1])], text) for text in texts]
 
 
 def explained_by(x: Floats, reward: Floats) -> float:

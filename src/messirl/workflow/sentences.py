@@ -93,7 +93,7 @@ def fit_sentences(record: FitRecord) -> list[str]:
         n = verdict.trajectories
         held = f"the {n:,} held-out {'trajectory is' if n == 1 else 'trajectories are'} predicted"
         said.append(use_sentence(others, held, verdict.without))
-    return said
+    return [*said, *_by_group(record)]
 
 
 def selection_sentences(record: SelectionRecord) -> list[str]:
@@ -116,7 +116,8 @@ def diagnosis_sentences(record: DiagnosisRecord) -> list[str]:
     if found.use is not None:
         first = _of_candidates(others, found.use)
     alike, many = int(found.likeness.alike.sum()), found.likeness.unlabelled.size
-    return [first, f"The experts explain {alike:,} of these {many:,} trajectories better than chance does."]
+    said = f"The experts explain {alike:,} of these {many:,} trajectories better than chance does."
+    return [first, *_by_group(record), said]
 
 
 def evaluation_sentences(record: EvaluationRecord) -> list[str]:
@@ -173,6 +174,8 @@ def recording_sentences(record: RecordingsRecord) -> list[str]:
         why = "nothing was fitted without them" if n else "no trajectories were held out (--test)"
         known = f"Whether using the {others} helped is not known: {why}."
         said.append(use_sentence(others, held, record.without) if record.without else known)
+    if record.without and record.beyond is not None:
+        said.append(f"Beyond teaching where moves lead, using them is {difference(record.beyond, 'not using them')}.")
     return said
 
 
@@ -199,8 +202,13 @@ def feature_names(mdp: Any) -> list[str]:
     """What features are called in sentences: without the mark of their column in a problem folder."""
     if mdp.feature_names is None:
         return [f"feature {j}" for j in range(mdp.n_features)]
-    plain = [str(name)[2:] if str(name)[:2] in ("f_", "g_") else str(name) for name in mdp.feature_names]
-    short = [_short(name) for name in (plain if len(set(plain)) == len(plain) else map(str, mdp.feature_names))]
+    return plain_names(mdp.feature_names)
+
+
+def plain_names(columns: Sequence[str]) -> list[str]:
+    """The names of such columns without `f_` and `g_`, unless two would then be called alike."""
+    plain = [str(name)[2:] if str(name)[:2] in ("f_", "g_") else str(name) for name in columns]
+    short = [_short(name) for name in (plain if len(set(plain)) == len(plain) else map(str, columns))]
     return [name if short.count(name) == 1 else f"{name} (feature {j})" for j, name in enumerate(short)]
 
 
@@ -216,6 +224,11 @@ def _of_candidates(others: str, use: Any) -> str:
     what = difference(use.gain, f"without them, by {quoted(str(use.alone))}")
     way = f"by {quoted(str(use.using))}, held-out experts are predicted"
     return f"Using the {others} {verdict}: {way} {what}."
+
+
+def _by_group(record: Record) -> list[str]:
+    """Which groups help and which hurt, where a column was asked for."""
+    return [f"{found.sentence}." for found in record.by if found.measure in ("use", "gain")]
 
 
 def _group(record: Record, kind: str, n: int | None = None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,7 @@ def _from_table(path: str | PathLike[str]) -> tuple[list[Recording], Table, Orde
         arrays["terminated"] = (ended if table.typed else flags(faults, table, "terminated")[order.rows])[order.ends]
     for note in (*table.notes, *faults.notes):
         warnings.warn(note, UserWarning, stacklevel=3)
-    return _cut(where, arrays), table, order
+    return [replace(one, columns=tuple(seen)) for one in _cut(where, arrays)], table, order
 
 
 def _cut(where: str, arrays: Mapping[str, Array]) -> list[Recording]:

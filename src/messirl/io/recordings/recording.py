@@ -36,6 +36,8 @@ class Recording:
         The reward of each step.
     id : int or str, optional
         What the source calls the episode.
+    columns : tuple of str, optional
+        What the source calls the numbers of an observation.
 
     Examples
     --------
@@ -51,6 +53,7 @@ class Recording:
     truncated: bool = False
     rewards: Array | None = None
     id: int | str | None = None
+    columns: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         where = "a recording" if self.id is None else f"recording {self.id}"

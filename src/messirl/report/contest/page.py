@@ -20,22 +20,28 @@ from messirl.report.kit.names import named
 from messirl.report.kit.page import drawn, opening, rerun, write_page, written_with
 from messirl.workflow.contest_record import ContestRecord, label, main_measure
 
-MEASURES = (
+PERFORMANCE = (
     "Performance is the return of the learnt policy under the true reward, where 1 is the expert’s and 0 is that of "
-    "chance. The score is the log-probability of held-out experts, in nats a step. The distance is that of the "
-    "policy’s feature counts from those of held-out experts, where 1 is that of chance. MDPs solved and seconds of the "
-    "processor are per run, choosing the knobs included. Knobs were chosen by the experts alone, the same way for all: "
-    "the best of each method’s settings in five-fold cross-validation, or its default with fewer than five experts; "
-    "those that were taken most often stand below the name."
+    "chance."
 )
-ALONE = "Every method is measured run by run against the same one; intervals are of these paired differences."
+MEASURES = (
+    "The score is the log-probability of held-out experts, in nats a step. The distance is that of the policy’s "
+    "feature counts from those of held-out experts, where 1 is that of chance. MDPs solved and seconds of the "
+    "processor are per run, choosing the knobs included."
+)
+KNOBS = (
+    "The knobs (settings) of each method were chosen by the experts alone, the same way for all: the best in five-fold "
+    "cross-validation, or its default with fewer than five experts"
+)
+BELOW = "; those that were taken most often stand below the name."
+BOLD = "The best mean of every column is bold; whether it is clearly the best, its interval says."
 
 
 def write_contest_report(record: ContestRecord, out: Path) -> Path:
     """Draw the figures into out/figures and write out/report.html; returns its path."""
     folder, one = out / "figures", len(record.cells) == 1
     parts = {
-        "table": ("Every method", [tag("p", linked(MEASURES)), *(_whole(record.cells[0]) if one else [])]),
+        "table": ("Every method" if one else "What was measured", _told(record)),
         **({} if one else _tables(record)),
         "failures": ("What could not be done", _failures(record.cells)),
         "environment": ("Environment", [_origin(record), written_with()]),
@@ -45,6 +51,15 @@ def write_contest_report(record: ContestRecord, out: Path) -> Path:
     first = opening(record.in_words, pictures, record.lead, [as_sentence(text) + "." for text in record.notes])
     kind = "methods compared" if one else "methods over many problems"
     return write_page(out / "report.html", record.title, kind, first, parts)
+
+
+def _told(record: ContestRecord) -> list[Html]:
+    """What the numbers are; of a single cell with the table of all of them."""
+    if len(record.cells) > 1:
+        return [tag("p", linked(f"{PERFORMANCE} {BOLD} {KNOBS}."))]
+    cell = record.cells[0]
+    words = [*([PERFORMANCE] if cell.truth else []), MEASURES, KNOBS + BELOW]
+    return [tag("p", linked(" ".join(words))), *_whole(cell)]
 
 
 def _gains(cell: Cell, folder: Path) -> list[Html]:
@@ -70,7 +85,8 @@ def _whole(cell: Cell) -> list[Html]:
     heads = ["method", "performance" if cell.truth else None, f"over {label(cell.base)}", "score", "distance"]
     heads += ["MDPs solved", "CPU s", "runs", "converged"]
     rows = [_line(cell, one) for one in cell.standings if one.runs]
-    return [tag("p", ALONE), table([row(*(head for head in heads if head), head=True)], rows, "results")]
+    say = f"Every method is compared with {label(cell.base)} run by run; intervals are of these paired differences."
+    return [tag("p", say), table([row(*(head for head in heads if head), head=True)], rows, "results")]
 
 
 def _line(cell: Cell, one: Standing) -> Html:
@@ -114,7 +130,7 @@ def _tables(record: ContestRecord) -> dict[str, tuple[str, Sequence[Html]]]:
 
 
 def _best(cell: Cell | None, method: str) -> Html:
-    """The performance of a method; in bold where no other is clearly ahead on average."""
+    """The performance of a method; in bold where no other is ahead on average."""
     if cell is None:
         return join(["–"])
     one = cell.of(method)

@@ -57,8 +57,9 @@ def base_section(record: FitRecord, folder: Path, which: str) -> list[Html]:
 def _sentence(change: Change) -> str:
     held_out = "" if change.held_out is None else f" and the held-out ones {score(change.held_out, 3)}"
     return (
-        f"The base policy alone gives the expert trajectories {score(change.expert, 3)} nats a step{held_out}. In the "
-        f"states that the fitted policy visits, a choice departs from it by {score(change.mean, 3)} nats on average "
+        "What is usual by itself, without a reward (“base policy” among the scores is MaxEnt-IRL on top of it), gives "
+        f"the expert trajectories {score(change.expert, 3)} nats a step{held_out}. In the states "
+        f"that the fitted policy visits, a choice departs from it by {score(change.mean, 3)} nats on average "
         "(the relative entropy of the two)."
     )
 

@@ -18,6 +18,7 @@ from messirl.report.kit.markup import Html, join, row, table, tag
 from messirl.report.kit.names import named
 from messirl.report.kit.page import drawn, opening, rerun, write_page, written_with
 from messirl.workflow.record import DiagnosisRecord
+from messirl.workflow.sentences import plain_names
 
 SHOWN = 10  # rows of each table
 HEAVIEST = 4  # features of a direction
@@ -98,7 +99,7 @@ def _directions(record: DiagnosisRecord, folder: Path) -> list[Html]:
         f"{fixed(found.degrees_of_freedom, 1)} (effective degrees of freedom)."
     )
     rows = [
-        row(whole_per_cent(d.shrinkage), _made_of(d.largest(record.features, HEAVIEST)))
+        row(whole_per_cent(d.shrinkage), _made_of(d.largest(plain_names(record.features), HEAVIEST)))
         for d in found.directions[:SHOWN]
     ]
     caption = (

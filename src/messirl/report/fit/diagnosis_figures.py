@@ -9,11 +9,12 @@ import numpy as np
 from messirl._numbers import whole_per_cent
 from messirl._types import Floats, Ints
 from messirl.report.fit.figures import MANY
-from messirl.report.kit.axes import ADDS, BLUE, INK, TAKES, name_bars, panels
+from messirl.report.kit.axes import BLUE, INK, bars, name_bars, panels
 from messirl.report.kit.dots import SMALL
 from messirl.report.kit.names import short
 from messirl.report.kit.style import WIDTH
 from messirl.workflow.record import DiagnosisRecord
+from messirl.workflow.sentences import plain_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,13 +116,13 @@ def directions_figure(record: DiagnosisRecord) -> Figure | None:
         return None
     columns = min(len(found), 2)
     lines = -(-len(found) // columns)
-    most = min(FEATURES, len(record.features))
+    names, most = plain_names(record.features), min(FEATURES, len(record.features))
     figure, grid = panels(WIDTH, lines * (0.5 + 0.15 * most) + 0.3, lines, columns, squeeze=False, sharex=True)
     every = grid.ravel()
     for ax, direction in zip(every, found, strict=False):
-        parts = direction.largest(record.features, most)
+        parts = direction.largest(names, most)
         weights = [weight for _, weight in parts]
-        ax.barh(np.arange(most), weights, color=[ADDS if w >= 0 else TAKES for w in weights], height=0.68)
+        bars(ax, np.array(weights), np.full(most, True))
         ax.axvline(0.0, color=INK, linewidth=0.6)
         name_bars(ax, [short(name, 26) for name, _ in parts])
         ax.set_xlim(-1.05, 1.05)

@@ -10,7 +10,7 @@ import numpy as np
 
 from messirl import plot
 from messirl._types import Floats
-from messirl.report.kit.axes import ADDS, BLUE, INK, TAKES, name_bars, panels
+from messirl.report.kit.axes import BLUE, INK, bars, name_bars, panels
 from messirl.report.kit.digits import many, rounded, score
 from messirl.report.kit.dots import SMALL
 from messirl.report.kit.markup import Html
@@ -18,6 +18,7 @@ from messirl.report.kit.names import short
 from messirl.report.kit.page import drawn
 from messirl.workflow.ranking import ALIKE
 from messirl.workflow.record import FitRecord, Score
+from messirl.workflow.sentences import feature_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,13 +38,13 @@ def weights_figure(record: FitRecord) -> Figure:
     theta, half = record.model.theta_[order], record.half_widths()[order]
     figure, ax = panels(SMALL, 0.7 + 0.17 * max(len(order), 3))
     place = np.arange(len(order))
-    colours = [ADDS if weight >= 0 else TAKES for weight in theta]
-    ax.barh(place, theta, color=colours, height=0.66)
     known = np.isfinite(half)
+    bars(ax, theta, ~known | (np.abs(theta) > np.nan_to_num(half)))
     if known.any():
         ax.errorbar(theta[known], place[known], xerr=half[known], fmt="none", ecolor=INK, elinewidth=0.9, capsize=1.8)
     ax.axvline(0.0, color=INK, linewidth=0.6)
-    name_bars(ax, [short(record.called("feature", int(j)), 24) for j in order])
+    names = feature_names(record.model.mdp_)
+    name_bars(ax, [short(names[j], 24) for j in order])
     ax.locator_params(axis="x", nbins=6)
     ax.set_xlabel("weight θ: what one unit of the feature\nadds to the reward")
     return figure

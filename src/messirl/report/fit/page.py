@@ -134,7 +134,10 @@ def _weights(record: FitRecord, folder: Path) -> list[Html]:
     if d > figures.MOST_FEATURES:
         caption.append(f"The {figures.MOST_FEATURES} largest of {d:,} are drawn.")
     if np.isfinite(record.half_widths()).any():
-        caption.append("Lines are 95 % intervals, ±1.96 standard errors, robust ones where they are known.")
+        caption.append(
+            "Lines are 95 % intervals, ±1.96 standard errors, robust ones where they are known; a hollow "
+            "bar’s includes zero."
+        )
     if record.at_bound:
         caption.append(f"{record.at_bound:,} of {d:,} lie on the bound ±{record.model.theta_max:g}.")
     picture = drawn("weights", partial(figures.weights_figure, record), folder, " ".join(caption), small=True)

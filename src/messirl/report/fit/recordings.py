@@ -16,10 +16,10 @@ from messirl.report.kit.axes import BLUE, INK, panels
 from messirl.report.kit.digits import many, rounded, score
 from messirl.report.kit.dots import BETTER, SMALL, gains_figure
 from messirl.report.kit.markup import Html, row, table, tag
-from messirl.report.kit.names import named
+from messirl.report.kit.names import named, short
 from messirl.report.kit.page import drawn, opening, rerun, write_page, written_with
 from messirl.workflow.ranking import ranked
-from messirl.workflow.recordings import RecordingsRecord
+from messirl.workflow.recordings import SAME, RecordingsRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 MOST = 6  # coordinates that are drawn, each by itself
 DOTS = 4000  # states that are drawn, evenly taken from all
 TRACKS = 12
+NOTHING = 1e-12  # of the largest weight: what is below is rounding
 DYNAMICS = (
     "Where moves lead was learnt from the recordings that are not held out, and is taken as the truth: no interval on "
     "this page knows how uncertain it is, and nothing is known of what an action does where it was never tried."
@@ -79,10 +80,12 @@ def _pictures(record: RecordingsRecord, folder: Path) -> list[Html]:
         caption = f"What the experts want. {_told(record)} These are estimates without intervals."
         shown = drawn("reward", where, folder, caption, small=True)
     if record.without:
-        gains = partial(gains_figure, [*record.without.items(), *_chance(record)], BETTER)
+        beyond = [] if record.beyond is None else [(SAME, record.beyond)]
+        gains = partial(gains_figure, [*record.without.items(), *beyond, *_chance(record)], BETTER)
+        between = ", over a reward from the experts alone where all teach where moves lead," if beyond else ","
         caption = (
             "Did the unlabelled trajectories help? What the fit gains on held-out ones over the same fit to the "
-            "experts alone, and over chance, with 95 % intervals; hollow and grey is no clear difference."
+            f"experts alone{between} and over chance, with 95 % intervals; hollow and grey is no clear difference."
         )
         shown += drawn("use", gains, folder, caption, small=True)
     elif record.gain is not None:
@@ -112,7 +115,7 @@ def _some(record: RecordingsRecord) -> str:
 
 def reward_figure(record: RecordingsRecord) -> Figure | None:
     """The reward of recorded states: along a line, or on a plane with the tracks of experts."""
-    at = np.column_stack([column for name, column in record.policy.items() if name.startswith("o_")])
+    at, called = np.column_stack([record.policy[name] for name in record.explained]), record.coordinates
     reward = np.asarray(record.policy["reward"])
     some = np.unique(np.linspace(0, len(at) - 1, min(len(at), DOTS)).astype(int))
     if at.shape[1] == 1:
@@ -122,7 +125,7 @@ def reward_figure(record: RecordingsRecord) -> Figure | None:
         below.hist(np.concatenate(record.tracks)[:, 0], bins=30, color=INK, alpha=0.6)
         ax.set_ylabel("reward")
         below.set_ylabel("visits")
-        below.set_xlabel("o_0")
+        below.set_xlabel(short(called[0], 30))
         return figure
     from matplotlib.ticker import MaxNLocator
 
@@ -134,8 +137,8 @@ def reward_figure(record: RecordingsRecord) -> Figure | None:
         ax.plot(*track[0, :2], "s", color=INK, markersize=5.5, markerfacecolor="white", zorder=5)
     for axis in (ax.xaxis, ax.yaxis):  # a map has none, these coordinates have numbers
         axis.set_major_locator(MaxNLocator(5))
-    ax.set_xlabel("o_0")
-    ax.set_ylabel("o_1")
+    ax.set_xlabel(short(called[0], 30))
+    ax.set_ylabel(short(called[1], 30))
     return figure
 
 
@@ -145,13 +148,12 @@ def coordinates_figure(record: RecordingsRecord) -> Figure | None:
     if not any(record.explained.values()):
         return None
     order = ranked(np.array(list(record.explained.values())))[:MOST]
-    names = [list(record.explained)[j] for j in order]
-    wide = min(len(names), 3)
-    figure, axes = panels(2.4 * wide, 1.9 * -(-len(names) // wide), -(-len(names) // wide), wide, squeeze=False)
+    columns, wide = list(record.explained), min(len(order), 3)
+    figure, axes = panels(2.4 * wide, 1.9 * -(-len(order) // wide), -(-len(order) // wide), wide, squeeze=False)
     some = np.unique(np.linspace(0, len(reward) - 1, min(len(reward), DOTS)).astype(int))
-    for ax, name in zip(axes.flat, names, strict=False):
-        _over(ax, np.asarray(record.policy[name])[some], reward[some], name)
-    for ax in axes.flat[len(names) :]:
+    for ax, j in zip(axes.flat, order, strict=False):
+        _over(ax, np.asarray(record.policy[columns[j]])[some], reward[some], short(record.coordinates[j], 30))
+    for ax in axes.flat[len(order) :]:
         ax.set_visible(False)
     return figure
 
@@ -167,6 +169,8 @@ def _scores(record: RecordingsRecord, folder: Path) -> list[Html]:
         f"Scores. {record.scores[0].name} (blue) and what stands beside it: the mean log-probability of what was done "
         "next, pooled over all steps."
     )
+    if record.without:
+        caption += " Intervals are of the difference from the experts alone, paired by trajectory."
     if record.scores[0].held_out is None:
         caption += " These are the trajectories that it was fitted to: hold some out (--test) to know how it predicts."
     picture = drawn("scores", partial(figures.scores_figure, record.scores), folder, caption, small=True)
@@ -179,9 +183,11 @@ def _reward(record: RecordingsRecord, folder: Path) -> list[Html]:
 
 
 def _weights(record: RecordingsRecord) -> Html:
-    names, theta = list(record.theta), record.model.theta_
+    theta = record.model.theta_
+    theta = np.where(np.abs(theta) > NOTHING * np.abs(theta).max(initial=0.0), theta, 0.0)
+    given = theta * record.spreads
     rows = [
-        row(named(names[j]), record.aims[j], rounded(float(theta[j])), rounded(float(theta[j] * record.spreads[j])))
-        for j in ranked(np.abs(theta) * record.spreads)[: tables.MOST_ROWS]
+        row(named(record.features[j]), named(record.aims[j]), rounded(float(theta[j])), rounded(float(given[j])))
+        for j in ranked(np.abs(given))[: tables.MOST_ROWS]
     ]
     return table([row("feature", "stands for", "weight θ", "contribution", head=True)], rows, "fit")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from messirl._words import quoted
 from messirl.estimators.methods import METHODS
 from messirl.evaluation.paired import Gain
 from messirl.report.fit import tables
@@ -17,8 +19,9 @@ from messirl.report.kit.digits import as_sentence, many, plain, rounded, score
 from messirl.report.kit.dots import BETTER, gains_figure
 from messirl.report.kit.glossary import linked
 from messirl.report.kit.markup import Html, row, table, tag
-from messirl.report.kit.names import named
+from messirl.report.kit.names import named, short
 from messirl.report.kit.page import drawn, opening, rerun, write_page, written_with
+from messirl.workflow.by import TOGETHER
 from messirl.workflow.record import SelectionRecord
 from messirl.workflow.sentences import feature_names
 
@@ -27,6 +30,7 @@ LUCKY = (
     "The gains are paired by held-out trajectory, each interval of one pair. The chosen one was chosen by these same "
     "trajectories, so that it looks a little too good; --nested gives an honest score of the whole procedure."
 )
+NO_INTERVALS = "These are estimates without intervals: --bootstrap N adds them, from N resamples of the trajectories."
 
 
 def write_selection_report(record: SelectionRecord, out: Path) -> Path:
@@ -34,7 +38,7 @@ def write_selection_report(record: SelectionRecord, out: Path) -> Path:
     folder = out / "figures"
     parts = {
         "candidates": ("What every candidate gains", _candidates(record, folder)),
-        "groups": ("Group by group", groups_section(record.by, folder)),
+        "groups": ("Group by group", _groups(record, folder)),
         "stability": ("How stable MESSI is", _stability(record)),
         "weights": ("Reward by feature", _weights(record)),
         "settings": ("Settings of the chosen model", [tables.words_table(record.settings), written_with()]),
@@ -45,7 +49,7 @@ def write_selection_report(record: SelectionRecord, out: Path) -> Path:
     judged = f"{many(len(found.candidates), 'candidate')} were judged" if found is not None else "Nothing was judged"
     lead = f"There were {kinds} trajectories. {judged}"
     if found is not None:
-        lead += f" by {many(int(found.steps.size), 'held-out unit')} of the experts’ own"
+        lead += f" by the {_held_out(record, int(found.steps.size))}, each held out in turn"
     lead += "."
     if record.held_out is not None:
         lead += f" The chosen model gives the test trajectories {score(record.held_out)} nats a step."
@@ -56,8 +60,24 @@ def write_selection_report(record: SelectionRecord, out: Path) -> Path:
     return write_page(out / "report.html", record.title, "selection", first, parts)
 
 
+def _groups(record: SelectionRecord, folder: Path) -> list[Html]:
+    if not record.by:
+        return []
+    say = as_sentence(TOGETHER.format(column=short(record.by[0].column)))
+    return [tag("p", f"{say}."), *groups_section(record.by, folder)]
+
+
+def _held_out(record: SelectionRecord, n: int) -> str:
+    """What is held out: the experts' trajectories, or groups of them."""
+    return (
+        f"{n:,} expert trajectories"
+        if n == record.counts.get("expert")
+        else f"{n:,} parts of the experts’ trajectories"
+    )
+
+
 def best_of_methods(record: SelectionRecord) -> list[tuple[str, Gain]]:
-    """The best candidate of every method with what it gains over the best that the experts alone give."""
+    """The best candidate of every method with what it gains over what the same rule chooses of the experts alone."""
     found, use = record.validation, record.model.use_
     if found is None or use is None:
         return []
@@ -70,13 +90,13 @@ def best_of_methods(record: SelectionRecord) -> list[tuple[str, Gain]]:
 
 
 def _pictures(record: SelectionRecord, folder: Path) -> list[Html]:
-    rows, shown = best_of_methods(record), list[Html]()
-    if rows:
+    rows, use, shown = best_of_methods(record), record.model.use_, list[Html]()
+    if rows and use is not None:
         bold = METHODS[record.choice.candidate.method].label
         caption = (
-            "Do the unlabelled trajectories help? The best of every method, and the chosen one in bold, beside the "
-            "best that the experts alone give: gains on held-out experts with 95 % intervals. Blue is clearly better, "
-            "orange clearly worse, hollow neither."
+            "Do the unlabelled trajectories help? The best of every method, and the chosen one in bold, beside what "
+            f"the same rule would choose of the experts alone, {quoted(str(use.alone))}: gains on held-out experts "
+            "with 95 % intervals. Blue is clearly better, orange clearly worse, hollow neither."
         )
         figure = partial(gains_figure, rows, BETTER, bold)
         shown += drawn("use", figure, folder, caption, small=True)
@@ -129,8 +149,14 @@ def _weights(record: SelectionRecord) -> list[Html]:
     model, ends = record.model.best_estimator_, record.intervals or {}
     order = np.argsort(-np.abs(model.theta_), kind="stable")[: tables.MOST_ROWS]
     rows = []
+    names = feature_names(model.mdp_)
     for j in (int(j) for j in order):
-        name = model.mdp_.feature_ids[j]
-        around = f"[{rounded(ends[name][0])}, {rounded(ends[name][1])}]" if name in ends else "–"
-        rows.append(row(named(str(name)), rounded(float(model.theta_[j])), around))
-    return [table([row("feature", "weight θ", "95 % interval, resampled", head=True)], rows, "fit")]
+        around = [_ends(ends.get(model.mdp_.feature_ids[j]))] if ends else []
+        rows.append(row(named(names[j]), rounded(float(model.theta_[j])), *around))
+    heads = ["feature", "weight θ", *(["95 % interval, resampled"] if ends else [])]
+    say = [] if ends else [tag("p", NO_INTERVALS)]
+    return [*say, table([row(*heads, head=True)], rows, "fit")]
+
+
+def _ends(interval: Sequence[float] | None) -> str:
+    return "–" if interval is None else f"[{rounded(interval[0])}, {rounded(interval[1])}]"

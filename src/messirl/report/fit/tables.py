@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ import numpy as np
 from messirl.evaluation.paired import Gain
 from messirl.report.kit.digits import fixed, plain, rounded, score
 from messirl.report.kit.markup import Html, join, row, table, tag
-from messirl.report.kit.names import named, one_line
+from messirl.report.kit.names import named, one_line, short
 from messirl.workflow.ranking import ranked
 from messirl.workflow.record import FitRecord, Score
+from messirl.workflow.sentences import feature_names
 
 MOST_ROWS = 200  # of a table
 MOST_STATES = 15
@@ -24,7 +26,7 @@ def scores_table(scores: list[Score]) -> Html:
     held_out = any(s.held_out is not None for s in scores)
     gained = any(s.gain is not None for s in scores)
     notes = any(s.note for s in scores)
-    apart = "over the experts alone, 95 % interval" if gained else "difference"
+    apart = "over the experts alone, 95 % interval" if gained else f"difference from {short(scores[0].name, 30)}"
     heads = ["", "fitted on", "expert", *(["held out", apart] if held_out else []), *(["note"] if notes else [])]
     rows = []
     for s in scores:
@@ -42,21 +44,23 @@ def scores_table(scores: list[Score]) -> Html:
 def estimates_table(record: FitRecord) -> Html:
     """θ by size; with standard errors, t and p where they were estimated."""
     if record.estimates is None:
-        shown = record.by_size[:MOST_ROWS]
-        rows = [row(named(record.called("feature", int(j))), rounded(float(record.model.theta_[j]))) for j in shown]
+        names, shown = feature_names(record.model.mdp_), record.by_size[:MOST_ROWS]
+        rows = [row(named(names[j]), rounded(float(record.model.theta_[j]))) for j in shown]
         return join([table([row("feature", "weight θ", head=True)], rows, "fit"), _left_out(record.by_size.size)])
     columns = {
         "estimate": "estimate",
         "std_error": "std. error",
+        "t": "t",
         "outer_std_error": "std. error, outer product",
         "robust_std_error": "robust std. error",
-        "t": "t",
-        "p": "p",
+        "robust_t": "robust t",
+        "p": "p, robust",
     }
+    called = _plain(record)
     known = [key for key in columns if any(_given(r.get(key)) for r in record.estimates)]
     by_size = sorted(record.estimates, key=lambda r: -abs(_sortable(r.get("estimate"))))
     rows = [
-        row(named(str(r.get("name", ""))), *(_p(r.get(k)) if k == "p" else rounded(r.get(k)) for k in known))
+        row(named(called(r.get("name", ""))), *(_p(r.get(k)) if k == "p" else rounded(r.get(k)) for k in known))
         for r in by_size[:MOST_ROWS]
     ]
     head = row("feature", *(columns[k] for k in known), head=True)
@@ -67,9 +71,10 @@ def ratios_table(record: FitRecord) -> Html:
     """Ratios of weights with both intervals, if any were asked for."""
     if not record.ratios:
         return Html("")
+    called = _plain(record)
     rows = [
         row(
-            named(ratio.name),
+            named(f"{called(ratio.numerator)}/{called(ratio.denominator)}"),
             *(rounded(value) for value in (ratio.value, ratio.std_error, ratio.robust_std_error)),
             *(_ends(*ends) for ends in ((ratio.low, ratio.high), (ratio.fieller_low, ratio.fieller_high))),
         )
@@ -84,8 +89,14 @@ def tests_table(record: FitRecord) -> Html:
     """Likelihood-ratio tests of features, if any were asked for."""
     if not record.tests:
         return Html("")
+    called = _plain(record)
     rows = [
-        row(named(", ".join(test["without"])), rounded(test["statistic"]), str(test["degrees"]), _p(test["p"]))
+        row(
+            named(", ".join(called(name) for name in test["without"])),
+            rounded(test["statistic"]),
+            str(test["degrees"]),
+            _p(test["p"]),
+        )
         for test in record.tests
     ]
     heads = ("fitted again without", "likelihood ratio", "degrees of freedom", "p")
@@ -132,6 +143,13 @@ def step_words(record: FitRecord, s: int, a: int, probability: float) -> Html:
     if to.size == 1:
         parts += [" → ", named(record.called("state", int(to[0])), 24)]
     return join(parts)
+
+
+def _plain(record: FitRecord) -> Callable[[Any], str]:
+    """What the page calls a feature, by what it is called in files."""
+    mdp = record.model.mdp_
+    called = dict(zip((str(name) for name in mdp.feature_ids), feature_names(mdp), strict=True))
+    return lambda name: called.get(str(name), str(name))
 
 
 def _left_out(n: int) -> Html:

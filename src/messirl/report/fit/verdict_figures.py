@@ -12,7 +12,7 @@ import numpy as np
 
 from messirl._types import Floats
 from messirl.evaluation.paired import Gain
-from messirl.report.kit.axes import ADDS, BLUE, INK, TAKES, name_bars, panels
+from messirl.report.kit.axes import ADDS, BLUE, INK, bars, name_bars, panels
 from messirl.report.kit.dots import SMALL
 from messirl.report.kit.names import short
 from messirl.workflow.ranking import ranked
@@ -44,10 +44,7 @@ def contributions_figure(
     figure, ax = panels(SMALL, 0.75 + 0.2 * max(len(order), 3))
     place, known = np.arange(len(order)), np.isfinite(ends).all(axis=0)
     settled = (ends.min(axis=0) > 0) | (ends.max(axis=0) < 0) if known.any() else np.full(len(order), True)
-    colours = [ADDS if value >= 0 else TAKES for value in size]
-    bars = ax.barh(place, size, color=colours, edgecolor=colours, height=0.6, linewidth=0.9)
-    for bar, colour, sure in zip(bars, colours, settled, strict=True):
-        bar.set_facecolor((colour, 0.55) if sure else "white")  # intervals are seen on it
+    bars(ax, size, settled)
     if known.any():
         reach = np.abs(np.stack([size - ends[0], ends[1] - size]))[:, known]
         ax.errorbar(size[known], place[known], xerr=reach, fmt="none", ecolor=INK, elinewidth=0.9, capsize=1.8)

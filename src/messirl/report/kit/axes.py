@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from messirl._types import Flags, Floats
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -21,6 +23,14 @@ def panels(width: float, height: float, rows: int = 1, columns: int = 1, **optio
 
     figure = Figure(figsize=(width, height), layout="constrained", dpi=PIXELS)
     return figure, figure.subplots(rows, columns, **options)
+
+
+def bars(ax: Axes, sizes: Floats, settled: Flags) -> None:
+    """A bar for each, from the top: orange above zero, purple below; hollow where that is not settled."""
+    for place, (size, sure) in enumerate(zip(sizes, settled, strict=True)):
+        colour = ADDS if size >= 0 else TAKES
+        inside: Any = (colour, 0.55) if sure else "white"  # pale, so that intervals are seen on it
+        ax.barh(place, size, height=0.6, facecolor=inside, edgecolor=colour, linewidth=0.9)
 
 
 def name_bars(ax: Axes, names: list[str]) -> None:

@@ -1,7 +1,7 @@
 """The colours of pages, by day and by night, and which of them stand on which.
 
 Text needs a contrast of at least 4.5 with what it stands on (WCAG 2.1, level AA); `contrast` is that of two colours.
-Pictures are the same by night, on a white card: their colours mean something.
+What becomes of the colours of pictures by night is in night.py.
 """
 
 from __future__ import annotations

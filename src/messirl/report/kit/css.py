@@ -30,6 +30,8 @@ header p.warning { background: var(--warned); padding: .5rem .9rem; -webkit-prin
 nav { margin: 1.4rem 0; font-size: .9rem; }
 nav a { margin-right: 1.1rem; white-space: nowrap; }
 .wide { overflow-x: auto; margin: .8rem 0 1.4rem; }
+.wide:has(table) { background: linear-gradient(to left, var(--paper) 1.2rem, transparent) right / 2.4rem 100% local,
+  linear-gradient(to left, var(--line), transparent) right / 1.1rem 100% scroll; background-repeat: no-repeat; }
 table { border-collapse: collapse; font-size: .86rem; line-height: 1.4; }
 th, td { padding: .45rem .7rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); }
 thead th { border-bottom: 1.5px solid var(--ink); font-weight: 500; vertical-align: bottom; }
@@ -61,7 +63,7 @@ td.none { color: var(--soft); }
 table.differences tbody th { max-width: 34rem; }
 figure { margin: 1.6rem 0 2.4rem; }
 figure .wide { margin: 0; }
-figure img { display: block; width: 100%; min-width: 640px; height: auto; background: #fff; }
+figure img { display: block; width: 100%; min-width: 640px; height: auto; }
 figure.half img { max-width: 620px; min-width: 520px; }
 figure.small { max-width: 460px; }
 figure.small img { min-width: 0; }
@@ -75,16 +77,17 @@ dl.roles dt, dl.roles dd { margin: 0; }
 dl.roles dt { line-height: 1.75; }
 dt:target, dt:target + dd { background: var(--verdict); }
 dd { margin: 0 0 0 1.1rem; }
-pre { background: var(--pale); border: 1px solid var(--line); padding: .8rem 1rem; overflow-x: auto;
+pre { background: var(--pale); border: 1px solid var(--line); padding: .8rem 1rem; white-space: pre-wrap;
   font-size: .86rem; }
 code { font-size: .92em; overflow-wrap: anywhere; }
-pre code { overflow-wrap: normal; }
 @media (max-width: 720px) {
   body { padding: 1.2rem 1rem 3rem; font-size: 16px; }
   h1 { font-size: 1.6rem; }
   .said { padding: .1rem .8rem; }
   nav a { line-height: 2; }
-  table.numbers td { white-space: nowrap; }
+  table:has(thead tr) td { white-space: nowrap; }
+  table:has(thead tr) tbody th { min-width: 6.5rem; }
+  table:not(:has(thead tr)) td { overflow-wrap: anywhere; }
   table.numbers td .note { display: block; min-width: 14rem; white-space: normal; }
   table.claims { min-width: 0; }
   table.claims, table.claims tbody, table.claims tr, table.claims th, table.claims td { display: block; width: auto; }
@@ -94,10 +97,10 @@ pre code { overflow-wrap: normal; }
   table.claims tbody th, table.claims td { border: 0; padding: .25rem 0; }
   table.claims td::before { content: attr(data-label) ": "; color: var(--soft); font-size: .8rem; }
   table.claims td.none { display: none; }
+  table.claims td { white-space: normal; }
   table.claims td .number { display: inline; margin-left: .3rem; }
 }
 """
-NIGHT = "figure img { border-radius: .4rem; padding: .4rem; }"
 PRINT = """
 @media print {
   @page { size: A4; margin: 14mm; }
@@ -112,8 +115,7 @@ PRINT = """
   figure, tr, li, .said, dd, p.warning, pre { break-inside: avoid; }
   table:not(:has(tbody tr:nth-child(30))) { break-inside: avoid; }
   p:has(+ .wide table) { break-after: avoid; }
-  .wide { overflow: visible; }
-  pre { white-space: pre-wrap; overflow: visible; }
+  .wide, .wide:has(table) { overflow: visible; background: none; }
   table { font-size: 7.5pt; }
   section:has(table.claims) { page: across; }
   table.claims { min-width: 0; }
@@ -125,11 +127,11 @@ PRINT = """
   figure img, figure.half img, figure.small img { min-width: 0; max-height: 175mm; object-fit: contain;
     object-position: left; }
   .panels { display: block; }
-  .panels figure { display: inline-block; vertical-align: top; width: 48%; margin-right: 1.5%; }
+  .panels figure.small { display: inline-block; vertical-align: top; width: 48%; margin-right: 1.5%; }
 }
 """
 CSS = (
     f":root {{ {variables(LIGHT)} }}\n"
-    f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {variables(DARK)} }} {NIGHT} }}\n"
+    f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {variables(DARK)} }} }}\n"
     f"{LAYOUT.strip()}\n{PRINT.strip()}\n"
 )

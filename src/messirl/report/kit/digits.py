@@ -9,6 +9,8 @@ from messirl._numbers import decimals, nats, percentage
 from messirl.experiments.curves import Interval
 
 MOST = 5  # decimals
+MOST_SMALL = 9  # of a number that is the same in every run
+ROUNDING = 1e-9  # a difference that is smaller is none
 
 
 def fixed(value: float, places: int, *, signed: bool = False) -> str:
@@ -41,8 +43,12 @@ def mean_and_interval(found: Interval, *, signed: bool = False) -> tuple[str, st
     if not math.isfinite(half):
         return fixed(found.mean, 4, signed=signed), "one run: no interval"
     if half <= 1e-6 * abs(found.mean):
-        same = fixed(found.mean, 4, signed=signed)
-        return (same if float(f"{found.mean:.4f}") else "0"), "in every run"
+        if abs(found.mean) < ROUNDING:
+            return "0", "in every run"
+        places = 4  # one that is not zero should not look like zero
+        while places < MOST_SMALL and not float(f"{found.mean:.{places}f}"):
+            places += 1
+        return fixed(found.mean, places, signed=signed), "in every run"
     places = decimals(half)
     for end in (found.low, found.high):  # an end that is not zero should not look like zero
         while places < MOST and end != 0 and round(end, places) == 0:

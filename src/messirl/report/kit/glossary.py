@@ -38,7 +38,12 @@ TERMS = {
     "μ2": "As μ1, with others, whose reward is θ2, in the place of those of θ1.",
     "μ3": "Unlabelled trajectories without a good one, of θ1 and θ2 alone: the unfavourable case.",
     "ν": "The share of good trajectories, the expert’s own, among the unlabelled ones.",
-    LABEL["MaxEnt"]: "Maximum entropy inverse reinforcement learning from the experts alone, without a penalty.",
+    LABEL["MaxEnt"]: "Maximum entropy inverse reinforcement learning from the experts alone; without a penalty "
+    "where none is named.",
+    "FittedMESSI": "MESSI where the moves are not known: where they lead is learnt from all recordings.",
+    "fitted MaxEnt-IRL": "The same without a penalty and from the experts’ recordings alone, moves included.",
+    "MaxEnt, dynamics of all": "A reward from the experts alone, without a penalty; where moves lead, from all "
+    "recordings.",
     LABEL["RidgeStd"]: "MaxEnt-IRL with a penalty on the squares of weights, each in units of its feature’s spread.",
     LABEL["Ridge"]: "A penalty on the squares of all weights, of MaxEnt-IRL on the experts alone where nothing else "
     "is said: what a sceptic tries first.",
@@ -76,7 +81,10 @@ TERMS = {
     "by chance, if only a little.",
     "influence": "How far θ moves if one trajectory is left out and everything is fitted again.",
     "share of the penalty": "How much of MESSI’s penalty comes from the pairs that a trajectory is part of.",
-    "degrees of freedom": "How many directions of θ the experts still decide beside the penalty.",
+    "degrees of freedom": "Of a test: how many weights the smaller model does without. Of a penalty: how many "
+    "directions of θ the experts still decide beside it.",
+    "fixed default": "What is taken unless something else is clearly better, at 99.9 %: light pooling with a light "
+    "penalty; without unlabelled trajectories, the light penalty alone.",
     "exact optimum": "The top of the objective, found to the last digits; the paper takes a fixed number of steps.",
     "fixed steps": "The paper’s solver: so many steps of one size uphill. It may stop before the top, or swing around "
     "it.",

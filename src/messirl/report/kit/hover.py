@@ -20,11 +20,12 @@ LEAST = 4.0  # points: how far from a dot one may point
 MAP_CSS = """
 figure .map { position: relative; min-width: 640px; }
 figure.half .map { max-width: 620px; min-width: 520px; }
-figure .map img { min-width: 0; max-width: none; padding: 0; }
+figure .map img { min-width: 0; max-width: none; }
 figure .map svg { position: absolute; left: 0; top: 0; width: 100%; height: 100%; }
 figure .map rect { fill: transparent; pointer-events: all; }
-figure .map rect:hover { stroke: #000; stroke-width: 1; vector-effect: non-scaling-stroke; }
-@media print { figure .map { min-width: 0; } }
+figure .map rect:hover { stroke: var(--ink); stroke-width: 1; vector-effect: non-scaling-stroke; }
+@media (max-width: 720px) { figure .map { min-width: 860px; } figure.half .map { min-width: 620px; } }
+@media print { figure .map, figure.half .map { min-width: 0; } }
 """
 
 

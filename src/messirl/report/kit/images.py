@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from messirl._files import beside
+from messirl.report.kit.night import by_night
 from messirl.report.kit.style import RC
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ class Image:
 
     @property
     def uri(self) -> str:
-        """The SVG as a data URI, which needs no file and no network."""
-        return "data:image/svg+xml;base64," + base64.b64encode(self.svg).decode()
+        """The SVG, by day and by night, as a data URI, which needs no file and no network."""
+        return "data:image/svg+xml;base64," + base64.b64encode(by_night(self.svg)).decode()
 
 
 def render(name: str, make: Callable[[], Figure | None], folder: Path | None = None) -> Image | None:

@@ -62,7 +62,9 @@ def opening(
     told = [tag("p", linked(as_sentence(one_line(text)), seen)) for text in said]
     words = [tag("div", *told, class_="said")] if said else []
     shown = [tag("div", *pictures, class_="panels")] if pictures else []
-    warned = [tag("p", tag("b", "Warning. "), one_line(text), class_="warning") for text in warnings]
+    warned = [
+        tag("p", tag("b", "Warning. "), _stopped(as_sentence(one_line(text))), class_="warning") for text in warnings
+    ]
     return [
         *words,
         *([] if roles is None else [roles]),
@@ -70,6 +72,11 @@ def opening(
         tag("p", linked(lead, seen), class_=None if said else "lead"),
         *warned,
     ]
+
+
+def _stopped(sentence: str) -> str:
+    """With a full stop at its end, unless it has a sign there."""
+    return sentence if sentence.endswith((".", "!", "?", ":", "…")) else f"{sentence}."
 
 
 def written_with(class_: str | None = None) -> Html:
