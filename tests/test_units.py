@@ -131,11 +131,11 @@ def named(mdp: MDP, names: list[str]) -> MDP:
 def test_a_weight_that_the_box_holds_is_named_with_what_to_do():
     mdp, expert, _ = case("finite")
     small = named(in_other_units(mdp, np.array([1.0, 1e-4, 1.0])), ["view", "length", "noise"])
-    model = MaxEntIRL(theta_max=500.0).fit(small, expert)
+    model = MaxEntIRL(theta_max=5.0).fit(small, expert)
     assert model.converged_
     assert model.standing_.names(small)["box"] == ["length"]
     (remark,) = model.remarks_
-    assert remark.startswith("theta_max=500 holds the weight of 'length'")
+    assert remark.startswith("theta_max=5 holds the weight of 'length'")
     assert "give the feature in a smaller unit, so that its values are larger, or raise theta_max" in remark
 
 
