@@ -46,8 +46,8 @@ class StreamedTrajectories:
         About how many rows are held at once; a longer trajectory is held as a whole.
     executor : optional
         Reads several files at once: processes of this machine or a cluster (see execution.run), which must find the
-        files under the same paths. Sums come back, and where they are needed counts, 8·d bytes per trajectory. None:
-        this process reads.
+        files under the same paths. Sums come back, and counts where they are needed, 8·d bytes per trajectory; a
+        cluster keeps its counts, and adds up what is wanted of them. None: this process reads.
 
     Attributes
     ----------
