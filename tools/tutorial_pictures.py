@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
 from lab_pictures import CHROMIUM, DOCS, MESSIRL, QUIET, look
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
-SHOWN = {"fit": "out/fit", "diagnosis": "out/diagnose"}  # picture: the folder of its page
+SHOWN = {"fit": "out/fit", "diagnosis": "out/diagnosis"}  # picture: the folder of its page
 WIDE, HIGH, SCALE = 1200, 750, 0.75  # of the screen, and pixels of the picture for one of it
 
 
@@ -28,13 +28,20 @@ def commands() -> list[list[str]]:
     return [words for words in typed if words[0] in ("import", "fit", "diagnose")]
 
 
+def small(source: Path, target: Path) -> None:
+    """A picture in a thousand pixels across and 256 colours."""
+    with Image.open(source) as picture:
+        high = round(picture.height * 1000 / picture.width)
+        picture.convert("RGB").resize((1000, high), Image.Resampling.LANCZOS).quantize(256).save(target, optimize=True)
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         place = Path(name)
         (place / "docs").symlink_to(DOCS)
         for words in commands():
             subprocess.run([*MESSIRL, *words], cwd=place, check=True, capture_output=True)
-        shutil.copy(place / "valley" / "import.png", DOCS / "tutorial" / "import.png")
+        small(place / "valley" / "import.png", DOCS / "tutorial" / "import.png")
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET.split())
         for picture, folder in SHOWN.items():
             url = (place / folder / "report.html").as_uri()
