@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import statistics
 import time
 from dataclasses import replace
@@ -300,6 +301,70 @@ def test_pictures_data_and_lines_can_be_taken_away(visit, tmp_path):
     compile(saved["py"].read_text(), "lines", "exec")
 
 
+def test_a_link_full_of_nonsense_opens_what_of_it_makes_sense(visit):
+    seen = visit()
+    page = seen.open("scene=pit&layer=nothing&view=constructor&toString=1&__proto__=2&lambda0=&u=NaN&second=MaxEnt")
+    assert page.locator("#maps figure").count() == 3
+    assert page.evaluate("[lab.state.layer, lab.state.view, lab.state.lambda0, lab.state.u]") == [
+        "reward",
+        "try",
+        0.5,
+        20,
+    ]
+    page.evaluate("location.hash = 'scene=pit&layer=visits'")
+    seen.until("lab.state.layer === 'visits' && lab.shown.maps.length === 1 && lab.idle()")
+    page.evaluate("location.hash = 'scene=pit'")  # what a link does not speak of is as at first
+    seen.until("lab.state.layer === 'reward' && lab.idle()")
+
+
+def test_a_link_to_what_is_not_here_says_so_and_one_that_cannot_be_opened_can_be_tried_again(visit, folders):
+    seen = visit()
+    assert "nothing called problem:nowhere" in seen.open("scene=problem:nowhere").inner_text("#status")
+    (folders / "broken").mkdir()
+    (folders / "broken" / "problem.json").write_text("{")
+    try:
+        key = f"problem:{folders.name}/broken"
+        page = seen.page
+        page.goto("about:blank")
+        page.goto(f"{seen.address}#scene={key}&u=7")
+        expect(page.locator("#status.bad")).to_contain_text("holds neither states", timeout=60_000)
+        assert page.evaluate("[location.hash, document.getElementById('scene').value]") == [f"#scene={key}&u=7", key]
+        page.click("#export summary")
+        page.click("[data-export=svg]")
+        expect(page.locator("#status.bad")).to_contain_text("nothing to export", timeout=60_000)
+    finally:
+        shutil.rmtree(folders / "broken")
+    seen.wrong[:] = [text for text in seen.wrong if "422" not in text]  # what was refused, was to be
+
+
+def test_what_is_saved_after_a_refusal_is_what_the_picture_shows(visit, tmp_path):
+    seen = visit(accept_downloads=True)
+    page = seen.open("scene=museum")
+    before = seen.reward()
+    page.fill("#expert", "nobody = 1")
+    page.press("#expert", "Enter")
+    expect(page.locator("#status.bad")).to_contain_text("there is no column 'nobody'", timeout=60_000)
+    page.click("#export summary")
+    with page.expect_download() as waiting:
+        page.click("[data-export=json]")
+    waiting.value.save_as(tmp_path / "saved.json")
+    saved = json.loads((tmp_path / "saved.json").read_text())
+    assert (saved["ask"]["expert"], saved["models"][0]["reward"]) == ("who = guide", before)
+    seen.wrong[:] = [text for text in seen.wrong if "422" not in text]
+
+
+def test_back_leads_to_the_view_before(visit):
+    seen = visit()
+    page = seen.open("scene=pit")
+    page.click("[data-view=fits]")
+    expect(page.locator("#fit-map [data-tile]")).to_have_count(25, timeout=60_000)
+    page.go_back()
+    expect(page.locator("[data-view=try]")).to_have_attribute("aria-current", "page", timeout=60_000)
+    page.go_forward()
+    expect(page.locator("[data-view=fits]")).to_have_attribute("aria-current", "page", timeout=60_000)
+    seen.settle()
+
+
 @pytest.mark.parametrize("fragment", ["scene=gridworld&second=MaxEnt", "scene=highway", "view=results", "view=fits"])
 def test_a_telephone_shows_it_without_scrolling_sideways(visit, fragment):
     seen = visit(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True, device_scale_factor=2)
@@ -307,6 +372,11 @@ def test_a_telephone_shows_it_without_scrolling_sideways(visit, fragment):
     if "view" in fragment:
         expect(page.locator("#figures .main-svg, #fit-map [data-tile]").first).to_be_visible(timeout=60_000)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    narrow = page.evaluate(
+        "Array.from(document.querySelectorAll('#claims td:nth-child(4), #fit-tracks td:last-child'))"
+        ".filter(e => e.offsetParent && e.getBoundingClientRect().width < 200).length"
+    )
+    assert narrow == 0  # sentences of one letter a line
     small = page.evaluate(
         "Array.from(document.querySelectorAll('button, select, summary'))"
         ".filter(e => e.offsetParent && !e.closest('.plot') && e.getBoundingClientRect().height < 24).length"

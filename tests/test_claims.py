@@ -397,3 +397,8 @@ def test_the_highway_with_a_further_view_has_its_own_verdicts():
 def test_a_variant_that_is_no_setting_is_left_out():
     made = {("pit: lambda0 halved", "iterations", "MaxEnt"): curve(STEPS, 0.0)}
     assert decide(table(made)) == []
+
+
+def test_a_table_that_keeps_only_the_end_of_curves_decides_what_it_can():
+    ends = {("pit", "em", name): curve([100], [final]) for name, final in (("EM-1", -1.0), ("MESSI-mu1", 0.0))}
+    assert [row for row in decide(table(ends)) if "EM" in row["text"]] == []

@@ -91,6 +91,36 @@ def test_no_more_pages_wait_than_may(monkeypatch):
     assert last == 503
 
 
+def test_work_of_a_page_that_is_closed_is_stopped():
+    async def work(desk):
+        running = asyncio.create_task(desk.ask("a", {"what": "wait"}))
+        await asyncio.sleep(0.3)  # it is in work
+        waiting = asyncio.create_task(desk.ask("b", {"what": "sleep"}))
+        await asyncio.sleep(0)
+        waiting.cancel()  # the stand-in would sleep for a minute
+        running.cancel()  # it is told, or would wait for ever
+        return await desk.ask("c", {"what": "fine"})
+
+    assert at_a_desk(work)[0] == 200
+
+
+def test_a_request_whose_page_hangs_up_leaves_the_desk():
+    pytest.importorskip("plotly")
+    from starlette.requests import Request
+
+    from messirl.lab.app import _asked
+
+    async def hangs_up():
+        return {"type": "http.disconnect"}
+
+    async def work(desk):
+        request = Request({"type": "http", "headers": []}, hangs_up)
+        await _asked(request, desk, "a", {"what": "sleep"})
+        return await desk.ask("b", {"what": "fine"})
+
+    assert at_a_desk(work)[0] == 200
+
+
 @pytest.mark.parametrize("line", [b'{"id":12,"status":422,"error":"\\"status\\":200"}'])
 def test_the_status_is_that_of_the_answer(line):
     assert fitting._status(line) == 422

@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from messirl import MaxEntIRL
+from messirl import MaxEntIRL, Trajectories
+from messirl.estimators import BehaviourCloning
 from messirl.io.folder.writer import write_problem
 from messirl.lab import fits
 from messirl.lab.places import directions, laid_out
@@ -17,6 +18,7 @@ from messirl.lab.requests import Ask, Refused
 from messirl.lab.scenes import catalogue, refuse_large
 from messirl.lab.worker import Worker
 from messirl.problem.mdp import MDP
+from messirl.problem.problem import Problem
 from messirl.synthetic import museum
 
 
@@ -134,6 +136,29 @@ def test_a_folder_is_fitted_as_it_stands_whatever_it_calls_its_features(tmp_path
         worker.fit(replace(ask, expert="nobody = 1"), never)
 
 
+def test_who_opens_a_folder_again_sees_what_has_changed_and_what_is_new(tmp_path):
+    example = museum().problem
+    write_problem(example, tmp_path / "house")
+    worker, key = Worker([str(tmp_path)]), f"problem:{tmp_path.name}/house"
+    before = worker.answer({"what": "scene", "key": key}, never)
+    assert worker.scene(key, 0) is worker.scene(key, 0)
+    write_problem(replace(example, mdp=example.mdp.replace(discount=0.5)), tmp_path / "house", overwrite=True)
+    assert worker.answer({"what": "scene", "key": key}, never)["discount"] == 0.5 != before["discount"]
+    write_problem(example, tmp_path / "later")
+    assert f"problem:{tmp_path.name}/later" in {entry["key"] for entry in worker.catalogue()["scenes"]}
+
+
+def test_a_worker_begins_though_a_folder_is_gone(tmp_path):
+    assert Worker([str(tmp_path / "gone")]).answer({"what": "scene", "key": "pit"}, never)["key"] == "pit"
+
+
+def test_trajectories_of_one_state_have_no_score(tmp_path):
+    short = MDP(np.ones((2, 1, 2)) / 2, np.eye(2), discount=1.0, horizon=1)
+    write_problem(Problem(short, Trajectories.from_lists([[0], [1], [1]])), tmp_path / "short")
+    worker, key = Worker([str(tmp_path)]), f"problem:{tmp_path.name}/short"
+    assert worker.fit(ask_of(worker, key), never)["models"][0]["score"] is None
+
+
 def test_states_on_a_lattice_are_tiles_and_others_are_dots():
     mdp = museum().problem.mdp
     places = np.array([(x, y) for y in range(5) for x in range(5)]) * [10.0, 20.0]
@@ -142,6 +167,7 @@ def test_states_on_a_lattice_are_tiles_and_others_are_dots():
     places[3] += [1.0, 0.5]
     assert laid_out(mdp, places).kind == "graph"
     assert laid_out(mdp, None).kind == "graph"
+    assert laid_out(mdp, np.full((25, 2), np.nan)).n_tiles == 25  # columns without a number in them
 
 
 def test_an_arrow_points_where_an_action_leads_in_expectation(worker):
@@ -176,4 +202,9 @@ def test_a_saved_fit_is_shown_and_a_path_in_its_summary_leads_nowhere(tmp_path):
         both.answer({"what": "fitted", "key": "fit:given"}, never)["tracks_title"]
         == "Trajectories of the problem folder"
     )
+    (tmp_path / "given" / "fit.json").write_text('{"in_words": 5, "estimates": {"a": 1}, "folder": [2]}')
+    assert both.answer({"what": "fitted", "key": "fit:given"}, never)["words"] == []
+    BehaviourCloning().fit(problem.mdp, problem.trajectories[:5]).save(tmp_path / "given/model.npz")
+    with pytest.raises(Refused, match="BehaviourCloning has no weights or no visits"):
+        both.answer({"what": "fitted", "key": "fit:given"}, never)
     json.dumps(shown, allow_nan=False)

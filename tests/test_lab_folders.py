@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+
 import pytest
 
 from messirl.lab import folders
 from messirl.lab.folders import FIT, PROBLEM, found_in, opened
-from messirl.lab.requests import Refused
+from messirl.lab.requests import Refused, read_ask
 
 
 @pytest.fixture
@@ -54,6 +57,23 @@ def test_a_folder_that_has_become_a_link_is_not_followed(given):
     (given / "town").symlink_to(given.parent / "secret")
     with pytest.raises(Refused, match="is now a link out"):
         opened(places, "problem:given/town", PROBLEM)
+
+
+def test_a_folder_that_is_gone_is_said_to_be_gone(given):
+    places = found_in([given])
+    (given / "town").rename(given.parent / "moved")
+    with pytest.raises(Refused, match="given/town is no longer there"):
+        opened(places, "problem:given/town", PROBLEM)
+    assert found_in([given.parent / "nowhere"], strict=False) == {}
+
+
+def test_whatever_a_folder_is_called_its_key_can_be_asked_for(given):
+    for name in ("x" * 200, "x" * 201, "two\nlines", os.fsdecode(b"\xff\xfe")):
+        (given / name).mkdir()
+        (given / name / "problem.json").write_text("{}")
+    found = {key for key in found_in([given]) if key.startswith(PROBLEM)}
+    assert len(found) == 5
+    assert {read_ask(json.dumps({"scene": key}).encode()).scene for key in found} == found
 
 
 def test_a_folder_that_is_too_large_is_not_opened(given, monkeypatch):

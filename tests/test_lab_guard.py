@@ -65,11 +65,21 @@ def test_a_request_that_does_something_must_say_where_it_comes_from():
     assert asked(APP, method="POST", headers=JSON).status == 200
     assert asked(APP, method="POST", headers={"content-type": "application/json"}).status == 403
     assert asked(APP, headers={"sec-fetch-site": "cross-site"}).status == 403
+    assert asked(APP, headers={"sec-fetch-site": ["same-origin", "cross-site"]}).status == 403
     # What a form of another page could send without asking the browser first.
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
         assert asked(APP, method="POST", headers=JSON | {"content-type": kind}).status == 415
     for method in ("PUT", "DELETE", "OPTIONS", "TRACE"):
         assert asked(APP, method=method, headers=JSON).status == 405
+
+
+def test_a_link_of_another_page_leads_to_ours_but_to_nothing_else_of_it():
+    link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    assert asked(APP, headers=link).status == 200
+    assert asked(APP, "/api/catalogue", headers=link).status == 403
+    assert asked(APP, method="POST", headers=JSON | link).status == 403
+    for other in ({"sec-fetch-dest": "iframe"}, {"sec-fetch-mode": "no-cors"}):
+        assert asked(APP, headers=link | other).status == 403
 
 
 def test_a_body_of_a_hundred_megabytes_is_refused_before_it_is_read():

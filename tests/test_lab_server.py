@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import http.client
 import json
@@ -11,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from labs import HOST, asked, serving
+from labs import HOST, asked, serving as running
 
 from messirl import cli
 
@@ -19,6 +20,9 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 pytest.importorskip("plotly")
 
+import uvicorn
+
+from messirl.lab import serving
 from messirl.lab.app import inline_styles, make_app
 from messirl.lab.guard import served
 
@@ -70,6 +74,37 @@ def test_a_request_that_is_not_understood_is_refused_without_asking_the_worker(a
     assert "u must be" in json.loads(answer.body)["error"]
 
 
+@pytest.mark.parametrize("words", [b"", b"GET / HT", b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n{"])
+def test_who_does_not_finish_a_request_is_hung_up_on(words, monkeypatch):
+    monkeypatch.setattr(serving, "PATIENCE", 0.05)
+    assert asyncio.run(said_to(words)) == b""
+
+
+def test_an_answer_may_take_longer_than_a_request(monkeypatch):
+    monkeypatch.setattr(serving, "PATIENCE", 0.05)
+    assert asyncio.run(said_to(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")).startswith(b"HTTP/1.1 204")
+
+
+async def said_to(words):
+    """What a server that takes long to answer says before it hangs up."""
+
+    async def slowly(scope, receive, send):
+        while (await receive()).get("more_body"):
+            pass
+        await asyncio.sleep(0.2)
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body"})
+
+    config, state = uvicorn.Config(slowly, log_level="critical"), uvicorn.server.ServerState()
+    server = await asyncio.get_running_loop().create_server(lambda: serving.Hurried(config, state, {}), "127.0.0.1", 0)
+    async with server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(words)
+        found = await asyncio.wait_for(reader.read(), 20)
+        writer.close()
+    return found
+
+
 def test_a_port_that_is_taken_is_said(capsys):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -105,7 +140,7 @@ def post(port, body, *, origin=None, timeout=120):
 
 @pytest.mark.slow
 def test_ctrl_c_ends_it_at_once():
-    with serving() as (process, port):
+    with running() as (process, port):
         assert post(port, json.dumps({"scene": "pit", "mixture": "mu1"}))[0] == 200
         begin = time.monotonic()
         process.send_signal(2)
@@ -115,7 +150,7 @@ def test_ctrl_c_ends_it_at_once():
 
 @pytest.mark.slow
 def test_two_hundred_requests_at_once_for_a_minute_leave_it_up_and_its_memory_bounded():
-    with serving() as (process, port):
+    with running() as (process, port):
         good = json.dumps({"scene": "pit", "mixture": "mu1", "rough": True})
         assert post(port, good)[0] == 200
         before, seen, end = memory(process.pid), {}, time.monotonic() + MINUTE

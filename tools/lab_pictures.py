@@ -40,8 +40,8 @@ def settled(page: Page) -> None:
     sys.exit("the page did not come to rest")
 
 
-def look(browser: Browser, url: str, name: str, wide: int, high: int, scheme: str) -> None:
-    page = browser.new_page(viewport={"width": wide, "height": high}, color_scheme=scheme)
+def look(browser: Browser, url: str, name: str, wide: int, high: int, scheme: str = "light", scale: float = 1) -> None:
+    page = browser.new_page(viewport={"width": wide, "height": high}, color_scheme=scheme, device_scale_factor=scale)
     page.goto(url)
     if url.startswith("http"):
         settled(page)

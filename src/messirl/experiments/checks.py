@@ -41,9 +41,12 @@ def first_best(means: Floats) -> int:
 
 
 def _halves(curve: Curve) -> tuple[Floats, Floats] | None:
-    """Mean performance (points,) of the first half of the runs, and performance (points, runs) of the second."""
-    half = curve.performance.shape[1] // 2
-    return None if half < 2 else (curve.performance[:, :half].mean(axis=1), curve.performance[:, half:])
+    """Mean performance (points,) of the first half of the runs, and performance (points, runs) of the second.
+
+    None of too few runs, and of a curve that has kept its end alone: nothing falls or is best there.
+    """
+    points, half = curve.performance.shape[0], curve.performance.shape[1] // 2
+    return None if half < 2 or points < 2 else (curve.performance[:, :half].mean(axis=1), curve.performance[:, half:])
 
 
 def better(a: Curve, b: Curve) -> Finding:
@@ -150,9 +153,11 @@ def large_lambda(curve: Curve) -> Finding | None:
     return above_zero(halves[1][best] - halves[1][-1], note)
 
 
-def em_worse(em: Curve, messi: Curve) -> Finding:
-    """EM is behind MESSI in most iterations and at the end, and ahead in hardly any."""
+def em_worse(em: Curve, messi: Curve) -> Finding | None:
+    """EM is behind MESSI in most iterations and at the end, and ahead in hardly any; None if only the end is known."""
     each = [interval(row) for row in (messi.performance - em.performance)[1:]]
+    if not each:
+        return None
     ahead, behind = sum(i.high < 0 for i in each), sum(i.low > 0 for i in each)
     found = each[-1]
     few = ahead <= 0.1 * len(each)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
@@ -36,14 +37,14 @@ def make_app(folders: list[str], hosts: frozenset[str], *, numbers: bool = False
             ask = read_ask(await request.body())
         except Refused as error:
             return _answer(422, str(error))
-        return await _asked(desk, f"fit {ask.page}", {"what": "fit", "ask": asdict(ask)})
+        return await _asked(request, desk, f"fit {ask.page}", {"what": "fit", "ask": asdict(ask)})
 
     def reading(what: str) -> Any:
         async def read(request: Request) -> Response:
             key, page = request.query_params.get("key", ""), request.query_params.get("page", "0")
             if len(key) > WORDS["scene"] or not PAGE.fullmatch(page):
                 return _answer(422, "key or page is not as it should be")
-            return await _asked(desk, f"{what} {page}", {"what": what, "key": key})
+            return await _asked(request, desk, f"{what} {page}", {"what": what, "key": key})
 
         return read
 
@@ -84,9 +85,23 @@ def inline_styles() -> list[str]:
     return sorted(set(re.findall(r'getElementById\("([0-9a-f]{64})"\)', PLOTLY.read_text(encoding="utf-8"))))
 
 
-async def _asked(desk: Desk, page: str, message: dict[str, Any]) -> Response:
-    status, body = await desk.ask(page, message)
-    return Response(body, status, media_type=JSON)
+async def _asked(request: Request, desk: Desk, page: str, message: dict[str, Any]) -> Response:
+    """The worker's answer; if the page is closed meanwhile, its work is stopped."""
+    answer, left = asyncio.create_task(desk.ask(page, message)), asyncio.create_task(_left(request))
+    try:
+        await asyncio.wait((answer, left), return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            return _answer(503, "the page was closed")
+        status, body = answer.result()
+        return Response(body, status, media_type=JSON)
+    finally:
+        answer.cancel()
+        left.cancel()
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _answer(status: int, why: str) -> Response:

@@ -29,6 +29,10 @@ def fitted_picture(folder: Path, known: dict[str, Place]) -> dict[str, Any]:
     except ValueError as error:
         raise Refused(str(error)) from error
     mdp = model.mdp_
+    if not hasattr(model, "theta_") or not hasattr(model, "visitation_"):  # such as cloning, which learns no reward
+        raise Refused(
+            f"a model of {type(model).__name__} has no weights or no visits to show: MESSI's and its kin have"
+        )
     refuse_large(mdp, 0)
     summary = _summary(folder / "fit.json")
     problem = _problem(str(summary.get("folder", "")), mdp, known)
@@ -51,7 +55,7 @@ def fitted_picture(folder: Path, known: dict[str, Place]) -> dict[str, Any]:
         },
         "model": map_numbers(mdp, layout, model) | {"theta": rounded(model.theta_), "label": type(model).__name__},
         "values": _feature_values(mdp, layout),
-        "words": [str(text) for text in summary.get("in_words", [])][:20],
+        "words": [str(text) for text in _listed(summary, "in_words")][:20],
         "estimates": _estimates(summary, mdp),
         "tracks": [one.states.tolist() for one in tracks],
         "scores": rounded(_scores(model, tracks)),
@@ -65,6 +69,12 @@ def _summary(file: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _listed(summary: dict[str, Any], name: str) -> list[Any]:
+    """A list of fit.json; anything else there is passed over."""
+    found = summary.get(name)
+    return found if isinstance(found, list) else []
 
 
 def _problem(named: str, mdp: MDP, known: dict[str, Place]) -> Problem | None:
@@ -86,7 +96,8 @@ def _tracks(model: Any, problem: Problem | None) -> tuple[Trajectories, str]:
     if problem is not None and len(problem.trajectories):
         return problem.trajectories[:TRACKS], "Trajectories of the problem folder"
     mdp: MDP = model.mdp_
-    goals = {} if model.goals_ is None else {"goal": int(model.goals_[0])}
+    known = getattr(model, "goals_", None)  # not every method has goals
+    goals = {} if known is None else {"goal": int(known[0])}
     drawn = model.sample(TRACKS // 2, None if mdp.horizon or goals or mdp.must_end else LENGTH, random_state=0, **goals)
     return drawn, "Trajectories drawn from the model; give the problem folder too to see its own"
 
@@ -112,8 +123,7 @@ def _feature_values(mdp: MDP, layout: places.Layout) -> list[Any]:
 
 def _estimates(summary: dict[str, Any], mdp: MDP) -> list[dict[str, Any]]:
     """Standard errors of the weights by feature, where fit.json has them."""
-    rows = summary.get("estimates") or []
-    by_name = {str(row.get("name")): row for row in rows if isinstance(row, dict)}
+    by_name = {str(row.get("name")): row for row in _listed(summary, "estimates") if isinstance(row, dict)}
     out = []
     for name in mdp.feature_ids:
         row = by_name.get(str(name), {})

@@ -79,7 +79,14 @@ class Desk:
         self._called.set()
         if self._now is not None and self._now.page == page:
             self._send({"cancel": self._number})
-        return await job.answer
+        try:
+            return await job.answer
+        except asyncio.CancelledError:  # who asked has left
+            if self._waiting.get(page) is job:
+                del self._waiting[page]
+            elif self._now is job:
+                self._send({"cancel": self._number})
+            raise
 
     async def _run(self) -> None:
         await self._start()

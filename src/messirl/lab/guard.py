@@ -96,7 +96,7 @@ class Guard:
         own = [b"http://" + host[0].lower()]
         if origin and [one.lower() for one in origin] != own:
             return 403, "the request comes from another page"
-        if given.get(b"sec-fetch-site", [b"none"])[0] not in (b"none", b"same-origin"):
+        if not {*given.get(b"sec-fetch-site", [])} <= {b"none", b"same-origin"} and not _link(scope, given):
             return 403, "the request comes from another page"
         if scope["method"] == "POST":
             if not origin:
@@ -115,6 +115,12 @@ def served(port: int, *more: str) -> frozenset[str]:
     """What the Host header may be for a server on this machine. more : further names of it."""
     names = ("127.0.0.1", "localhost", "[::1]", *(name.lower() for name in more))
     return frozenset(f"{name}:{port}" for name in names) | (frozenset(names) if port == 80 else frozenset())
+
+
+def _link(scope: Scope, given: dict[bytes, list[bytes]]) -> bool:
+    """Whether somebody followed a link of another page to ours, which that page can neither read nor frame."""
+    top = given.get(b"sec-fetch-mode") == [b"navigate"] and given.get(b"sec-fetch-dest") == [b"document"]
+    return top and scope["method"] == "GET" and scope["path"] == "/"
 
 
 def _in_numbers(host: str) -> bool:

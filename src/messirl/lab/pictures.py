@@ -69,7 +69,7 @@ def fit_picture(scene: LabScene, picked: Picked, model: Any, name: str, label: s
         "method": name,
         "label": label,
         "theta": rounded(model.theta_),
-        "score": rounded(model.score(picked.expert)),
+        "score": rounded(_score(model, picked.expert)),
         "held_out": None if picked.test is None else rounded(_score(model, picked.test)),
         "performance": None if scene.performance is None else rounded(scene.performance(visits)),
         "converged": bool(model.converged_),
@@ -82,7 +82,7 @@ def fit_picture(scene: LabScene, picked: Picked, model: Any, name: str, label: s
 def _score(model: Any, test: Any) -> float:
     try:
         return float(model.score(test))
-    except ValueError:  # a state that the model cannot reach
+    except ValueError:  # a state that the model cannot reach, or no step at all
         return math.nan
 
 

@@ -57,6 +57,8 @@ def laid_out(mdp: MDP, xy: Floats | None, *, y_down: bool = False) -> Layout:
     """A layout by coordinates, or by the network of moves where there are none."""
     from messirl.workflow.layout import network_places
 
+    if xy is not None and not np.isfinite(xy).all(axis=1).any():
+        xy = None  # columns for coordinates, and none in them
     at = network_places(mdp) if xy is None else np.asarray(xy, dtype=np.float64) * [1.0, -1.0 if y_down else 1.0]
     if at is None:  # too many states for a network: a square, row by row
         y, x = np.divmod(np.arange(mdp.n_states), int(np.ceil(np.sqrt(mdp.n_states))))

@@ -34,9 +34,13 @@ def results_picture(folder: Path) -> dict[str, Any]:
     try:
         table = pa.concat_tables([_read(folder / name) for name in _files(folder)])
         curves = Curves(table)
-    except (pa.ArrowException, KeyError, OSError) as error:
+    except Refused:
+        raise
+    except (pa.ArrowException, KeyError, OSError, ValueError) as error:
         raise Refused(f"the folder holds no table of messirl reproduce: {error}") from None
     domains = in_order(curves.domains)
+    if not domains:
+        raise Refused("the table of this reproduction has no row yet: open it again when messirl reproduce has ended")
     return {
         "domains": [{"key": domain, "title": domain_name(domain)} for domain in domains],
         "measures": {

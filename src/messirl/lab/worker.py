@@ -21,21 +21,24 @@ from time import perf_counter
 from typing import Any
 
 from messirl.lab.fits import LABELS, SIMILARITIES, Cancelled, fit, parameters, refuse_minutes, with_drawn
-from messirl.lab.folders import FIT, PROBLEM, RESULTS, found_in, opened
+from messirl.lab.folders import FIT, PROBLEM, RESULTS, found_in, opened, stamp
 from messirl.lab.requests import Ask, Refused
 from messirl.lab.scenes import LabScene, catalogue, make_scene, of_problem
 
 KEPT = 6  # scenes that are held at once
 REMEMBERED = 200  # θ that later fits begin at
+Stamp = tuple[tuple[str, int, int], ...]
 
 
 class Worker:
     """What is held between two requests: scenes, and where fits ended."""
 
     def __init__(self, folders: list[str]) -> None:
-        self.places = found_in([Path(folder) for folder in folders])
+        self._folders = [Path(folder) for folder in folders]
+        self.places = found_in(self._folders, strict=False)
         self._scenes: OrderedDict[tuple[str, int], LabScene] = OrderedDict()
-        self._results: tuple[Path, dict[str, Any]] | None = None  # the last that was read
+        self._stamps: dict[str, Stamp] = {}  # of folders, as they were when they were read
+        self._results: tuple[Path, Stamp, dict[str, Any]] | None = None  # the last that was read
         self._warm: OrderedDict[tuple[str, int, str], Any] = OrderedDict()
 
     def scene(self, key: str, seed: int) -> LabScene:
@@ -53,12 +56,19 @@ class Worker:
         from messirl.io.folder.reader import read_problem
 
         path = opened(self.places, key, PROBLEM)
+        self._stamps[key] = stamp(path)
         try:
             problem = read_problem(path)
         except ValueError as error:
             raise Refused(str(error)) from error
         made = ["from messirl import read_problem", "", f"problem = read_problem({str(path)!r})"]
         return of_problem(key, self.places[key].title, f"The problem folder {self.places[key].title}.", problem, made)
+
+    def _forget_changed(self, key: str) -> None:
+        """Whoever opens a folder sees it as it is now; pages that are open go on with what they have."""
+        held = (key, 0) in self._scenes and key in self.places
+        if held and stamp(opened(self.places, key, PROBLEM)) != self._stamps[key]:
+            del self._scenes[key, 0]
 
     def answer(self, message: dict[str, Any], cancelled: Callable[[], bool]) -> dict[str, Any]:
         """The answer to one request, as plain data."""
@@ -68,14 +78,16 @@ class Worker:
         if what == "scene":
             from messirl.lab.pictures import scene_picture
 
+            self._forget_changed(message["key"])
             return scene_picture(self.scene(message["key"], 0))
         if what == "results":
             from messirl.lab.results import results_picture
 
             folder = opened(self.places, message["key"], RESULTS)
-            if self._results is None or self._results[0] != folder:
-                self._results = folder, results_picture(folder)
-            return self._results[1]
+            now = stamp(folder)
+            if self._results is None or self._results[:2] != (folder, now):
+                self._results = folder, now, results_picture(folder)
+            return self._results[2]
         if what == "fitted":
             from messirl.lab.fitted import fitted_picture
 
@@ -84,7 +96,8 @@ class Worker:
         return self.fit(Ask(**told | {"drawn": tuple(map(tuple, told["drawn"]))}), cancelled)
 
     def catalogue(self) -> dict[str, Any]:
-        """What can be picked, opened and chosen."""
+        """What can be picked, opened and chosen; folders that were written meanwhile are among it."""
+        self.places = found_in(self._folders, strict=False)
 
         def of(kind: str) -> dict[str, str]:
             return {place.key: place.title for place in self.places.values() if place.kind == kind}
@@ -145,16 +158,20 @@ def main() -> None:
         message = todo.get()
         number = message["id"]
         try:
-            answer = {"status": 200, **worker.answer(message, partial(dropped.__contains__, number))}
+            line = _line(number, 200, worker.answer(message, partial(dropped.__contains__, number)))
         except Cancelled:
-            answer = {"status": 200, "dropped": True}
+            line = _line(number, 200, {"dropped": True})
         except Refused as error:
-            answer = {"status": 422, "error": str(error)}
+            line = _line(number, 422, {"error": str(error)})
         except Exception as error:  # the page says it, and goes on
-            answer = {"status": 500, "error": f"internal error, {type(error).__name__}: {error}"}
+            line = _line(number, 500, {"error": f"internal error, {type(error).__name__}: {error}"})
         dropped.discard(number)
-        out.write(json.dumps({"id": number, **answer}, allow_nan=False, separators=(",", ":")) + "\n")
+        out.write(line)
         out.flush()
+
+
+def _line(number: int, status: int, answer: dict[str, Any]) -> str:
+    return json.dumps({"id": number, "status": status, **answer}, allow_nan=False, separators=(",", ":")) + "\n"
 
 
 if __name__ == "__main__":

@@ -5,6 +5,10 @@ export class Failed extends Error {
   constructor(status, message) { super(message); this.status = status; }
 }
 
+export const SILENT = "The server does not answer: is messirl lab still running?";
+
+const sent = (...what) => fetch(...what).catch(() => { throw new Failed(0, SILENT); });
+
 async function answered(response) {
   const found = await response.json().catch(() => ({ error: `the server answered ${response.status}` }));
   if (!response.ok) throw new Failed(response.status, found.error);
@@ -12,11 +16,11 @@ async function answered(response) {
 }
 
 export async function read(what, key = "") {
-  return answered(await fetch(`/api/${what}?${new URLSearchParams({ key, page })}`));
+  return answered(await sent(`/api/${what}?${new URLSearchParams({ key, page })}`));
 }
 
 export async function fit(ask) {
-  return answered(await fetch("/api/fit", {
+  return answered(await sent("/api/fit", {
     method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ ...ask, page }),
   }));
 }

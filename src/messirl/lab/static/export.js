@@ -1,7 +1,7 @@
 // What is seen, to take away: pictures, data, and the lines that make it again.
 import { $, download, svg } from "./words.js";
 import { plain } from "./colours.js";
-import { ask } from "./state.js";
+import { Failed } from "./api.js";
 
 // All maps side by side in one SVG, each with its title.
 function picture(maps) {
@@ -35,19 +35,22 @@ async function pixels(found) {
 // A field of a table for other programs: quoted, and never a formula of a spreadsheet.
 const field = value => {
   const text = String(value ?? "");
-  return typeof value === "number" ? text : `"${(/^[=+\-@\t]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
+  return typeof value === "number" ? text : `"${(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
 };
 
 export const lines = found => found.models.map(({ label, code }) => (found.models.length > 1 ? `# ${label}\n${code}` : code)).join("\n\n");
 
-export async function save(what, { maps, scene, found }) {
-  if (!found) return;
+// failed(error): says why there is nothing
+export async function save(what, { maps, scene, found }, failed) {
+  $("export").open = false;
+  if (!found) { failed(new Failed(0, "There is nothing to export: nothing was fitted yet")); return; }
+  if (what === "py" && found.rough) { failed(new Failed(0, "The lines come with the exact fit, which is not there yet")); return; }
   const name = `messirl-${scene.key.replace(/[^\w-]+/g, "-")}`;
   if (what === "svg") download(`${name}.svg`, picture(maps).text, "image/svg+xml");
   if (what === "png") download(`${name}.png`, await pixels(picture(maps)), "image/png");
   if (what === "json") {
     const { similarity, ...rest } = found;
-    download(`${name}.json`, JSON.stringify({ ask: ask(false), labels: scene.labels, features: scene.features, ...rest }, null, 1), "application/json");
+    download(`${name}.json`, JSON.stringify({ labels: scene.labels, features: scene.features, ...rest }, null, 1), "application/json");
   }
   if (what === "csv") {
     const head = ["state", "x", "y", ...found.models.flatMap(m => ["reward", "visits", "action", "chance"].map(column => `${column} (${m.label})`))];
@@ -55,5 +58,4 @@ export async function save(what, { maps, scene, found }) {
     download(`${name}.csv`, [head, ...rows].map(row => row.map(field).join(",")).join("\r\n") + "\r\n", "text/csv");
   }
   if (what === "py") download(`${name}.py`, lines(found), "text/x-python");
-  $("export").open = false;
 }

@@ -20,7 +20,7 @@ export async function open(catalogue, saved) {
     for (const input of document.querySelectorAll("[name=fit-layer]")) input.addEventListener("change", () => { state.layer = input.value; remember(); draw(); });
     onChange(() => draw());
   }
-  const wanted = catalogue.fits[state.folder] ? state.folder : folders[0][0];
+  const wanted = Object.hasOwn(catalogue.fits, state.folder) ? state.folder : folders[0][0];
   $("fits-folder").value = wanted;
   await load(wanted);
 }

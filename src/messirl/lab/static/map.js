@@ -1,6 +1,6 @@
 // A map of states: tiles or dots with their numbers as colours, arrows, trajectories and a scale. Everything that is seen is an
 // attribute inside the SVG, so that it can be saved as it stands.
-import { make, number, svg } from "./words.js";
+import { cut, make, number, svg } from "./words.js";
 import { kind, on, plain, scale } from "./colours.js";
 
 const LAYERS = {
@@ -88,7 +88,7 @@ export class StateMap {
     if (!wide || !high) return;
     this.unit = Math.max(this.width / wide, this.total / high);
     const size = (11.5 * this.unit).toFixed(1), fits = Math.floor(this.cell[0] / (6.2 * this.unit));
-    this.names.forEach((name, i) => { name.setAttribute("font-size", size); name.textContent = this.scene.labels[i].slice(0, fits); });
+    this.names.forEach((name, i) => { name.setAttribute("font-size", size); name.textContent = cut(this.scene.labels[i], fits); });
     for (const name of this.columns) { name.setAttribute("font-size", (11.5 * this.unit).toFixed(1)); name.setAttribute("y", this.height + 13 * this.unit); }
     if (this.shown) this.drawScale(this.shown.title ?? LAYERS[this.shown.layer].title);
   }

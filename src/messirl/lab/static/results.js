@@ -32,7 +32,7 @@ export async function open(catalogue, saved) {
     $("results-solver").addEventListener("change", draw);
     onChange(() => draw());
   }
-  const wanted = catalogue.results[state.folder] ? state.folder : folders[0][0];
+  const wanted = Object.hasOwn(catalogue.results, state.folder) ? state.folder : folders[0][0];
   $("results-folder").value = wanted;
   await load(wanted);
 }
@@ -53,21 +53,22 @@ async function load(key) {
 
 async function draw() {
   if (!found) return;
-  $("results-story").textContent = `Performance: ${found.measures[state.domain]}; higher is better. Means over runs with 95 % bands; drag to zoom, double-click to see all, click a name to hide its line.`;
+  $("results-story").textContent = `Performance: ${found.measures[state.domain]}; higher is better. Means over runs with 95 % bands; drag to zoom (with a finger: + and −), double-click to see all, click a name to hide its line.`;
   claims();
   const exact = $("results-solver").value === "exact";
   const here = found.figures.filter(({ domain }) => domain === state.domain).map(figure => ({ ...figure, lines: figure.lines.filter(line => line.exact === exact) }))
     .filter(({ lines }) => lines.some(({ x }) => x.length > 1));
   const places = here.map(({ title }) => make("div", { class: "plot", role: "group", "aria-label": `${title}: performance by method` }));
   $("figures").replaceChildren(...here.map(({ title, lines }, i) => make("figure", { class: "card" }, make("h2", {}, title), places[i], numbers(lines))));
-  const Plotly = await library(), style = getComputedStyle(document.documentElement), colour = name => style.getPropertyValue(name).trim();
+  const finger = matchMedia("(pointer: coarse)").matches, Plotly = await library(), style = getComputedStyle(document.documentElement), colour = name => style.getPropertyValue(name).trim();
   await Promise.all(here.map(({ along, log, lines }, i) => Plotly.newPlot(places[i], lines.flatMap(trace), {
-    margin: { l: 62, r: 12, t: 8, b: 44 }, paper_bgcolor: "transparent", plot_bgcolor: "transparent", hovermode: "closest",
+    margin: { l: 62, r: 12, t: finger ? 34 : 8, b: 44 }, paper_bgcolor: "transparent", plot_bgcolor: "transparent", hovermode: "closest",
     font: { family: "system-ui, sans-serif", size: 12, color: colour("--ink") },
     xaxis: { title: { text: along }, type: log ? "log" : "linear", gridcolor: colour("--line"), zeroline: false },
     yaxis: { title: { text: "performance" }, gridcolor: colour("--line"), zeroline: false },
-    legend: { orientation: "h", y: -0.2, yanchor: "top", font: { size: 11 } },
-  }, { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d"] })));
+    legend: { orientation: "h", y: -0.24, yanchor: "top", font: { size: 11 } }, dragmode: finger ? false : "zoom",  // a finger scrolls
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("--soft"), activecolor: colour("--accent") },
+  }, { displaylogo: false, responsive: true, displayModeBar: finger || "hover", modeBarButtonsToRemove: finger ? ["select2d", "lasso2d", "zoom2d", "pan2d", "autoScale2d", "toImage"] : ["select2d", "lasso2d"] })));
 }
 
 function trace({ label, colour, x: along, mean, low, high, runs }) {

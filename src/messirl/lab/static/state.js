@@ -6,6 +6,7 @@ export const ASKED = { // fields of a request, with the kind of each
 const BASE = { seed: 0, expert: "", experts: 1, mixture: "", u: 20, nu: 0.5, lambda0: 0.05, sigma: 1, similarity: "rbf",
   theta_max: 500, weight: 0, objective: "choices", method: "MESSI", second: "" };
 const SHOWN = { view: "try", layer: "reward", arrows: true, others: false, own: true, folder: "", domain: "" };
+const OF = { view: ["try", "results", "fits"], layer: ["reward", "visits", "policy", "truth"] };  // what these may be
 
 export const state = { scene: "", ...BASE, ...SHOWN, drawn: [] };
 let defaults = { ...BASE };
@@ -13,6 +14,11 @@ let defaults = { ...BASE };
 export function begin(scene, known, kept = {}) {
   defaults = { ...BASE, ...known };
   Object.assign(state, defaults, { scene, drawn: [] }, kept);
+}
+
+// What is shown, as a fragment says it; what it does not speak of is as at first.
+export function look(kept) {
+  for (const name of Object.keys(SHOWN)) state[name] = kept[name] ?? SHOWN[name];
 }
 
 export function ask(rough) {
@@ -31,11 +37,11 @@ export function toFragment() {
 export function fromFragment(text) {
   const out = {};
   for (const [name, value] of new URLSearchParams(text.replace(/^#/, ""))) {
-    if (ASKED[name] === "number") { if (Number.isFinite(Number(value))) out[name] = Number(value); }
-    else if (name in ASKED) out[name] = value;
+    if (name === "drawn") out.drawn = value.split("_").map(row => row.split(".").map(Number)).filter(row => row.length > 1 && row.every(Number.isInteger)).slice(0, 20);
+    else if (!Object.hasOwn(ASKED, name) && !Object.hasOwn(SHOWN, name)) continue;
+    else if (ASKED[name] === "number") { if (value.trim() !== "" && Number.isFinite(Number(value))) out[name] = Number(value); }
     else if (typeof SHOWN[name] === "boolean") out[name] = value === "true";
-    else if (name in SHOWN) out[name] = value;
-    else if (name === "drawn") out.drawn = value.split("_").map(row => row.split(".").map(Number)).filter(row => row.length > 1 && row.every(Number.isInteger)).slice(0, 20);
+    else if (!OF[name] || OF[name].includes(value)) out[name] = value;
   }
   return out;
 }

@@ -15,7 +15,7 @@ const REST = 160;  // milliseconds without a move after which the exact fit is a
 export const shown = { scene: null, found: null, maps: [] };
 export const timings = [];  // milliseconds from the last move of a slider to its picture
 const done = { rough: 0, exact: 0 };  // the version of the state that was last answered
-let hand = null, saved = () => {}, version = 0, moved = null, drawnVersion = -1, flying = null, resting = 0, rested = false, pointed = [];
+let hand = null, saved = () => {}, version = 0, moved = null, drawnVersion = -1, flying = null, resting = 0, rested = false, pointed = [], notice = "";
 
 export function listen(remember) {
   saved = remember;
@@ -40,12 +40,14 @@ export const idle = () => !flying && done.rough === version && done.exact === ve
 
 const say = text => { $("speak").textContent = text; };
 
-export async function open(key, kept = {}) {
+// said : what stays to be read above the picture
+export async function open(key, kept = {}, said = "") {
   const before = state.scene;
+  notice = said;
   $("status").className = "";
   $("status").textContent = "Opening…";
   let scene;
-  try { scene = await read("scene", key); } catch (error) { failed(error); if (before && shown.scene) $("scene").value = before; return; }
+  try { scene = await read("scene", key); } catch (error) { failed(error); $("scene").value = before && shown.scene ? before : key; return; }
   if (scene.dropped) return;  // another was picked meanwhile
   begin(key, scene.defaults, kept);
   shown.scene = scene;
@@ -83,10 +85,10 @@ function pump() {
 }
 
 async function send(rough) {
-  const mine = { rough, version, scene: shown.scene };
+  const mine = { rough, version, scene: shown.scene }, asked = ask(rough);
   flying = mine;
   try {
-    const found = await fit({ ...ask(rough), have: shown.found?.sets ?? "" });
+    const found = { ask: asked, ...await fit({ ...asked, have: shown.found?.sets ?? "" }) };
     if (!found.dropped && mine.version >= drawnVersion && mine.scene === shown.scene) arrived(found, mine);
   } catch (error) {
     if (mine.version === version) { failed(error); done.exact = version; }
@@ -100,6 +102,7 @@ async function send(rough) {
 function arrived(found, mine) {
   if (mine.rough && shown.found && !shown.found.rough && drawnVersion === mine.version) return;  // the exact one came first
   drawnVersion = mine.version;
+  $("maps").classList.remove("stale");
   if (!found.tracks) for (const name of ["tracks", "kinds", "similarity", "truth"]) found[name] = shown.found[name];
   const same = shown.found?.sets === found.sets;
   shown.found = found;
@@ -111,9 +114,12 @@ function arrived(found, mine) {
   }
 }
 
-function failed(error) {
+// Say what went wrong; the picture is then of before.
+export function failed(error) {
+  if (!(error instanceof Failed)) console.error(error);
   $("status").className = "bad";
-  $("status").textContent = error instanceof Failed ? `${error.message}.`.replace(/\.\.$/, ".") : "The server does not answer: is messirl lab still running?";
+  $("status").textContent = error instanceof Failed ? error.message.replace(/[^.?!]$/, "$&.") : `This page cannot draw it: ${error.message}.`;
+  $("maps").classList.add("stale");
 }
 
 function panels(found) {
@@ -156,7 +162,7 @@ function draw(same = false) {
   if (found.rough) return;  // the status is said once the slider rests
   const status = found.models.map(model => `${model.label}: score ${number(model.score)}${model.performance === null ? "" : `, performance ${number(model.performance)}`}, ${model.converged ? "converged" : "not settled"}`);
   $("status").className = "";
-  $("status").textContent = `${status.join(" · ")} · ${found.ms} ms`;
+  $("status").textContent = `${notice ? `${notice} ` : ""}${status.join(" · ")} · ${found.ms} ms`;
 }
 
 function facts(model, scene) {

@@ -21,8 +21,14 @@ export function number(value, digits = 3) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   const size = Math.abs(value);
   if (size < 1e-9) return "0";
-  const text = size >= 1e5 || size < 1e-4 ? value.toExponential(1).replace("e+", "e") : Number(value.toPrecision(digits)).toString();
+  const text = size >= 1e5 || size < 1e-3 ? value.toExponential(1).replace("e+", "e") : Number(value.toPrecision(digits)).toString();
   return text.replaceAll("-", "−");
+}
+
+// At most n letters of a text, none of them cut in two.
+export function cut(text, n) {
+  const letters = [...text];
+  return letters.length <= n ? text : `${letters.slice(0, Math.max(n - 1, 1)).join("")}…`;
 }
 
 export function table(element, head, rows, numeric = []) {
