@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pickle
 from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
 
 from messirl.execution import Kept
 
 
+@dataclass(frozen=True, eq=False)
 class Here(Kept):
-    def __init__(self, value):
-        self.value = value
+    value: Any
 
 
 class Keeping:

@@ -123,7 +123,7 @@ WRONG = [
     (["fit", "@grid", "--features", "f_up,f_up"], "--features names 'f_up' twice: name it once"),
     (["fit", "@grid", "--entropy", "noncausal"], "needs a horizon"),
     (["fit", "@grid", "--out", "@notes.txt"], "notes.txt: a file stands where a folder is needed"),
-    (["fit", "@grid", "--out", "@notes.txt/below"], "notes.txt/below: a file stands where a folder is needed"),
+    (["fit", "@grid", "--out", "@notes.txt/below"], "notes.txt: a file stands where a folder is needed"),
     (["diagnose", "@grid", "--influential", "-1"], "--influential: '-1' is not a whole number from 0 on"),
     (["evaluate", "@grid-fit"], "FOLDER"),
     (["evaluate", "@nowhere.npz", "@grid"], "nowhere.npz is not there: give the model.npz"),

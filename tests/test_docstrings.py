@@ -66,6 +66,7 @@ MADE = {  # what a user makes, and no paper describes: parameters and an example
     "messirl.workflow.watch": ("Watcher",),
 }
 RECORDS = {  # what functions return: every field
+    "messirl.execution": ("Kept",),
     "messirl.problem": ("Trajectory",),
     "messirl.domains": ("Domain", "Scene", "World"),
     "messirl.io": ("Estimable",),

@@ -235,7 +235,7 @@ COMMANDS = {"pytest-xdist": "-n auto", "ruff": "bin/ruff", "mypy": "bin/mypy", "
 def modules(requirements: list[str]) -> set[str]:
     """What is imported of packages: `scikit-learn>=1.6` is sklearn."""
     names = (re.match(r"[\w.-]+", requirement)[0] for requirement in requirements)
-    return {{"scikit-learn": "sklearn"}.get(name, name).replace("-", "_") for name in names}
+    return {{"scikit-learn": "sklearn", "pillow": "PIL"}.get(name, name).replace("-", "_") for name in names}
 
 
 def imported(*folders: str) -> set[str]:

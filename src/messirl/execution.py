@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -110,6 +111,7 @@ def _pairs(futures: dict[Any, T]) -> Iterator[tuple[T, Any]]:
         raise failed
 
 
+@dataclass(frozen=True, eq=False)
 class Kept:
     """A result that stays where it was made: some executors take it as what a task is to work on.
 

@@ -77,5 +77,6 @@ def many(n: int, what: str) -> str:
 
 
 def as_sentence(words: str) -> str:
-    """A sentence for a page: it begins with a capital, and its minus signs are typographic."""
-    return re.sub(r"(?<![\w])-(?=\d)", "−", words[:1].upper() + words[1:])
+    """A sentence for a page: it begins with a capital, unless with a name of the program; its minus signs are ones."""
+    name = re.match(r"\w*[_=]", words)
+    return re.sub(r"(?<![\w])-(?=\d)", "−", words if name else words[:1].upper() + words[1:])
