@@ -14,8 +14,12 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 PIP := -m pip --disable-pip-version-check -qq
 CHECK_PYTHON := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	|| { echo "messirl needs Python 3.11 or newer, and $(PYTHON) is not: try make PYTHON=/path/to/python3.11." >&2; exit 1; }
-TEST_AT = $(CHECK_PYTHON); $(PYTHON) tools/environment.py $(1) \
-	&& $(ONE_THREAD) NUMBA_CACHE_DIR=$(CURDIR)/.venv-$(1)/numba .venv-$(1)/bin/python -m pytest $(PYTEST_ARGS)
+# At an end of the ranges of pyproject.toml: every loop is kept in that environment, where no other version finds it.
+TEST_AT = $(ONE_THREAD) NUMBA_CACHE_DIR=$(CURDIR)/.venv-$(1)/numba .venv-$(1)/bin/python -m pytest $(PYTEST_ARGS)
+# The environment, and the threads, with which the old processor is tried: oldest or newest in place of the lock.
+VERSIONS ?=
+THREADS ?= 1 2
+PORTABLE := .venv$(VERSIONS:%=-%)
 
 .DEFAULT_GOAL := help
 .PHONY: help venv run compiled test test-slow test-cluster test-browser test-portable test-oldest test-newest lint format bench bench-check bench-large bench-peers bench-lab screenshots lab-pictures docs dist lock clean
@@ -37,7 +41,7 @@ compiled: .venv/.ready
 	@.venv/bin/python tests/exercise.py >/dev/null
 
 test-slow: .venv/.ready  ## Run the tests marked slow
-	@$(ONE_THREAD) .venv/bin/python -m pytest -m "slow and not cluster and not browser" $(PYTEST_ARGS) || { status=$$?; \
+	@$(ONE_THREAD) .venv/bin/python -m pytest -m "slow and not cluster and not browser" --dist worksteal $(PYTEST_ARGS) || { status=$$?; \
 		[ $$status -eq 5 ] && echo "There are no slow tests." || exit $$status; }
 
 test-cluster: .venv/.ready  ## Run the tests that start a Dask scheduler and workers on this machine
@@ -49,16 +53,16 @@ test-browser: .venv/.ready  ## Run the tests of messirl lab in Debian's Chromium
 	@$(ONE_THREAD) .venv/bin/python -m pytest -m browser tests/test_browser.py
 
 # Two threads in each of several processes are more than there are cores: those that have nothing to do sleep at once.
-test-portable: .venv/.ready  ## Run the tests as on an old processor, with one thread of linear algebra and with two
-	@for threads in 1 2; do \
+test-portable: $(PORTABLE)/.ready  ## Run the tests as on an old processor, with one thread of linear algebra and with two
+	@for threads in $(THREADS); do \
 		OPENBLAS_NUM_THREADS=$$threads OMP_NUM_THREADS=$$threads OPENBLAS_THREAD_TIMEOUT=4 \
-			.venv/bin/python tools/portable.py .venv/bin/python -m pytest $(PYTEST_ARGS) || exit 1; \
+			$(PORTABLE)/bin/python tools/portable.py $(PORTABLE)/bin/python -m pytest $(PYTEST_ARGS) || exit 1; \
 	done
 
-test-oldest:  ## Run the tests with the oldest packages and Python that pyproject.toml allows, in .venv-oldest
+test-oldest: .venv-oldest/.ready  ## Run the tests with the oldest packages and Python that pyproject.toml allows, in .venv-oldest
 	@$(call TEST_AT,oldest)
 
-test-newest:  ## Run the tests with the newest packages and Python that can be had, in .venv-newest
+test-newest: .venv-newest/.ready  ## Run the tests with the newest packages and Python that can be had, in .venv-newest
 	@$(call TEST_AT,newest)
 
 lint: .venv/.ready  ## Check style, format and types; changes nothing
@@ -118,6 +122,19 @@ clean:  ## Remove what the other goals made
 	@.venv/bin/python $(PIP) install --require-hashes -r requirements.lock
 	@.venv/bin/python $(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
+
+.venv-oldest/.ready: pyproject.toml tools/environment.py
+	@$(CHECK_PYTHON)
+	@$(PYTHON) tools/environment.py oldest
+	@touch $@
+
+# What is newest changes every day.
+.venv-newest/.ready: FORCE
+	@$(CHECK_PYTHON)
+	@$(PYTHON) tools/environment.py newest
+	@touch $@
+
+FORCE:
 
 # messirl comes last, so that whatever the peers ask for, its own requirements hold.
 .venv-peers/.ready: pyproject.toml

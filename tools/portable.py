@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 OLD_KERNELS = {"x86_64": "Prescott", "amd64": "Prescott", "aarch64": "ARMV8", "arm64": "ARMV8"}
-CACHE = Path(__file__).resolve().parent.parent / "build" / "numba-portable"
+CACHE = Path(__file__).resolve().parent.parent / "build" / "numba-portable" / Path(sys.prefix).name
 
 
 def settings() -> dict[str, str]:
