@@ -166,3 +166,11 @@ def test_features_that_show_only_far_ahead_are_seen():
     for horizon, unseen in ((length - 2, 4), (length - 1, 3), (length, 2), (length + 1, 1)):
         mdp = MDP(moves, features, discount=1.0, horizon=horizon, start=np.eye(n)[0])
         assert len(unidentified(mdp, mdp.start, None)) == unseen
+
+
+def test_what_hardly_shows_and_shows_as_another_direction_does_is_no_direction_of_its_own():
+    rng = generator(7)
+    rows = rng.normal(size=(8, 2)) @ [[1.0, 0.0, 2e-6], [0.0, 1.0, -1e-6]]
+    (direction,) = identify._null(rows, 0.0)
+    np.testing.assert_allclose(direction / direction[2], [-2e-6, 1e-6, 1.0], rtol=1e-6)
+    assert np.abs(rows @ direction).max() < 1e-14 * np.abs(rows).max() * np.abs(direction[2])

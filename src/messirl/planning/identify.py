@@ -110,10 +110,16 @@ class _Unseen:
 
 
 def _null(rows: Floats, least: float) -> Floats:
-    """The directions (j, k) that none of the rows (m, k) sees; rows no larger than `least` are rounding."""
+    """The directions (j, k) that none of the rows (m, k) sees; columns no larger than `least` are rounding.
+
+    A column far smaller than the others is left out of the decision, but may be a multiple of theirs all the same: its
+    direction is tilted until the rows see none of that, which the next probe would take for something new.
+    """
     gram = rows.T @ rows
     size = np.sqrt(np.diag(gram))
-    seen = size > max(np.sqrt(RELATIVE) * float(size.max()), least if size.max() <= least else 0.0)
-    unit = np.where(seen, size, 1.0)
-    values, vectors = np.linalg.eigh(np.where(np.outer(seen, seen), gram / np.outer(unit, unit), 0.0))
-    return np.asarray(vectors[:, values <= RELATIVE * max(float(values[-1]), 1e-300)].T / unit)
+    large = size > max(np.sqrt(RELATIVE) * float(size.max()), least if size.max() <= least else 0.0)
+    unit = np.where(large, size, 1.0)
+    values, vectors = np.linalg.eigh(np.where(np.outer(large, large), gram / np.outer(unit, unit), 0.0))
+    seen = values > RELATIVE * max(float(values[-1]), 1e-300)
+    found, basis = vectors[:, ~seen].T / unit, vectors[:, seen].T / unit
+    return np.asarray(found - (found @ gram @ basis.T / values[seen]) @ basis)
