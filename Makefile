@@ -11,7 +11,8 @@ export PYTHONDONTWRITEBYTECODE :=
 PEERS := imitation irl-maxent econirl
 # Tests run in one process per core: further threads of linear algebra would only wait for each other.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1
-PIP := -m pip --disable-pip-version-check -qq
+# Half of an installation is the compilation of modules that nothing ever imports; Python compiles the others itself.
+INSTALL := -m pip --disable-pip-version-check -qq install --no-compile
 CHECK_PYTHON := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	|| { echo "messirl needs Python 3.11 or newer, and $(PYTHON) is not: try make PYTHON=/path/to/python3.11." >&2; exit 1; }
 # At an end of the ranges of pyproject.toml: every loop is kept in that environment, where no other version finds it.
@@ -119,8 +120,8 @@ clean:  ## Remove what the other goals made
 	@$(CHECK_PYTHON)
 	@.venv/bin/python -m pip --version >/dev/null 2>&1 \
 		|| { echo "Making .venv, once: a minute or two."; $(PYTHON) -m venv --clear .venv; }
-	@.venv/bin/python $(PIP) install --require-hashes -r requirements.lock
-	@.venv/bin/python $(PIP) install --no-deps --no-build-isolation -e .
+	@.venv/bin/python $(INSTALL) --require-hashes -r requirements.lock
+	@.venv/bin/python $(INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
 .venv-oldest/.ready: pyproject.toml tools/environment.py
@@ -142,13 +143,13 @@ FORCE:
 	@.venv-peers/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv-peers
 	@for peer in $(PEERS); do \
 		echo "Installing $$peer into .venv-peers."; \
-		.venv-peers/bin/python $(PIP) install $$peer || echo "$$peer could not be installed: going on without it."; \
+		.venv-peers/bin/python $(INSTALL) $$peer || echo "$$peer could not be installed: going on without it."; \
 	done
-	@.venv-peers/bin/python $(PIP) install -e .
+	@.venv-peers/bin/python $(INSTALL) -e .
 	@touch $@
 
 .venv-lock/.ready:
 	@$(CHECK_PYTHON)
 	@$(PYTHON) -m venv --clear .venv-lock
-	@.venv-lock/bin/python $(PIP) install 'pip-tools>=7.4,<8'
+	@.venv-lock/bin/python $(INSTALL) 'pip-tools>=7.4,<8'
 	@touch $@

@@ -88,6 +88,7 @@ def quadrature(density, reach):
     return grid, mass / mass.sum(), cell
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("prior", "kind"), [("normal", "finite"), ("uniform", "finite"), ("normal", "endless")])
 def test_two_weights_have_the_moments_of_quadrature(prior, kind):
     more = {"horizon": 5} if kind == "finite" else {}

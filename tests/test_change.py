@@ -174,6 +174,7 @@ def test_the_base_policy_of_every_kind_of_problem_can_be_drawn(kind, tmp_path):
     assert ET.parse(tmp_path / "base.svg").getroot().findall(".//{*}path")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_problem_shows_its_base_policy_with_a_map_and_without(kind, tmp_path):
     record, _ = based(kind)

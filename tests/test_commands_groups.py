@@ -38,6 +38,7 @@ def summary(place, name="fit"):
 # ------------------------------------------------------------ --by
 
 
+@pytest.mark.slow
 def test_a_diagnosis_says_what_each_group_is_worth(made, run, tmp_path):
     words = ["--unlabelled", "who != guide", "--by", "who", "--influential", "0", "--out", tmp_path]
     said = run("diagnose", made["museum"], *GUIDES, *words)
@@ -54,6 +55,7 @@ def test_a_diagnosis_says_what_each_group_is_worth(made, run, tmp_path):
     assert {"by_use.svg", "by_likeness.svg"} <= {path.name for path in (tmp_path / "figures").iterdir()}
 
 
+@pytest.mark.slow
 def test_a_fit_breaks_held_out_scores_and_likeness_down(made, run, tmp_path):
     words = ["--unlabelled", "who = tourist", "--test", "who = guide and day > 2", "--by", "day", "--out", tmp_path]
     said = run("fit", made["museum"], *GUIDES, *words)

@@ -156,6 +156,7 @@ def test_what_to_do_next_can_be_done(folder, run, tmp_path):
     assert "--theta-max 50" in found["next"][1]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few steps in the mud: its weight runs on
 def test_nested_and_bootstrap_are_the_library_s(folder, run, tmp_path):
     words = [*SPLIT, "--n-expert", "4", "--n-unlabelled", "8"]
@@ -178,6 +179,7 @@ def test_nested_and_bootstrap_are_the_library_s(folder, run, tmp_path):
         assert [float(end) for end in shown.groups()] == pytest.approx([low, high], rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few steps in the mud: its weight runs on
 def test_groups_are_held_out_whole(folder, run, tmp_path):
     found = read_json(run("select", folder, *SMALL, "--groups", "x", "--json", "--out", tmp_path))
@@ -204,6 +206,7 @@ def test_trips_without_unlabelled_ones_choose_among_the_ridges(run, tmp_path):
     assert not any(command.startswith("messirl diagnose") for command in found["next"])
 
 
+@pytest.mark.slow
 def test_one_expert_trajectory_that_ends_is_given_the_default_and_the_stability_beside_it(run, tmp_path):
     place = park(tmp_path / "park", **EPISODES)
     words = ["select", place, *ONE_EPISODE, "--lambdas", "0.1,10", "--out", tmp_path / "out"]
@@ -280,6 +283,7 @@ def contrary(tmp_path_factory):
     return place
 
 
+@pytest.mark.slow
 def test_what_hurts_is_left_out_and_the_verdict_is_said_with_its_interval(contrary, run, tmp_path):
     said = run("select", contrary, *SPLIT, "--lambdas", "0.1,1", "--out", tmp_path)
     found = read_json((tmp_path / "select.json").read_text(encoding="utf-8"))
@@ -296,6 +300,7 @@ def test_what_hurts_is_left_out_and_the_verdict_is_said_with_its_interval(contra
     assert "Using the 500 unlabelled trajectories (role = unlabelled) hurt: by " in said
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_strengths")
 def test_a_diagnosis_begins_with_what_held_out_experts_gain_and_its_interval(contrary, run, tmp_path):
     said = run("diagnose", contrary, *SPLIT, "--influential", "0", "--out", tmp_path)
@@ -326,6 +331,7 @@ def test_the_default_is_kept_where_nothing_is_clearly_better_and_how_many_expert
     assert "(role = unlabelled) made no clear difference: by " in said
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_strengths")
 def test_the_next_diagnosis_is_of_the_same_folds_and_prior(folder, run, tmp_path):
     words = [*SMALL, "--theta-prior", "none", "--json", "--out", tmp_path]
@@ -471,6 +477,7 @@ def test_one_expert_that_ends_has_nobody_to_be_judged_by(fails, tmp_path):
 # ------------------------------------------------------------ pages
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_strengths")
 @pytest.mark.parametrize(
     ("words", "summary", "title"),
@@ -502,6 +509,7 @@ def test_a_page_opens_with_the_words_of_the_summary_and_is_left_out_if_asked(
     assert not (tmp_path / "b" / "figures").exists()
 
 
+@pytest.mark.slow
 def test_the_page_of_a_choice_with_intervals_says_what_they_settle(folder, run, tmp_path):
     said = run("select", folder, *SMALL, "--bootstrap", 3, "--out", tmp_path)
     assert (

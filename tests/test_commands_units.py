@@ -96,6 +96,7 @@ def test_values_of_1e200_are_named_by_their_column(folder, tmp_path, capsys):
     assert "1e+200, which cannot be computed with: divide it by 1e200" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_select_and_diagnose_recommend_the_same(folder, tmp_path, capsys):
     assert cli.main(["select", str(folder), *BOTH, "--out", str(tmp_path / "s")]) == 0
     selected = capsys.readouterr().out

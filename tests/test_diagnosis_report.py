@@ -140,6 +140,7 @@ def test_notes_are_warnings_at_the_top(tmp_path):
     assert "Warning. It did not converge" in written(tmp_path, warnings=["It did not converge"]).text
 
 
+@pytest.mark.slow
 @pytest.mark.drawn
 @pytest.mark.parametrize(
     "changes",
@@ -170,6 +171,7 @@ def test_what_is_far_outside_is_said_and_drawn_at_the_edge(usual, tmp_path):
     assert "Far outside" not in usual.text
 
 
+@pytest.mark.slow
 @pytest.mark.drawn
 def test_the_same_diagnosis_gives_the_same_bytes(folder, tmp_path):
     again = write_diagnosis_report(record(), tmp_path)

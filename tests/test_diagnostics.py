@@ -165,6 +165,7 @@ def test_a_direction_names_its_heaviest_features():
 # ------------------------------------------------------------ verdict
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_strengths")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # some choices settle no weights
 def test_the_diagnosis_recommends_what_selection_chooses_and_says_what_it_gains():
@@ -237,6 +238,7 @@ def test_trajectories_may_look_like_the_experts_or_not_and_yet_not_matter():
         assert np.isnan(found.rows()[0]["influence"])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_strengths")
 def test_a_sparse_similarity_is_diagnosed_too():
     mdp, expert, unlabelled = grid_world()

@@ -135,6 +135,7 @@ def drawn(executor):
     return found.theta, found.policy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("work", [chosen, nested, resampled, halved, left_out, drawn], ids=lambda f: f.__name__)
 def test_the_answers_do_not_depend_on_the_processes(work, two):
     for here, there in zip(work(None), work(two), strict=True):

@@ -91,6 +91,7 @@ def axes_of(make, *arguments):
 # ------------------------------------------------------------ the page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "with_map", [pytest.param(True, marks=pytest.mark.drawn), False], ids=["map, all drawn", "no map"]
@@ -151,6 +152,7 @@ def test_a_record_with_nothing_but_a_model_has_a_report(tmp_path):
     assert {a["id"] for a in page.of("section")} == {"weights", "policy", "convergence", "settings", "glossary"}
 
 
+@pytest.mark.slow
 @pytest.mark.drawn
 def test_two_calls_give_the_same_bytes(tmp_path):
     for name in ("one", "two"):
@@ -299,6 +301,7 @@ def test_a_tree_on_even_coordinates_is_a_graph_and_not_a_grid():
     assert ground.tiled(maze(discount=0.95), plot.grid(3, 3))
 
 
+@pytest.mark.slow
 @pytest.mark.drawn
 def test_states_never_met_and_numbers_that_are_none_are_grey_and_said(tmp_path):
     one = record()
@@ -315,6 +318,7 @@ def test_states_never_met_and_numbers_that_are_none_are_grey_and_said(tmp_path):
     assert "States without a finite number are grey." in text
 
 
+@pytest.mark.slow
 @pytest.mark.drawn
 def test_states_without_coordinates_are_left_out_and_said(tmp_path):
     places = plot.grid(3, 3)

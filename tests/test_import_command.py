@@ -103,6 +103,7 @@ def test_the_summary_and_the_picture_lie_beside_the_tables(run, tracks, tmp_path
     assert (made / "import.png").read_bytes().startswith(PNG)
 
 
+@pytest.mark.slow
 @pytest.mark.drawn
 @pytest.mark.parametrize("way", ["k-means", "hexagons"])
 def test_the_picture_is_the_same_for_the_same_recordings(run, tracks, tmp_path, way):

@@ -36,6 +36,7 @@ def test_the_corpus_is_written_and_read_unchanged(name, form, tmp_path):
     assert fuzz_readers.round_trip(fuzz_readers.CORPUS / name, tmp_path / "copy", form) == "same"
 
 
+@pytest.mark.slow
 @again
 @given(rng=st.randoms(use_true_random=False))
 def test_generated_folders_are_read_or_refused_alike(rng, tmp_path):
@@ -43,6 +44,7 @@ def test_generated_folders_are_read_or_refused_alike(rng, tmp_path):
     assert fuzz_readers.compare(fuzz_readers.damaged(fuzz_readers.generated(rng), rng), folder) in ("read", "refused")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_damaged_folders_are_read_or_refused_alike(seed, tmp_path):
     seeds, outcomes = fuzz_readers.corpus(), set()

@@ -158,6 +158,7 @@ def test_starts_and_ends_are_marked_and_explained(tmp_path):
     assert "Trajectories begin in 16 states, which are not marked." in text
 
 
+@pytest.mark.slow
 def test_y_grows_as_the_folder_says(tmp_path):
     mdp, expert, _ = problem("finite")
     xy = generator(0).normal(size=(5, 2))

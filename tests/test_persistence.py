@@ -328,6 +328,7 @@ def test_every_truncated_file_is_refused(tmp_path):
             messirl.load(path)
 
 
+@pytest.mark.slow
 def test_a_flipped_byte_is_refused_or_does_not_matter(tmp_path):
     content, path = stored(), tmp_path / "model.npz"
     rng = np.random.default_rng(0)

@@ -131,6 +131,7 @@ def whole(tmp_path_factory):
 # ------------------------------------------------------------ the page
 
 
+@pytest.mark.slow
 def test_the_page_and_all_figures_are_written(whole):
     page, _ = whole
     assert page.name == "report.html"
@@ -179,6 +180,7 @@ def test_the_page_says_what_was_found_and_where_it_comes_from(whole):
     assert SETTINGS["pit"].config_hash in text
 
 
+@pytest.mark.slow
 @pytest.mark.drawn
 def test_two_calls_give_the_same_bytes(tmp_path):
     table = results(figures=("nu",))

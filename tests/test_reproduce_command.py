@@ -219,6 +219,7 @@ def test_a_run_writes_table_claims_figures_and_report(tiny, capsys, tmp_path):
     assert "<html" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_learners_are_compared_with_seeds_of_their_own(tiny, capsys, tmp_path):
     assert tiny("--learners", "--runs", 1, "--out", tmp_path) == 0
     written = capsys.readouterr()

@@ -162,6 +162,7 @@ def test_a_leftover_in_a_store_that_had_only_begun_is_harmless(tmp_path):
     assert json.loads((tmp_path / "manifest.json").read_text()) == asdict(MADE)
 
 
+@pytest.mark.slow
 def test_two_writers_of_the_same_part_do_no_harm(store):
     wanted = store.table(KEYS)
     code = (

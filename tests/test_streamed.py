@@ -448,6 +448,7 @@ def test_every_similarity_of_counts_works_from_files(tmp_path, measure):
     np.testing.assert_allclose(other.penalty_matrix_, one.penalty_matrix_, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("likely", ["choices", "counts"])
 @pytest.mark.parametrize("kind", ["finite", "endless", "episodic"])
 def test_what_is_chosen_from_files_is_what_is_chosen_from_memory(tmp_path, kind, likely):
@@ -478,6 +479,7 @@ def both_diagnoses(model, kind, folder, **how):
     return found, walks
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_strengths")
 @pytest.mark.parametrize(
     ("kind", "measure"),
@@ -500,6 +502,7 @@ def test_a_diagnosis_from_files_is_the_one_from_memory(tmp_path, kind, measure):
     assert other.share.shape == (len(walks),)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_strengths")
 @pytest.mark.parametrize(
     ("kind", "measure"), [("finite", RBF(2.0)), ("endless", CompleteGraph()), ("episodic", RBF(2.0))]
@@ -515,6 +518,7 @@ def test_influence_from_files_is_near_that_of_a_refit(tmp_path, kind, measure):
     np.testing.assert_allclose(other.influence[known], one.influence[known], rtol=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_strengths")
 def test_no_influence_is_known_where_the_base_policy_or_the_pooling_is_from_files(tmp_path):
     for i, model in enumerate((MESSI(lambda0=1.0, reference="unlabelled"), MESSI(lambda0=1.0, unlabelled_weight=0.1))):

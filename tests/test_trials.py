@@ -186,6 +186,7 @@ def test_different_trainings_are_kept_apart(scene):
     assert len({canonical(t) for t in [base, *others]}) == 9
 
 
+@pytest.mark.slow
 def test_shared_trainings_give_the_rows_of_separate_ones(scene):
     setting = replace(TINY, sweeps={"nu": (0.0, 1.0), "lambda": (0.0, 0.5), "unlabelled": (0, 3), "em": (1,)})
     for figure in FIGURES:

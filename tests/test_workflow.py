@@ -87,6 +87,7 @@ def diagnosed(problem):
 # ------------------------------------------------------------ records
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "work", "settings", "more"),
     [
@@ -112,6 +113,7 @@ def test_a_command_writes_the_summary_of_the_record(folder, problem, run, tmp_pa
     assert of_all_runs(found) == as_written(work(problem, SPLIT, settings))
 
 
+@pytest.mark.slow
 def test_diagnose_writes_the_summary_of_the_record(folder, diagnosed, run, tmp_path):
     asked = ["--influential", DIAGNOSED.influential, "--cv", DIAGNOSED.cv]
     found = read_json(run("diagnose", folder, *WORDS, *asked, "--json", "--out", tmp_path))

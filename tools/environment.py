@@ -64,7 +64,7 @@ def make(python: str, where: Path, wanted: list[str]) -> bool:
     there = where / "bin" / "python"
     if not there.exists() or _said(same) != _said([str(there), *same[1:]]):
         subprocess.run([python, "-m", "venv", "--clear", str(where)], check=True)
-    pip = [str(there), "-m", "pip", "--disable-pip-version-check", "-qq", "install"]
+    pip = [str(there), "-m", "pip", "--disable-pip-version-check", "-qq", "install", "--no-compile"]
     newest = ["--upgrade", "--upgrade-strategy", "eager", "--only-binary", ":all:", *wanted]
     if subprocess.run([*pip, *newest], check=False, cwd=HOUSE).returncode:
         return False
