@@ -6,18 +6,20 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from folders import PARK, park, read_json
 
-from messirl import MDP, MESSI, MaxEntIRL, Trajectories, cli, estimation_table
+from messirl import MDP, MESSI, MaxEntIRL, Trajectories, cli, estimation_table, weight_ratio
 from messirl._files import beside
 from messirl.cli.results import Results, out_of_date
 from messirl.estimators import SSIRL, BehaviourCloning
 from messirl.estimators.parts.standing import quietly
 from messirl.experiments.store import Store, StoreError
 from messirl.io import InputError, read_problem
+from messirl.selection import bootstrap
 from messirl.similarity import DynamicTimeWarping, EditDistance, FisherKernel, VisitedStates
 
 COUNTS = ["--objective", "counts"]
@@ -619,3 +621,25 @@ def test_a_discount_next_to_1_needs_a_horizon(run, tmp_path):
     moves, features = np.ones((1, 1, 1)), np.ones((1, 1))
     for some in ({"discount": 0.99999999}, {"discount": 1.0}, {"discount": 1 - 1e-12, "horizon": 3}):
         assert MDP(moves, features, **some).discount == some["discount"]
+
+
+def test_what_has_no_standard_errors_or_intervals_says_so():
+    mdp = MDP(np.eye(2)[[[0, 1], [1, 0]]], np.array([[0.0], [1.0]]), discount=0.5)
+    expert = Trajectories.from_lists([[0, 1] * 9, [1, 1, 0] * 6, [0, 0, 1] * 6])
+    with pytest.raises(TypeError, match="BehaviourCloning has no standard errors: give a fit by maximum entropy"):
+        estimation_table(BehaviourCloning().fit(mdp, expert), expert)
+    model = MaxEntIRL(ridge=0.1).fit(mdp, expert)
+    with pytest.raises(ValueError, match="cluster has labels that are NaN or None: give every trajectory one"):
+        estimation_table(model, expert, [None, "a", "b"])
+    with pytest.raises(ValueError, match="there is no feature 0; there are 0"):
+        weight_ratio(estimation_table(model, expert), 0, 1)
+    with pytest.raises(ValueError, match="n=-1: it must be a whole number from 0 on"):
+        bootstrap(model, mdp, expert, n=-1)
+    found = bootstrap(model, mdp, expert, n=2, random_state=0)
+    for level in (95, -1.0):
+        with pytest.raises(ValueError, match=f"level={level:g}: it must be between 0 and 1"):
+            found.interval(found.theta, level)
+    with pytest.raises(ValueError, match="there is no interval from 1 resamples: draw at least two"):
+        replace(found, theta=found.theta[:1]).interval(found.theta[:1])
+    with pytest.raises(TypeError, match="warm_start='no': it must be True or False"):
+        MaxEntIRL(warm_start="no").fit(mdp, expert)

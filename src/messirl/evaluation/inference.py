@@ -181,6 +181,8 @@ def estimation_table(
     cluster : (n,) labels; trajectories with the same one (of one driver, one animal) may hang together, and the
         sandwich takes them as one. None: every trajectory on its own
     """
+    if not isinstance(model, MaximumEntropy):
+        raise TypeError(f"{type(model).__name__} has no standard errors: give a fit by maximum entropy, as MaxEntIRL")
     model._fitted()
     mdp, theta, n = model.mdp_, model.theta_, len(expert)
     if n < 2:
@@ -287,8 +289,8 @@ def _labels(cluster: npt.ArrayLike, n: int) -> Ints:
     given = np.asarray(cluster)
     if given.shape != (n,):
         raise ValueError(f"cluster has shape {given.shape}: give one label for each of the {n} trajectories")
-    if given.dtype.kind == "f" and np.isnan(given).any():
-        raise ValueError("cluster has labels that are NaN: give every trajectory one")
+    if any(label is None or label != label for label in given.tolist()):  # NaN is not equal to itself
+        raise ValueError("cluster has labels that are NaN or None: give every trajectory one")
     distinct, labels = np.unique(given, return_inverse=True)
     if distinct.size < 2:
         raise ValueError("cluster has the same label everywhere: robust errors need at least two clusters")

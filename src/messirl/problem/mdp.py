@@ -24,10 +24,7 @@ T = TypeVar("T")
 
 NAMES = ("state_names", "action_names", "feature_names")
 SUM_TOLERANCE = 1e-6  # probabilities that come from float32 tables sum to one this closely
-MOVE, ROW = (
-    28,
-    60,
-)  # bytes per move and per row of transitions, in all, that it takes to make an MDP and to plan with it
+MOVE, ROW = 28, 60  # bytes per move and per row of transitions, in all, to make an MDP and to plan with it
 LARGEST_VALUE = 1e100  # of a feature: its square, summed over many steps, must not overflow
 NEAREST = 0.99999999  # below 1 and without a horizon: values are 1 / (1 − γ) times rewards, and lose as many digits
 
@@ -429,10 +426,8 @@ def _check_sizes(mdp: MDP) -> None:
         if wrong.any():
             j = int(np.argmax(wrong))
             power = int(np.floor(np.log10(size[j])))
-            raise ValueError(
-                f"feature {mdp.feature_label(j)} {what} {size[j]:.2g}, which cannot be computed with: {remedy} it by "
-                f"1e{abs(power)}"
-            )
+            said = f"feature {mdp.feature_label(j)} {what} {size[j]:.2g}, which cannot be computed with"
+            raise ValueError(f"{said}: {remedy} it by 1e{abs(power)}")
 
 
 def _checked_discount(discount: float, horizon: int | None) -> float:
@@ -441,10 +436,8 @@ def _checked_discount(discount: float, horizon: int | None) -> float:
     if not 0.0 < float(discount) <= 1.0:
         raise ValueError(f"discount is {discount}, but must lie in (0, 1]")
     if horizon is None and NEAREST < float(discount) < 1.0:
-        raise ValueError(
-            f"discount is {discount}, so near to 1 that values have too few digits left without a horizon: give one "
-            f"up to {NEAREST}, a horizon, or 1 where trajectories end"
-        )
+        remedy = f"give one up to {NEAREST}, a horizon, or 1 where trajectories end"
+        raise ValueError(f"discount is {discount}, so near to 1 that values have too few digits left: {remedy}")
     return float(discount)
 
 
