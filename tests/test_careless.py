@@ -443,6 +443,17 @@ def test_a_known_option_in_a_place_for_none_is_not_suggested_again(run):
     assert "unrecognized arguments: --no-report; see messirl fit" in said
 
 
+def test_what_would_leave_a_part_of_the_order_undone_is_refused(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, said = run("compare", park(tmp_path / "park"), "--methods", " , ")
+    assert code == 2
+    assert "--methods names none: give at least one, or leave it out" in said
+    code, _, said = run("reproduce", "--quick", "--sensitivity", "--learners")
+    assert code == 2
+    assert "--sensitivity and --learners are each done instead of the rest: give one of them" in said
+    assert [path.name for path in tmp_path.iterdir()] == ["park"]
+
+
 def test_a_table_of_estimates_never_takes_the_place_of_a_table_of_the_problem(run, tmp_path):
     folder = park(tmp_path / "park")
     before = (folder / "states.csv").read_bytes()
@@ -559,6 +570,13 @@ def test_a_pipe_in_the_place_of_a_table_is_not_waited_for(tmp_path):
     os.mkfifo(folder / "states.csv")
     with pytest.raises(InputError, match=r"states.csv: is no file, but a device or the like: give a CSV"):
         read_problem(folder)
+
+
+def test_a_feature_whose_name_has_two_lines_takes_one_of_the_table(run, tmp_path):
+    states = PARK["states.csv"].replace("f_food", '"f_fine\nfood"')
+    code, said, _ = run("fit", park(tmp_path / "park", states__csv=states), *PLAIN, "--out", tmp_path / "out")
+    assert code == 0
+    assert re.search(r"^f_fine food +[-0-9.]+", said, re.MULTILINE)
 
 
 def test_a_header_in_the_middle_of_a_table_is_named_with_its_row(run, tmp_path):

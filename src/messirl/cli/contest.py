@@ -37,6 +37,8 @@ def methods_of(text: str | None, usual: tuple[str | Method, ...]) -> tuple[str |
     if text is None:
         return usual
     names = tuple(word.strip() for word in text.split(",") if word.strip())
+    if not names:
+        raise ValueError("--methods names none: give at least one, or leave it out")
     return tuple(METHODS) if names == ("all",) else names
 
 
