@@ -6,22 +6,25 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from folders import PARK, park, read_json
 
-from messirl import MDP, MESSI, MaxEntIRL, Trajectories, cli, estimation_table
+from messirl import MDP, MESSI, MaxEntIRL, Trajectories, cli, estimation_table, weight_ratio
 from messirl._files import beside
 from messirl.cli.results import Results, out_of_date
 from messirl.estimators import SSIRL, BehaviourCloning
 from messirl.estimators.parts.standing import quietly
 from messirl.experiments.store import Store, StoreError
 from messirl.io import InputError, read_problem
+from messirl.selection import bootstrap
 from messirl.similarity import DynamicTimeWarping, EditDistance, FisherKernel, VisitedStates
 
 COUNTS = ["--objective", "counts"]
 PLAIN = ["--no-baselines", "--no-report"]
+SQUARES = ["--grid", "1", "--coordinates", "--discount", "0.9"]
 
 
 @pytest.fixture
@@ -390,3 +393,271 @@ def test_similarities_of_no_trajectories_are_refused(similarity):
 def test_coordinates_of_no_dimension_are_refused():
     with pytest.raises(ValueError, match="one row per state and k from 1 on"):
         DynamicTimeWarping(np.zeros((2, 0)))(Trajectories.from_lists([[0, 1]]), np.zeros((1, 2)))
+
+
+# ------------------------------------------------------------ options
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "value"),
+    [
+        ("fit", "--expert", "age > 9"),
+        ("fit", "--unlabelled", "age = 9"),
+        ("fit", "--features", "f_green"),
+        ("select", "--lambdas", "0.1"),
+        ("compare", "--methods", "MESSI"),
+        ("diagnose", "--by", "age"),
+    ],
+)
+def test_an_option_that_would_be_overwritten_by_itself_is_refused(run, tmp_path, command, option, value):
+    code, _, said = run(command, park(tmp_path / "park"), option, value, option, value, "--out", tmp_path / "out")
+    assert code == 2
+    assert f"{option}: is given twice, and one of them would not count: give it once" in said
+
+
+@pytest.mark.parametrize("value", ["1_0", "\N{FULLWIDTH DIGIT FIVE}", "\N{MINUS SIGN}1", "1'000"])
+@pytest.mark.parametrize("option", ["--lambda0", "--n-expert"])
+def test_a_number_is_written_with_plain_signs(run, tmp_path, option, value):
+    code, _, said = run("fit", park(tmp_path / "park"), option, value)
+    assert code == 2
+    assert f"{option}: {value!r} is not a" in said
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("-expert", "; did you mean '--expert'?"),
+        ("\N{EM DASH}expert", "; did you mean '--expert'?"),
+        ("\N{EN DASH}expert=x", "; did you mean '--expert'?"),
+    ],
+)
+def test_an_option_with_a_dash_of_another_kind_is_recognised_in_the_error(run, tmp_path, word, said):
+    code, _, written = run("fit", tmp_path, word, "age > 9")
+    assert code == 2
+    assert said in written
+
+
+def test_a_known_option_in_a_place_for_none_is_not_suggested_again(run):
+    code, _, said = run("fit", "--", "park", "--no-report")
+    assert code == 2
+    assert "unrecognized arguments: --no-report; see messirl fit" in said
+
+
+def test_what_would_leave_a_part_of_the_order_undone_is_refused(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, said = run("compare", park(tmp_path / "park"), "--methods", " , ")
+    assert code == 2
+    assert "--methods names none: give at least one, or leave it out" in said
+    code, _, said = run("reproduce", "--quick", "--sensitivity", "--learners")
+    assert code == 2
+    assert "--sensitivity and --learners are each done instead of the rest: give one of them" in said
+    assert [path.name for path in tmp_path.iterdir()] == ["park"]
+
+
+def test_a_table_of_estimates_never_takes_the_place_of_a_table_of_the_problem(run, tmp_path):
+    folder = park(tmp_path / "park")
+    before = (folder / "states.csv").read_bytes()
+    for name, more in (("states.csv", ["--force"]), ("edges.html", [])):
+        code, _, said = run("fit", folder, *PLAIN, "--table", folder / name, *more, "--out", tmp_path / "out")
+        assert code == 2
+        assert "would be taken for a table of the problem in its folder: give another name" in said
+    assert (folder / "states.csv").read_bytes() == before
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_prior_too_narrow_to_compute_with_is_named(run, tmp_path):
+    folder = park(tmp_path / "park")
+    code, _, said = run("fit", folder, *PLAIN, "--theta-prior", "1e-200", "--out", tmp_path / "out")
+    assert code == 2
+    assert "theta_prior=1e-200 is too small to compute with: give a larger one" in said
+
+
+def test_one_resample_makes_no_interval_and_few_are_remarked_on(run, tmp_path):
+    folder = park(tmp_path / "park")
+    code, _, said = run("select", folder, "--bootstrap", "1")
+    assert code == 2
+    assert "--bootstrap: '1' is not a whole number from 2 on" in said
+    some = ["--lambdas", "0.1", "--cv", "2", "--no-report", "--out", tmp_path / "out"]
+    code, _, said = run("select", folder, "--bootstrap", "2", *some)
+    assert code == 0
+    assert "note: intervals from 2 resamples are rough, and often too short: take more than 40" in said
+
+
+def test_too_few_experts_to_hold_out_twice_are_found_before_the_work(run, tmp_path):
+    folder = park(tmp_path / "park")
+    code, _, said = run("select", folder, "--expert", "age > 9", "--nested", "--out", tmp_path / "out")
+    assert code == 2
+    assert "--nested holds out one expert trajectory (or group) twice" in said
+    assert "select: " not in said  # no progress: no work was done
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("value", ["0", "abc", ""])
+def test_a_number_of_threads_that_is_none_is_named_by_where_it_was_given(tmp_path, value):
+    words = ["fit", str(park(tmp_path / "park")), *PLAIN, "--out", str(tmp_path / "out")]
+    done = subprocess.run(
+        [sys.executable, "-m", "messirl.cli", *words],
+        env={**os.environ, "NUMBA_NUM_THREADS": value},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert f"messirl: the environment says NUMBA_NUM_THREADS={value!r}: make it a whole number" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+# ------------------------------------------------------------ tables
+
+
+@pytest.mark.parametrize(
+    "cell", ["\N{MINUS SIGN}1", "1'000", "1\N{NO-BREAK SPACE}000", "1_000", "\N{ARABIC-INDIC DIGIT ONE}"]
+)
+def test_what_only_looks_like_a_number_is_refused_by_its_signs(tmp_path, cell):
+    folder = park(tmp_path / "park", states__csv=PARK["states.csv"].replace("pond,1", f"pond,{cell}"))
+    with pytest.raises(InputError, match=r"row 3: f_green holds .*, not a number: write it with the signs 0 to 9"):
+        read_problem(folder)
+
+
+@pytest.mark.parametrize("label", ["cafe\N{COMBINING ACUTE ACCENT}", "caf\N{ZERO WIDTH SPACE}é", "Café"])
+def test_a_label_that_looks_like_another_is_told_from_it(tmp_path, label):
+    folder = park(tmp_path / "park", states__csv=PARK["states.csv"].replace("café", label))
+    with pytest.raises(InputError, match=r"edges.csv, row 8: from 'café' .*: write it with the same signs as '[cC]af"):
+        read_problem(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("F_food", "begin with 'f_'"), ("f food", "begin with 'f_'"), ("f-food", "begin with 'f_'"), ("food", None)],
+)
+def test_a_column_that_is_almost_a_feature_is_noted(tmp_path, name, said):
+    states = PARK["states.csv"].replace("f_food", name)
+    notes = read_problem(park(tmp_path / "park", states__csv=states)).notes
+    wanted = [f"states.csv: column {name!r} is kept, but is no feature: names of features {said}"]
+    assert list(notes) == (wanted if said else [])
+
+
+def test_a_column_of_moves_that_is_almost_a_feature_is_noted(tmp_path):
+    edges = "\n".join(f"{row},{'G_toll' if i == 0 else 1}" for i, row in enumerate(PARK["edges.csv"].splitlines()))
+    (note,) = read_problem(park(tmp_path / "park", edges__csv=edges)).notes
+    assert note == "edges.csv: column 'G_toll' is kept, but is no feature: names of features begin with 'g_'"
+
+
+def test_states_without_a_row_are_the_only_fault(run, tmp_path):
+    folder = park(tmp_path / "park", states__csv="state,f_a\n")
+    code, said, _ = run("check", folder)
+    assert code == 2
+    assert said == f"states.csv: has no row: give one row per state\n1 fault in {folder}\n"
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ("00:01", r"row 3: column 'step' holds text: write whole numbers, without a decimal point [^,]*$"),
+        ("0.5", r"row 3: column 'step' holds decimal numbers: write whole numbers, without a decimal point [^,]*$"),
+        ("1" + "0" * 20, r"row 3: column 'step' holds whole numbers too large for 64 bits: write smaller ones$"),
+    ],
+)
+def test_a_step_that_is_no_number_is_named_with_its_own_row_and_needs_no_label(tmp_path, cell, message):
+    steps = PARK["trajectories.csv"].replace("anna,1", f"anna,{cell}")
+    with pytest.raises(InputError, match=message):
+        read_problem(park(tmp_path / "park", trajectories__csv=steps))
+
+
+def test_a_pipe_in_the_place_of_a_table_is_not_waited_for(tmp_path):
+    folder = park(tmp_path / "park")
+    (folder / "states.csv").unlink()
+    os.mkfifo(folder / "states.csv")
+    with pytest.raises(InputError, match=r"states.csv: is no file, but a device or the like: give a CSV"):
+        read_problem(folder)
+
+
+def test_a_feature_whose_name_has_two_lines_takes_one_of_the_table(run, tmp_path):
+    states = PARK["states.csv"].replace("f_food", '"f_fine\nfood"')
+    code, said, _ = run("fit", park(tmp_path / "park", states__csv=states), *PLAIN, "--out", tmp_path / "out")
+    assert code == 0
+    assert re.search(r"^f_fine food +[-0-9.]+", said, re.MULTILINE)
+
+
+def test_a_header_in_the_middle_of_a_table_is_named_with_its_row(run, tmp_path):
+    states = PARK["states.csv"] + PARK["states.csv"]
+    with pytest.raises(InputError, match=r"states.csv, row 6: is the header once more: drop this row"):
+        read_problem(park(tmp_path / "park", states__csv=states))
+    track = "id,t,x,y\na,1,1,1\na,2,2,2\n"
+    (tmp_path / "track.csv").write_text(track + track)
+    code, _, said = run("import", tmp_path / "track.csv", tmp_path / "to", *SQUARES)
+    assert code == 2
+    assert "track.csv, row 4: is the header once more: drop this row" in said
+
+
+@pytest.mark.parametrize("stamp", ["2026-02-30 10:00", "2026-01-01 24:00", "9999-12-31 10:00"])
+def test_a_time_that_is_none_is_named_with_its_row(run, tmp_path, stamp):
+    (tmp_path / "track.csv").write_text(f"id,t,x,y\na,2026-01-01 09:00,1,1\na,{stamp},2,2\n")
+    code, _, said = run("import", tmp_path / "track.csv", tmp_path / "to", *SQUARES)
+    assert code == 2
+    assert f"track.csv, row 3: t holds '{stamp}', which is no day and hour from 1678 to 2261: correct it" in said
+
+
+@pytest.mark.parametrize("noise", ["1e300", "1e-300"])
+def test_noise_that_is_no_error_of_positions_is_refused(run, tmp_path, noise):
+    (tmp_path / "track.csv").write_text("id,t,x,y\n" + "".join(f"a,{i},{i},{i % 3}\n" for i in range(9)))
+    code, _, said = run("import", tmp_path / "track.csv", tmp_path / "to", *SQUARES, "--noise", noise)
+    assert code == 2
+    assert f"--noise: is {float(noise):g}, where places are 1 apart: give the error of positions" in said
+
+
+def test_a_unit_that_cannot_be_computed_with_is_answered_with_one_remedy(tmp_path):
+    folder = park(tmp_path / "park", states__csv=PARK["states.csv"].replace("pond,1", "pond,1e200"))
+    with pytest.raises(InputError, match=r"which cannot be computed with: divide it by 1e200$"):
+        read_problem(folder)
+
+
+# ------------------------------------------------------------ arguments
+
+
+def test_names_without_an_order_are_refused_and_those_of_numpy_are_plain_text():
+    moves, features = np.ones((1, 1, 1)), np.ones((1, 1))
+    for names in ({"a"}, {"a": 1}.keys()):
+        with pytest.raises(TypeError, match="feature_names must be a sequence of strings, in the order"):
+            MDP(moves, features, discount=0.5, feature_names=names)
+    mdp = MDP(moves, features, discount=0.5, feature_names=np.array(["a"]))
+    assert mdp.feature_label(0) == "'a'"
+
+
+def test_rows_of_different_lengths_are_refused_in_words():
+    with pytest.raises(ValueError, match="transitions must be an array of numbers, whose rows are all of one length"):
+        MDP([[[1.0, 0.0]], [[1.0]]], np.ones((2, 1)), discount=0.5)
+    with pytest.raises(ValueError, match="features must be an array of numbers, whose rows are all of one length"):
+        MDP(np.ones((1, 1, 1)), [[1.0], [1.0, 2.0]], discount=0.5)
+
+
+def test_a_discount_next_to_1_needs_a_horizon(run, tmp_path):
+    """Values without end are 1 / (1 − γ) times rewards: at 1 − 1e-12 rounding decides between choices."""
+    code, said, _ = run("check", park(tmp_path / "park", problem__json='{"discount": 0.999999999999}'))
+    assert code == 2
+    assert "problem.json: discount is 0.999999999999, so near to 1 that values have too few digits left" in said
+    moves, features = np.ones((1, 1, 1)), np.ones((1, 1))
+    for some in ({"discount": 0.99999999}, {"discount": 1.0}, {"discount": 1 - 1e-12, "horizon": 3}):
+        assert MDP(moves, features, **some).discount == some["discount"]
+
+
+def test_what_has_no_standard_errors_or_intervals_says_so():
+    mdp = MDP(np.eye(2)[[[0, 1], [1, 0]]], np.array([[0.0], [1.0]]), discount=0.5)
+    expert = Trajectories.from_lists([[0, 1] * 9, [1, 1, 0] * 6, [0, 0, 1] * 6])
+    with pytest.raises(TypeError, match="BehaviourCloning has no standard errors: give a fit by maximum entropy"):
+        estimation_table(BehaviourCloning().fit(mdp, expert), expert)
+    model = MaxEntIRL(ridge=0.1).fit(mdp, expert)
+    with pytest.raises(ValueError, match="cluster has labels that are NaN or None: give every trajectory one"):
+        estimation_table(model, expert, [None, "a", "b"])
+    with pytest.raises(ValueError, match="there is no feature 0; there are 0"):
+        weight_ratio(estimation_table(model, expert), 0, 1)
+    with pytest.raises(ValueError, match="n=-1: it must be a whole number from 0 on"):
+        bootstrap(model, mdp, expert, n=-1)
+    found = bootstrap(model, mdp, expert, n=2, random_state=0)
+    for level in (95, -1.0):
+        with pytest.raises(ValueError, match=f"level={level:g}: it must be between 0 and 1"):
+            found.interval(found.theta, level)
+    with pytest.raises(ValueError, match="there is no interval from 1 resamples: draw at least two"):
+        replace(found, theta=found.theta[:1]).interval(found.theta[:1])
+    with pytest.raises(TypeError, match="warm_start='no': it must be True or False"):
+        MaxEntIRL(warm_start="no").fit(mdp, expert)

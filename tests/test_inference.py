@@ -125,6 +125,27 @@ def test_what_is_not_identified_has_no_standard_error():
     assert table.n_parameters == 3
 
 
+@pytest.mark.filterwarnings("ignore::messirl.IdentifiabilityWarning")
+@pytest.mark.parametrize("horizon", [None, 6])
+def test_a_feature_that_is_the_same_everywhere_changes_nothing_of_the_table_but_its_own_row(horizon):
+    rng = generator(3)
+    mdp = MDP(rng.dirichlet(np.ones(4), size=(4, 2)), rng.normal(size=(4, 2)), discount=0.9, horizon=horizon)
+    anything = np.full(mdp.policy_shape, 0.5)
+    expert = sample(mdp, anything, 12, horizon or 150, random_state=0, start=np.full(4, 0.25))
+    more = mdp.replace(features=np.column_stack([mdp.features, np.full(4, 3.0)]))
+    for kind in ({"objective": "choices"}, {"objective": "counts"}, {"ridge": 0.1}):
+        model = MaxEntIRL(**kind).fit(more, expert)
+        plain, table = estimation_table(MaxEntIRL(**kind).fit(mdp, expert), expert), estimation_table(model, expert)
+        assert_allclose(table.robust_std_error[:2], plain.robust_std_error, rtol=1e-5)
+        assert np.isnan(table.robust_std_error[2])
+        if "ridge" not in kind:
+            assert np.isnan(table.std_error[2])
+            assert table.n_parameters == plain.n_parameters
+    full, small = MaxEntIRL().fit(more, expert), MaxEntIRL().fit(mdp, expert)
+    with pytest.raises(ValueError, match="change no trajectory's probability, so that there is nothing to test"):
+        likelihood_ratio_test(small, full, expert)
+
+
 def test_what_lies_on_the_bound_has_no_standard_error():
     mdp = network()
     expert = trips(mdp, 400, 0)

@@ -339,7 +339,7 @@ TABLE_FAULTS = [
         "row 4: step 3 of trajectory 5 follows step 1",
     ),
     ("trajectories", STEPS.replace("5,2,2", "5,1,2"), "trajectories.csv, row 4: trajectory 5 has step 1 twice"),
-    ("trajectories", STEPS + "9,x,0,\n", "trajectories.csv, row 2: column 'step' holds text: write whole numbers"),
+    ("trajectories", STEPS + "9,x,0,\n", "trajectories.csv, row 7: column 'step' holds text: write whole numbers"),
     ("trajectories", STEPS + "9,0,4,\n", "trajectories.csv, row 7: state 4 is not one of 0 … 2: correct it, or add"),
     ("trajectories", STEPS.replace("5,2,2,", "5,2,2,-1"), "trajectories.csv, row 4: action -1 is not one of 0 … 1"),
     ("trajectories", STEPS.replace("5,2,2,", "5,2,2,nan"), "trajectories.csv, row 4: action nan is not one of 0 … 1"),

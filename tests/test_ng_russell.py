@@ -81,6 +81,17 @@ def test_the_policy_does_not_depend_on_how_small_or_large_all_features_are(unit)
     assert_allclose(other.theta_, one.theta_, rtol=1e-9)
 
 
+@pytest.mark.parametrize("more", ["constant", "twice"])
+def test_features_that_tell_no_policies_apart_do_not_hide_those_that_do(more):
+    """A weight that changes no choice puts the experts neither ahead nor behind, as θ = 0 does."""
+    mdp, expert, _ = problem("endless")
+    plain = NgRussell().fit(mdp, expert)
+    column = np.ones((mdp.n_states, 1)) if more == "constant" else mdp.features
+    model = NgRussell().fit(mdp.replace(features=np.column_stack([mdp.features, column])), expert)
+    assert model.termination_ == plain.termination_
+    assert_allclose(model.policy_, plain.policy_, atol=1e-9)
+
+
 def test_experts_that_do_as_the_first_policy_does_have_no_reward():
     """All ways are alike: no reward puts the experts ahead of a policy with their own counts."""
     mdp = maze(discount=0.9, horizon=4, features=np.ones((9, 1)), start=np.eye(9)[4])

@@ -47,7 +47,10 @@ def number(name: str, value: Any, *, above: float | None = None, least: float | 
 
 def numbers(name: str, value: Any) -> npt.NDArray[np.float64]:
     """The value as an array of floats, or an error that names the argument."""
-    raw = np.asarray(value)
+    try:
+        raw = np.asarray(value)
+    except ValueError:  # lists of different lengths
+        raise ValueError(f"{name} must be an array of numbers, whose rows are all of one length") from None
     if np.ma.is_masked(value):
         raise ValueError(f"{name} holds masked values: fill them in")
     if raw.dtype.kind not in "fiub":

@@ -81,7 +81,7 @@ def probability(value: float, places: int = 4) -> str:
 
 def in_columns(names: Iterable[str], columns: Mapping[str, Iterable[str]]) -> list[str]:
     """The lines of a table: names at the left, then each column under its head, at the right of at least 8 signs."""
-    first = list(names)
+    first = [" ".join(name.splitlines()) for name in names]
     lines = [f"{name:<{max(map(len, first))}}" for name in first]
     for head, below in columns.items():
         texts = [head, *below]

@@ -144,7 +144,10 @@ class Objective:
         """A penalty Q (d, d) and a normal prior of the weights with this standard deviation in their own units."""
         if spread is None:
             return quadratic
-        weak = np.diag((self.unit / spread) ** 2 / self.size)
+        with np.errstate(over="ignore"):
+            weak = np.diag((self.unit / spread) ** 2 / self.size)
+        if not np.isfinite(weak).all():
+            raise ValueError(f"theta_prior={spread:g} is too small to compute with: give a larger one")
         return weak if quadratic is None else quadratic + weak
 
     @property

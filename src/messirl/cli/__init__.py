@@ -81,6 +81,7 @@ def _run(command: ModuleType, arguments: argparse.Namespace) -> int:
     from messirl.cli.common import note
 
     try:
+        _check_threads()
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: note(str(message))
             code = int(command.run(arguments))
@@ -89,6 +90,15 @@ def _run(command: ModuleType, arguments: argparse.Namespace) -> int:
     except BrokenPipeError:  # as in `messirl show … | head`; Python would complain once more when it exits
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+
+
+def _check_threads() -> None:
+    """Refuse a number of threads that is none; what Numba says of it does not name its place, or is a traceback."""
+    told = os.environ.get("NUMBA_NUM_THREADS", "1")
+    if not (told.isascii() and told.isdigit() and int(told) > 0):
+        raise ValueError(
+            f"the environment says NUMBA_NUM_THREADS={told!r}: make it a whole number from 1 on, or unset it"
+        )
 
 
 def _failed(error: Exception, kept: str, *, debug: bool) -> int:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from messirl.problem.streamed import StreamedTrajectories
 
 
+DASHES = "-\N{EN DASH}\N{EM DASH}"  # the last two are what word processors make of --
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one sentence."""
 
@@ -42,8 +45,9 @@ class Parser(argparse.ArgumentParser):
         found, left = self.parse_known_args(args, namespace)
         if left:
             known = [option for action in self._actions for option in action.option_strings if option[:2] == "--"]
-            wrong = next((word.partition("=")[0] for word in left if word[:2] == "--"), "")
-            self.error(f"unrecognized arguments: {' '.join(left)}{did_you_mean(wrong, known) if wrong else ''}")
+            wrong = next((word.partition("=")[0] for word in left if word[:1] in DASHES and len(word) > 2), "")
+            close = did_you_mean(f"--{wrong.lstrip(DASHES)}", known) if wrong and wrong not in known else ""
+            self.error(f"unrecognized arguments: {' '.join(left)}{close}")
         return found
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -58,6 +62,16 @@ class Parser(argparse.ArgumentParser):
         """End the program with code 2 and one line that says what is wrong and where help is."""
         text = one_line(message)
         self.exit(2, f"{self.prog}: {text}{'' if text.endswith('?') else ';'} see {self.prog} --help\n")
+
+
+class Once(argparse.Action):
+    """Store what an option says; an error where it is given twice, since one of the two would not count."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        """Store the value."""
+        if getattr(namespace, self.dest) is not None:
+            raise argparse.ArgumentError(self, "is given twice, and one of them would not count: give it once")
+        setattr(namespace, self.dest, values)
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -195,13 +209,27 @@ def seed(text: str) -> int:
 
 def count(text: str) -> int:
     """A whole number from 1 on."""
+    return _whole(text, 1)
+
+
+def several(text: str) -> int:
+    """A whole number from 2 on."""
+    return _whole(text, 2)
+
+
+def _whole(text: str, least: int) -> int:
     try:
-        value = int(text)
+        value = int(text) if _plain_signs(text) else least - 1
     except ValueError:
-        value = 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+        value = least - 1
+    if value < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} on")
     return value
+
+
+def _plain_signs(text: str) -> bool:
+    """Whether a text is a number as everybody writes it; Python also reads 1_000, and the digits of other scripts."""
+    return text.isascii() and "_" not in text
 
 
 def positive(text: str) -> float:
@@ -217,7 +245,7 @@ def not_negative(text: str) -> float:
 def finite(text: str, good: Any, what: str) -> float:
     """A finite number that is `good`; `what` says which ones are."""
     try:
-        value = float(text)
+        value = float(text) if _plain_signs(text) else math.nan
     except ValueError:
         value = math.nan
     if not (math.isfinite(value) and good(value)):

@@ -6,7 +6,7 @@ import math
 import os
 
 from messirl._numbers import nats
-from messirl.cli.common import Parser, count, one_line
+from messirl.cli.common import Once, Parser, count, one_line
 from messirl.cli.options import add_cluster
 from messirl.estimators.methods import METHODS
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def add_methods(made: Parser) -> None:
     """Add the option that names the methods."""
     every = "all; these are " + ", ".join(METHODS)
-    made.add_argument("--methods", metavar="A,B,…", help=f"which, or {every} (a core of eight)")
+    made.add_argument("--methods", action=Once, metavar="A,B,…", help=f"which, or {every} (a core of eight)")
 
 
 def add_work(made: Parser) -> None:
@@ -37,6 +37,8 @@ def methods_of(text: str | None, usual: tuple[str | Method, ...]) -> tuple[str |
     if text is None:
         return usual
     names = tuple(word.strip() for word in text.split(",") if word.strip())
+    if not names:
+        raise ValueError("--methods names none: give at least one, or leave it out")
     return tuple(METHODS) if names == ("all",) else names
 
 

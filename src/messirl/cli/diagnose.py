@@ -7,7 +7,17 @@ import math
 
 from messirl._defaults import CV, INFLUENTIAL
 from messirl._numbers import nats, percentage, significant, whole_per_cent
-from messirl.cli.common import Parser, add_with_default, count, filled, named, one_line, problem_in, trajectories_in
+from messirl.cli.common import (
+    Once,
+    Parser,
+    add_with_default,
+    count,
+    filled,
+    named,
+    one_line,
+    problem_in,
+    trajectories_in,
+)
 from messirl.cli.groups import add_by, by_lines
 from messirl.cli.options import add_cluster, add_data, add_model, add_results, add_streamed, executor
 
@@ -34,7 +44,9 @@ def add(made: Parser) -> None:
     group = made.add_argument_group("diagnosis")
     add_with_default(group, "--influential", _count_or_none, INFLUENTIAL, "leave out N, one by one", "N")
     add_with_default(group, "--cv", count, CV, "folds of the experts", "K")
-    group.add_argument("--groups", metavar="COLUMN", help="hold out whole groups: a column of trajectory_meta")
+    group.add_argument(
+        "--groups", action=Once, metavar="COLUMN", help="hold out whole groups: a column of trajectory_meta"
+    )
     add_by(group, "also what each group of them is worth on its own")
     add_cluster(made)
     add_results(made, "out/diagnosis", "diagnosis.csv and diagnosis.json")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from messirl._numbers import nats, percentage
-from messirl.cli.common import Parser, model_file, named, one_line, path, problem_in
+from messirl.cli.common import Once, Parser, model_file, named, one_line, path, problem_in
 from messirl.cli.options import FILTERS, add_results
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ def add(made: Parser) -> None:
     """Declare the arguments of `messirl evaluate`."""
     made.add_argument("model", type=path, metavar="MODEL", help="what messirl fit wrote: model.npz, or its folder")
     made.add_argument("folder", type=path, metavar="FOLDER", help="a problem folder")
-    made.add_argument("--test", metavar="WHICH", help=f"which trajectories (default: all). {FILTERS}")
+    made.add_argument("--test", action=Once, metavar="WHICH", help=f"which trajectories (default: all). {FILTERS}")
     add_results(made, "out/evaluate", "evaluate.json")
 
 

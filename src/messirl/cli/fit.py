@@ -6,6 +6,7 @@ import argparse
 
 from messirl._numbers import in_columns, nats, probability, significant
 from messirl.cli.common import (
+    Once,
     Parser,
     count,
     filled,
@@ -82,6 +83,7 @@ def add(made: Parser) -> None:
     add_by(group, "scores, and how much unlabelled trajectories look like the expert's, by the values of a column")
     group.add_argument(
         "--groups",
+        action=Once,
         metavar="COLUMN",
         help="robust errors and intervals by individual, not by trajectory: a column of trajectory_meta",
     )

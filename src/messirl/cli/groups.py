@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from messirl._numbers import in_columns, nats, nats_between, probability
+from messirl.cli.common import Once, one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,13 +14,11 @@ if TYPE_CHECKING:
 
 def add_by(group: Any, what: str) -> None:
     """Add the option that breaks what was found down by a column."""
-    group.add_argument("--by", metavar="COLUMN", help=f"{what}: a column of trajectory_meta")
+    group.add_argument("--by", action=Once, metavar="COLUMN", help=f"{what}: a column of trajectory_meta")
 
 
 def by_lines(found: list[dict[str, Any]]) -> list[str]:
     """A table for every quantity that was broken down, and the sentence that says what is clear about it."""
-    from messirl.cli.common import one_line
-
     lines = list[str]()
     for one in found:
         groups = one["groups"] + ([] if one["whole"] is None else [one["whole"]])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from messirl import _defaults as default
-from messirl.cli.common import Parser, add_with_default, count, finite, not_negative, path, positive, seed
+from messirl.cli.common import Once, Parser, add_with_default, count, finite, not_negative, path, positive, seed
 from messirl.estimators.methods import METHODS, OPTIONS
 
 TYPE_CHECKING = False
@@ -26,9 +26,12 @@ def add_data(made: Parser) -> None:
 def add_split(made: Parser) -> None:
     """Add the options that divide the trajectories of a folder."""
     group = made.add_argument_group("trajectories", FILTERS)
-    group.add_argument("--expert", metavar="WHICH", help="the expert's (default: all that are not named otherwise)")
-    group.add_argument("--unlabelled", metavar="WHICH", help="those of unknown quality (default: none)")
-    group.add_argument("--test", metavar="WHICH", help="held out, for the score (default: none)")
+    for name, text in (
+        ("--expert", "the expert's (default: all that are not named otherwise)"),
+        ("--unlabelled", "those of unknown quality (default: none)"),
+        ("--test", "held out, for the score (default: none)"),
+    ):
+        group.add_argument(name, action=Once, metavar="WHICH", help=text)
     group.add_argument("--n-expert", type=count, metavar="N", help="draw N of the expert's at random")
     group.add_argument("--n-unlabelled", type=count, metavar="N", help="draw N of the unlabelled at random")
     group.add_argument("--seed", type=seed, help="seed of these draws (0)")
@@ -126,7 +129,7 @@ def add_model(made: Parser) -> None:
     add_with_default(group, "--max-iter", count, default.MAX_ITER, "iterations at most")
     optimum = "how far a weight may be from its optimum, relative to its size or its unit"
     add_with_default(group, "--tol", not_negative, default.TOL, optimum)
-    group.add_argument("--features", metavar="A,B,…", help="only these features (default: all)")
+    group.add_argument("--features", action=Once, metavar="A,B,…", help="only these features (default: all)")
 
 
 def add_objective(group: Any) -> None:

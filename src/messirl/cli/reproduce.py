@@ -46,6 +46,8 @@ def add(made: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the paper's experiments and write their report, or the table of the sensitivity analysis."""
+    if arguments.sensitivity and arguments.learners:
+        raise ValueError("--sensitivity and --learners are each done instead of the rest: give one of them")
     from pathlib import Path
 
     from messirl._files import check_writable

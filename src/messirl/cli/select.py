@@ -8,6 +8,7 @@ import math
 from messirl._defaults import CV, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX, WEAK_PRIOR
 from messirl._numbers import nats, nats_between, significant
 from messirl.cli.common import (
+    Once,
     Parser,
     add_with_default,
     count,
@@ -17,6 +18,7 @@ from messirl.cli.common import (
     one_line,
     positive,
     problem_in,
+    several,
     trajectories_in,
 )
 from messirl.cli.groups import add_by, by_lines
@@ -52,16 +54,18 @@ def add(made: Parser) -> None:
     add_streamed(made)
     group = made.add_argument_group("choice")
     add_with_default(group, "--cv", count, CV, "folds; few experts go one by one", "K")
-    group.add_argument("--groups", metavar="COLUMN", help="hold out whole groups: a column of trajectory_meta")
+    group.add_argument(
+        "--groups", action=Once, metavar="COLUMN", help="hold out whole groups: a column of trajectory_meta"
+    )
     add_by(group, "also scores and likeness by the values of a column")
-    group.add_argument("--lambdas", type=_strengths, metavar="A,B,…", help="the strengths to choose from")
+    group.add_argument("--lambdas", action=Once, type=_strengths, metavar="A,B,…", help="the strengths to choose from")
     group.add_argument("--nested", action="store_true", help="also an honest score of the whole procedure (slow)")
-    group.add_argument("--bootstrap", type=count, metavar="N", help="95 %% intervals of θ from N resamples")
+    group.add_argument("--bootstrap", type=several, metavar="N", help="95 %% intervals of θ from N resamples")
     add_with_default(group, "--theta-max", positive, THETA_MAX, "bound on every weight")
     prior = "standard deviation of a normal prior of the weights, in their own units, or none"
     add_with_default(group, "--theta-prior", bound, WEAK_PRIOR, prior)
     add_objective(group)
-    group.add_argument("--features", metavar="A,B,…", help="only these features (default: all)")
+    group.add_argument("--features", action=Once, metavar="A,B,…", help="only these features (default: all)")
     add_cluster(made)
     add_results(made, "out/select", "the model and select.json")
 

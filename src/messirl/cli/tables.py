@@ -24,6 +24,8 @@ def table_writer(place: Path | None, *, force: bool, stars: bool, page: Path) ->
         return None
     from messirl._files import beside, check_writable
     from messirl.evaluation.formats import FORMATS
+    from messirl.io.folder.reader import TABLES
+    from messirl.io.folder.settings import SETTINGS
 
     kind = place.suffix.lower()
     if kind not in FORMATS:
@@ -32,6 +34,8 @@ def table_writer(place: Path | None, *, force: bool, stars: bool, page: Path) ->
         raise ValueError("--stars is of .tex and .html: a .csv holds p itself; leave it out")
     if same_place(place, page):
         raise ValueError(f"--table {place} is where the page of the fit is written: give another name")
+    if place.stem in TABLES and (place.parent / SETTINGS).exists():
+        raise ValueError(f"--table {place} would be taken for a table of the problem in its folder: give another name")
     if place.exists() and not place.is_dir() and not force:
         raise ValueError(f"--table {place} is there already: give another name, or --force to replace it")
     check_writable(place)

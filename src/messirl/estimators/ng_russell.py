@@ -6,7 +6,7 @@ of the policies found, each round solves
     max Σ_j p(θᵀ(f* − f_j))  such that  |θ_i| ≤ θ_max,      p(x) = x for x ≥ 0, else 2x
 
 and adds the best policy for that θ; one that was found before then counts once more. It ends when no policy is better
-than the experts under θ, or when θ = 0 is the best that the box has to offer. That is the rule where experts err, since
+than the experts under θ, or when no θ of the box is better than θ = 0. That is the rule where experts err, since
 then no reward makes what they do optimal. Of all θ seen, that one is kept under which the experts fall least behind the
 best policy.
 """
@@ -111,7 +111,7 @@ class NgRussell(RewardEstimator):
         while reason == ALL and rounds < most:
             before, rounds = found.counts, rounds + 1
             theta = most_ahead(target - before, bound)
-            if not np.abs(theta).max() > 1e-9 * bound:
+            if not _lead(target - before, theta) > 1e-9 * bound * float(np.abs(target - before).sum()):
                 reason = NOTHING
                 break
             best, none = found.add(theta), rounding(before, target)
@@ -140,6 +140,12 @@ class NgRussell(RewardEstimator):
         self._check_shapes((self.mdp_.n_states,), "start_")
         self._check_shapes((self.mdp_.n_features,), "feature_counts_")
         self._set_policy()
+
+
+def _lead(ahead: Floats, theta: Floats) -> float:
+    """Σ_j p(θᵀ ahead_j): not above 0 for θ = 0, nor for a θ whose reward is the same for every policy."""
+    by = ahead @ theta
+    return float(np.minimum(by, WORSE * by).sum())
 
 
 def most_ahead(ahead: Floats, bound: float) -> Floats:

@@ -30,7 +30,7 @@ import scipy.sparse as sp
 from scipy.stats import chi2, norm
 
 from messirl._numbers import in_columns, probability, significant
-from messirl._types import Floats, Ints
+from messirl._types import Flags, Floats, Ints
 from messirl.estimators.parts.maximum_entropy import MaximumEntropy
 from messirl.estimators.parts.standing import some_features
 from messirl.evaluation import formats
@@ -41,6 +41,7 @@ from messirl.planning.scores import choice_scores
 from messirl.problem.choices import choice_mass, choices_of
 from messirl.problem.counts import feature_counts
 from messirl.problem.trajectories import Trajectories
+from messirl.problem.units import feature_spread
 
 if TYPE_CHECKING:
     from messirl.evaluation.ratios import WeightRatio
@@ -180,6 +181,8 @@ def estimation_table(
     cluster : (n,) labels; trajectories with the same one (of one driver, one animal) may hang together, and the
         sandwich takes them as one. None: every trajectory on its own
     """
+    if not isinstance(model, MaximumEntropy):
+        raise TypeError(f"{type(model).__name__} has no standard errors: give a fit by maximum entropy, as MaxEntIRL")
     model._fitted()
     mdp, theta, n = model.mdp_, model.theta_, len(expert)
     if n < 2:
@@ -188,14 +191,18 @@ def estimation_table(
     objective = Objective.from_trajectories(mdp, expert, model.entropy, model.quadratic_, objective=model.likelihood_)
     _check_same(model, objective)
     found = _of_choices(model, objective, expert) if model.likelihood_ == "choices" else _of_counts(model, expert)
-    free = np.abs(theta) < model._bound * (1.0 - 1e-9)
+    free, unseen = np.abs(theta) < model._bound * (1.0 - 1e-9), _unseen(model, expert)
+    if model.quadratic_ is None:  # else the penalty determines them
+        free &= ~unseen
     inverse, rank, known = _inverse(-objective.hessian(theta), free)
     inverse /= found.sample
     spread = found.spread(labels)
     robust = inverse @ spread @ inverse
     rounding = n * SAME * np.outer(found.largest, found.largest)
     terms = np.abs(inverse) @ (np.abs(spread) + rounding) @ np.abs(inverse)
-    varied = np.diag(robust) > SAME * np.diag(terms)  # not so with equal trajectories, or fewer than weights
+    varied = ~unseen & (
+        np.diag(robust) > SAME * np.diag(terms)
+    )  # not so with equal trajectories, or fewer than weights
     outer_error = outer = None
     if found.outer is not None:
         pull = 0.0 if model.quadratic_ is None else found.sample * model.quadratic_
@@ -282,12 +289,21 @@ def _labels(cluster: npt.ArrayLike, n: int) -> Ints:
     given = np.asarray(cluster)
     if given.shape != (n,):
         raise ValueError(f"cluster has shape {given.shape}: give one label for each of the {n} trajectories")
-    if given.dtype.kind == "f" and np.isnan(given).any():
-        raise ValueError("cluster has labels that are NaN: give every trajectory one")
+    if any(label is None or label != label for label in given.tolist()):  # NaN is not equal to itself
+        raise ValueError("cluster has labels that are NaN or None: give every trajectory one")
     distinct, labels = np.unique(given, return_inverse=True)
     if distinct.size < 2:
         raise ValueError("cluster has the same label everywhere: robust errors need at least two clusters")
     return labels
+
+
+def _unseen(model: MaximumEntropy, expert: Trajectories) -> Flags:
+    """Features that change no trajectory's probability by themselves, (d,): all that is found of them is rounding.
+
+    Several that do so only together have curvature, which is flat in one direction: `_inverse` sees it.
+    """
+    blind = model._unidentified(model.mdp_, expert) * feature_spread(model.mdp_)  # its rows are orthonormal
+    return np.asarray((blind**2).sum(axis=0) > 1.0 - 1e-6)
 
 
 def _inverse(hessian: Floats, free: np.ndarray) -> tuple[Floats, int, np.ndarray]:
@@ -358,6 +374,11 @@ def likelihood_ratio_test(restricted: MaximumEntropy, full: MaximumEntropy, expe
     small, large = estimation_table(restricted, expert), estimation_table(full, expert)
     degrees = large.n_parameters - small.n_parameters
     statistic = 2.0 * (large.log_likelihood - small.log_likelihood)
+    if degrees == 0 and abs(statistic) <= 1e-6 * abs(large.log_likelihood):
+        raise ValueError(
+            "the features that only one of the two models has change no trajectory's probability, so that there is "
+            "nothing to test: leave out others"
+        )
     if degrees < 1 or statistic < -1e-6 * abs(large.log_likelihood):
         raise ValueError(
             f"the first model has {small.n_parameters} parameters and log-likelihood {small.log_likelihood:g}, the "

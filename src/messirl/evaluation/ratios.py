@@ -121,6 +121,6 @@ def _fieller(a: float, b: float, covariance: Floats, z: float) -> tuple[float, f
 
 def _place(table: EstimationTable, name: str) -> int:
     if name not in table.names:
-        close = did_you_mean(name, table.names)
+        close = did_you_mean(str(name), table.names)
         raise ValueError(f"there is no feature {name!r}; there are {', '.join(table.names)}{close}")
     return table.names.index(name)

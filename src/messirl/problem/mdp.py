@@ -8,7 +8,7 @@ caller gives one. An MDP is checked once, when it is made, and never changes aft
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -24,11 +24,9 @@ T = TypeVar("T")
 
 NAMES = ("state_names", "action_names", "feature_names")
 SUM_TOLERANCE = 1e-6  # probabilities that come from float32 tables sum to one this closely
-MOVE, ROW = (
-    28,
-    60,
-)  # bytes per move and per row of transitions, in all, that it takes to make an MDP and to plan with it
+MOVE, ROW = 28, 60  # bytes per move and per row of transitions, in all, to make an MDP and to plan with it
 LARGEST_VALUE = 1e100  # of a feature: its square, summed over many steps, must not overflow
+NEAREST = 0.99999999  # below 1 and without a horizon: values are 1 / (1 − γ) times rewards, and lose as many digits
 
 
 class MDP:
@@ -135,8 +133,8 @@ class MDP:
         put = object.__setattr__
         put(self, "transitions", matrix)
         put(self, "features", table)
-        put(self, "discount", _checked_discount(discount))
         put(self, "horizon", _checked_horizon(horizon))
+        put(self, "discount", _checked_discount(discount, self.horizon))
         put(self, "start", None if start is None else _checked_start(start, n_states))
         put(self, "terminal", ends)
         put(self, "allowed", permitted)
@@ -428,17 +426,18 @@ def _check_sizes(mdp: MDP) -> None:
         if wrong.any():
             j = int(np.argmax(wrong))
             power = int(np.floor(np.log10(size[j])))
-            raise ValueError(
-                f"feature {mdp.feature_label(j)} {what} {size[j]:.2g}, which cannot be computed with: {remedy} it by "
-                f"1e{abs(power)}"
-            )
+            said = f"feature {mdp.feature_label(j)} {what} {size[j]:.2g}, which cannot be computed with"
+            raise ValueError(f"{said}: {remedy} it by 1e{abs(power)}")
 
 
-def _checked_discount(discount: float) -> float:
+def _checked_discount(discount: float, horizon: int | None) -> float:
     if not is_number(discount):
         raise TypeError(f"discount must be a number in (0, 1], not {discount!r}")
     if not 0.0 < float(discount) <= 1.0:
         raise ValueError(f"discount is {discount}, but must lie in (0, 1]")
+    if horizon is None and NEAREST < float(discount) < 1.0:
+        remedy = f"give one up to {NEAREST}, a horizon, or 1 where trajectories end"
+        raise ValueError(f"discount is {discount}, so near to 1 that values have too few digits left: {remedy}")
     return float(discount)
 
 
@@ -489,11 +488,11 @@ def _checked_reference(mdp: MDP, policy: npt.ArrayLike) -> Floats:
 def _checked_names(what: str, names: Sequence[str] | None, n: int) -> tuple[str, ...] | None:
     if names is None:
         return None
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"{what} must be a sequence of strings")
+    if isinstance(names, str | Set) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"{what} must be a sequence of strings, in the order of what they name")
     if len(names) != n:
         raise ValueError(f"{what} has {len(names)} names for {n}")
     if len(set(names)) != n:
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise ValueError(f"{what} holds {twice!r} twice: names must differ")
-    return tuple(names)
+    return tuple(map(str, names))  # NumPy's text is shown as np.str_('a')

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
+from messirl._checks import whole
 from messirl._types import Floats, Ints
 from messirl.estimators.messi import MESSI
 from messirl.estimators.parts.maximum_entropy import MaximumEntropy
@@ -49,6 +50,10 @@ class Bootstrap:
 
     def interval(self, values: npt.ArrayLike, level: float = 0.95) -> Floats:
         """Lower and upper ends, (2, …), of anything computed from each replicate, (B, …)."""
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"level={level:g}: it must be between 0 and 1")
+        if len(self.theta) < 2:
+            raise ValueError(f"there is no interval from {len(self.theta)} resamples: draw at least two")
         tail = 50.0 * (1.0 - level)
         return np.asarray(np.percentile(np.asarray(values), [tail, 100.0 - tail], axis=0))
 
@@ -69,7 +74,7 @@ def bootstrap(
         raise ValueError("one expert trajectory cannot be resampled: give at least two")
     random = random_source(random_state)
     draws = []
-    for _ in range(n):
+    for _ in range(whole("n", n, least=0)):
         rows = random.randint(0, len(expert), len(expert))
         draws.append((rows, None if unlabelled is None else random.randint(0, len(unlabelled), len(unlabelled))))
     with quietly():

@@ -17,6 +17,8 @@ from messirl.problem.errors import InputError
 from messirl.workflow.import_settings import ImportSettings
 from messirl.workflow.import_tracks import ImportedTracks
 
+BEYOND = 1e6  # times the distance of places, or a part of it: a noise that is no error of positions
+
 
 @dataclass(frozen=True, eq=False)
 class ImportedCourses:
@@ -101,6 +103,9 @@ def _states(tracks: ImportedTracks, points: Points, places: Places, settings: Im
         return _located(tracks, places, points.xy, points.label)
     if points.label is not None or not settings.adjacent:
         raise InputError("--noise", "needs positions, and moves between neighbours", "leave it out")
+    if not 1.0 / BEYOND <= settings.noise / places.spacing <= BEYOND:
+        what = f"is {settings.noise:g}, where places are {places.spacing:g} apart"
+        raise InputError("--noise", what, "give the error of positions, in the unit of x and y")
     # Without a clock a track may well be at the same place in two rows, whether or not staying is a move.
     return decode(points, places, settings.noise, stay=settings.stays or settings.step is None)
 

@@ -21,6 +21,8 @@ from messirl.workflow.record import SelectionRecord, settings_of, weights
 from messirl.workflow.split import PROBLEM, Parts, Split, divide, with_streamed
 from messirl.workflow.watch import SILENT, Watcher, remarks
 
+ENOUGH = 40  # resamples: 95 % of fewer are all of them
+
 
 @dataclass(frozen=True)
 class SelectSettings:
@@ -118,6 +120,11 @@ def select(
     by = groups_by(parts, settings.by, settings.groups, watcher)
     if by is not None and parts.test is None and not isinstance(parts.unlabelled, Trajectories):
         raise ValueError("--by is of --test and of --unlabelled, and neither is given: give one, or leave it out")
+    if settings.nested and len(set(range(len(parts.expert)) if groups is None else groups)) < 3:
+        raise ValueError(
+            "--nested holds out one expert trajectory (or group) twice, for which there must be at least three: leave "
+            "it out, or take more"
+        )
     model = MESSICV(
         lambdas=settings.lambdas or LAMBDAS,
         cv=settings.cv,
@@ -147,6 +154,9 @@ def select(
             nested = nested_score(model, mdp, parts.expert, parts.unlabelled, groups, executor=executor)
         if settings.bootstrap is not None:
             intervals = _intervals(settings.bootstrap, settings.seed, model, mdp, watcher, executor)
+            if settings.bootstrap < ENOUGH:
+                said = f"intervals from {settings.bootstrap} resamples are rough, and often too short: take more than"
+                notes += watcher.noted([f"{said} {ENOUGH}"])
     broken = [] if by is None else _by_group(by, parts, model)
     return SelectionRecord(
         model.validation_,

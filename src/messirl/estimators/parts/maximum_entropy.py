@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
-from messirl._checks import is_whole, number
+from messirl._checks import flag, is_whole, number
 from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, REFERENCE_STRENGTH, SOLVER, STEP_SIZE, THETA_MAX, TOL
 from messirl._types import Floats, Ints
 from messirl.estimators.parts.beginning import first_theta
@@ -160,6 +160,7 @@ class MaximumEntropy(RewardEstimator):
             if beyond and getattr(self, name) != only:
                 raise ValueError(f"{beyond[0]} with {name}={getattr(self, name)!r}: it goes with {name}={only!r} only")
         number("reference_strength", self.reference_strength, above=0.0)
+        flag("warm_start", self.warm_start)
         if self.theta_max is not None:
             number("theta_max", self.theta_max, above=0.0)
         number("step_size", self.step_size, above=0.0)

@@ -211,7 +211,8 @@ def _mdp(states: States, ids: Ids, edges: Edges, settings: Settings, tables: dic
     except (ValueError, TypeError) as error:
         of_tables = str(error).startswith("feature ")
         where = f"{tables['states'].where}, {tables['edges'].where}" if of_tables else settings.where
-        raise InputError(where, str(error), "correct it, or the tables it speaks of") from None
+        what, _, remedy = str(error).rpartition(": ")  # most of them say what to do
+        raise InputError(where, what or remedy, remedy if what else "correct it") from None
 
 
 def labels_of(ids: Ids) -> list[str] | None:

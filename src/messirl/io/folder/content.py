@@ -14,7 +14,17 @@ import pyarrow as pa
 
 from messirl._types import Array, Flags, Floats, Ints
 from messirl.io.folder.settings import LARGEST
-from messirl.io.tables.columns import codes, flags, has_columns, id_column, numbers, remark_columns, repeated, texts
+from messirl.io.tables.columns import (
+    codes,
+    flags,
+    has_columns,
+    id_column,
+    numbers,
+    remark_columns,
+    remark_features,
+    repeated,
+    texts,
+)
 from messirl.io.tables.faults import Faults
 from messirl.io.tables.ids import Ids
 from messirl.io.tables.order import Order, read_order
@@ -67,11 +77,11 @@ class Steps:
 
 def read_states(faults: Faults, table: Table) -> States:
     """`state`, `f_*`, and optionally `terminal`, `start`, `x` and `y`, `name`; any further column is kept."""
-    if table.n_rows == 0:
-        faults.add(table.error("has no row", "give one row per state"))
     found = States(feature_names=[name for name in table.names if name.startswith("f_")])
     order: Any = slice(None)
-    if has_columns(faults, table, "state"):
+    if table.n_rows == 0:
+        faults.add(table.error("has no row", "give one row per state"))
+    elif has_columns(faults, table, "state"):
         found.ids, order = _state_ids(faults, table)
     found.features = _matrix(faults, table, found.feature_names)[order]
     found.terminal = np.zeros(table.n_rows, dtype=bool)
@@ -93,6 +103,7 @@ def read_states(faults: Faults, table: Table) -> States:
         used -= {"x", "y"}
     found.columns = {name: values[order] for name, values in _kept(faults, table, used).items()}
     remark_columns(faults, table, found.columns, STATE_COLUMNS[1:])
+    remark_features(faults, table, found.columns, "f_")
     return found
 
 
@@ -163,6 +174,7 @@ def read_edges(faults: Faults, table: Table, states: Ids | None, given: Ids | No
         faults.rows(table, wrong, lambda row: f"probability is {probability[row]:g}", "it lies in [0, 1]")
     kept = _kept(faults, table, {*EDGE_COLUMNS, *names})
     remark_columns(faults, table, kept, ("probability",))
+    remark_features(faults, table, kept, "g_")
     if not has_columns(faults, table, "from", "to", "action") or states is None:
         return None
     before = len(faults.found)

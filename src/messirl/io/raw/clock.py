@@ -117,8 +117,18 @@ def _iso(raw: Raw, name: str, cells: Any) -> Times:
     how = "stamps with a time zone, as UTC" if zoned.any() else "stamps without a time zone, as one clock"
     try:
         return _stamps(_seconds(cells.cast(kind)), how)
-    except pa.ArrowInvalid as error:
-        raise raw.error(f"{name}: {' '.join(str(error).split())[:120]}", FORMAT) from None
+    except pa.ArrowInvalid:
+        row = next(row for row, cell in enumerate(cells) if not _is_time(cell, kind))
+        what = f"{name} holds {cells[row].as_py()!r}, which is no day and hour from 1678 to 2261"
+        raise raw.error(what, "correct it, or drop the row", row) from None
+
+
+def _is_time(cell: Any, kind: Any) -> bool:
+    try:
+        cell.cast(kind)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _with_format(raw: Raw, name: str, cells: Any, form: str) -> Floats:

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from messirl._types import Floats, Ints
+from messirl.io.tables.columns import number_remedy
 from messirl.io.tables.separated import BLANKS
 from messirl.io.tables.table import COMMA, NUMBER, Column, Table, load_table, matches
 from messirl.problem.errors import InputError
@@ -120,6 +121,8 @@ class Raw:
             wrong &= ~matches(column.text, NUMBER)
             if (matches(column.text, COMMA) & wrong).any():
                 remedy = "write decimals alike everywhere, or give --decimal"
+            else:
+                remedy = number_remedy(column, wrong, remedy)
         row = int(np.argmax(wrong))
         return table.error(f"{name} holds {column.show(row)}, not a number", remedy, row)
 
@@ -190,6 +193,10 @@ def _read(path: Path, sign: str | None, decimal: str | None, columns: Sequence[s
     cells = _parsed(data, where, sign, names, header=columns is None)
     cells = {name: _plain(column, decimal) for name, column in cells.items()}
     n = len(next(iter(cells.values())))
+    again = np.all([np.asarray(pc.fill_null(pc.equal(column, name), False)) for name, column in cells.items()], axis=0)
+    if columns is None and again.any():
+        row = int(np.argmax(again)) + 2
+        raise InputError(where, "is the header once more", "drop this row", row)
     # With a given decimal mark nothing is left to recognise, which the table does only if no comma separates cells.
     return Table(where, cells, n, False, "," if decimal is not None else sign), sign
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 from typing import Any
@@ -56,6 +58,14 @@ def remark_columns(faults: Faults, table: Table, kept: Iterable[str], unused: It
             faults.notes.append(f"{table.where}: column {name!r} is kept, but not used; did you mean {close!r}?")
 
 
+def remark_features(faults: Faults, table: Table, kept: Iterable[str], begin: str) -> None:
+    """Note each column that is not used, but would be a feature if its name began a little differently."""
+    for name in kept:
+        if re.match(f"{begin[0]}[_ .-]", name, re.IGNORECASE):
+            said = f"column {name!r} is kept, but is no feature: names of features begin with {begin!r}"
+            faults.notes.append(f"{table.where}: {said}")
+
+
 def as_whole(column: Column) -> Column:
     """A column of a CSV whose cells are all 0.0, 1.0, …, as whole numbers; any other as it is."""
     if column.kind != "number" or column.text is None:
@@ -73,23 +83,26 @@ def missing(faults: Faults, table: Table, name: str, column: Column) -> None:
     faults.rows(table, column.null, lambda row: f"{name} is empty", "fill it in, or drop the row")
 
 
-def id_column(faults: Faults, table: Table, name: str) -> Column | None:
-    """A column that says what things are called: whole numbers or text, nothing empty; None if it is anything else."""
+def id_column(faults: Faults, table: Table, name: str, *, labels: bool = True) -> Column | None:
+    """A column that says what things are called: whole numbers or text, nothing empty; None if it is anything else.
+
+    labels : whether text is allowed
+    """
     column = faults.attempt(table.column, name)
     if column is None:
         return None
     column = as_whole(column)
     if column.kind == "empty" and table.n_rows == 0:
         return Column("whole", np.zeros(0, dtype=np.int64), column.null, column.text)
-    if column.kind not in ("whole", "text"):
+    if column.kind not in (("whole", "text") if labels else ("whole",)):
         what = f"column {name!r} holds {KINDS[column.kind]}"
         wrong = ~column.null
-        if column.kind in ("number", "huge") and column.text is not None:  # the cells that are no ids
-            wrong &= ~matches(column.text, SMALL_WHOLE)
-            most = wrong & ~matches(column.text, POINT_ZERO)
-            wrong = most if most.any() else wrong
+        if column.kind in ("number", "huge", "text") and column.text is not None:  # the cells that are no ids
+            no_id = wrong & ~matches(column.text, SMALL_WHOLE)
+            most = no_id & ~matches(column.text, POINT_ZERO)
+            wrong = next((some for some in (most, no_id) if some.any()), wrong)
         remedy = "write smaller ones, or labels of text" if column.kind == "huge" else WRITE_WHOLE
-        faults.add(table.error(what, remedy, first_of(wrong)))
+        faults.add(table.error(what, remedy if labels else remedy.removesuffix(", or labels of text"), first_of(wrong)))
         return None
     if column.null.any():
         missing(faults, table, name, column)
@@ -115,7 +128,7 @@ def numbers(faults: Faults, table: Table, name: str, *, null_ok: bool = False) -
             values[good] = floats(column.text.filter(pa.array(good)))
         wrong = ~good & ~column.null
         comma = column.text is not None and bool((wrong & matches(column.text, COMMA)).any())
-        remedy = "write decimals with a point" if comma else "write a number there"
+        remedy = "write decimals with a point" if comma else number_remedy(column, wrong, "write a number there")
         faults.rows(table, wrong, lambda row: f"{name} holds {column.show(row)}, not a number", remedy)
     elif column.kind == "empty":
         values = np.full(table.n_rows, np.nan)
@@ -126,6 +139,19 @@ def numbers(faults: Faults, table: Table, name: str, *, null_ok: bool = False) -
         faults.rows(table, empty, lambda row: f"{name} is empty or not a number", "fill it in")
     faults.rows(table, np.isinf(values), lambda row: f"{name} is {values[row]}", "write a finite number")
     return values
+
+
+def number_remedy(column: Column, wrong: Flags, usual: str) -> str:
+    """What to do about cells that are no numbers; some look like numbers, but have other signs: −1, 1'000, ١."""
+    if column.text is None or not any(map(_looks_like_number, column.text.filter(pa.array(wrong)).to_pylist())):
+        return usual
+    return "write it with the signs 0 to 9, - and . alone"
+
+
+def _looks_like_number(text: str) -> bool:
+    plain = "".join(str(unicodedata.decimal(sign, sign)) for sign in text)
+    plain = re.sub(r"[\s_'\N{RIGHT SINGLE QUOTATION MARK}]", "", re.sub("^[\N{MINUS SIGN}\N{EN DASH}+]", "-", plain))
+    return re.fullmatch(NUMBER, plain) is not None
 
 
 def flags(faults: Faults, table: Table, name: str) -> Flags:

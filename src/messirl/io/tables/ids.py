@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,12 @@ from messirl.io.tables.faults import Faults
 from messirl.io.tables.table import SHOWN, Column, Table, matches
 
 ANY = int(np.iinfo(np.int64).max)  # stands for an unknown number of things
+
+
+def _looks(text: str) -> str:
+    """A label without what cannot be seen, accents joined with their letters, in small letters."""
+    seen = "".join(sign for sign in text if unicodedata.category(sign) != "Cf")
+    return unicodedata.normalize("NFKC", seen).casefold().strip()
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +77,17 @@ class Ids:
         if self.labels is None:
             known = "is not one of 0, 1, 2, …" if self.n == ANY else f"is not one of 0 … {self.n - 1}"
         remedy = f"correct it, or add the {self.noun}"
-        faults.rows(table, (index < 0) & ~column.null, lambda row: f"{name} {column.show(row)} {known}", remedy)
+        unknown = (index < 0) & ~column.null
+        if unknown.any() and not self.numbered:
+            remedy = self._alike(column.text[int(np.argmax(unknown))].as_py()) or remedy
+        faults.rows(table, unknown, lambda row: f"{name} {column.show(row)} {known}", remedy)
         return index
+
+    def _alike(self, text: str) -> str | None:
+        """What to do about a label that differs from a known one in case, or in signs that nobody sees."""
+        looks = _looks(text)
+        close = next((label for label in self.labels.to_pylist() if _looks(label) == looks), None)
+        return close and f"write it with the same signs as {close!r}, which looks like it, or add the {self.noun}"
 
     def _index(self, column: Column) -> Ints:
         index = np.full(column.null.size, -1, dtype=np.int64)

@@ -61,6 +61,8 @@ def read_separated(data: bytes, where: str) -> Separated:
     names = [name.strip(BLANKS) for name in rows.pop(0)]
     del numbers[0]
     for number, row in zip(numbers, rows, strict=True):
+        if len(row) > 1 and [cell.strip(BLANKS) for cell in row] == names:
+            raise InputError(where, "is the header once more", "drop this row", number)
         if len(row) != len(names):
             what = f"has {len(row)} cells, but there are {len(names)} columns"
             raise InputError(where, what, _remedy(row, len(row) - len(names), sign), number)

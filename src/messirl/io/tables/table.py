@@ -144,6 +144,8 @@ def load_table(source: Any, called: str = "table") -> Table:
     where = path.name
     if path.is_dir():
         raise InputError(where, "is a directory", "give a CSV or Parquet file of that name")
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise InputError(where, "is no file, but a device or the like", "give a CSV or Parquet file of that name")
     suffix = path.suffix.lower()
     if suffix not in (".csv", ".parquet"):
         raise InputError(where, f"has the suffix {suffix!r}", "name it .csv or .parquet, after what it holds")
