@@ -73,6 +73,22 @@ def test_a_class_is_documented_with_what_it_inherits():
     assert "### MESSI.score " in messi
 
 
+def test_a_class_and_a_function_of_the_same_letters_have_two_addresses():
+    for name, page in api.pages().items():
+        addresses = re.findall(r"^##+ .*\{: #(\S+) \}$", page, flags=re.MULTILINE)
+        assert len(set(addresses)) == len(addresses), name
+    assert "(messirl.selection.md#Bootstrap)" in api.pages()["api/index.md"]
+    assert "(messirl.selection.md#bootstrap)" in api.pages()["api/index.md"]
+
+
+def test_no_page_of_the_interface_shows_where_in_memory_something_lies():
+    assert [name for name, page in api.pages().items() if re.search(r" at 0x[0-9a-f]+", page)] == []
+
+
+def test_every_argument_of_every_command_is_explained():
+    assert [line for line in commands.page().split("\n") if line.strip() == ":   –"] == []
+
+
 def test_the_search_finds_sections_by_their_address():
     found = search.sections('<h1 id="a">A</h1><p>one</p><h2 id="b">B <code>c</code></h2><p>two</p>', "x.html", "A")
     assert [(one.address, one.title, one.text) for one in found] == [("x.html", "A", "one"), ("x.html#b", "B c", "two")]

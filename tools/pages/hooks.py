@@ -26,11 +26,12 @@ LOADED = re.compile(r"""<(?:script|img|link|iframe|source|video|audio)\b[^>]*?(?
 BLOCK = re.compile(r"<pre>.*?</pre>", re.DOTALL)
 PLAIN = re.compile(r"(<pre><span></span><code>)([^<]*)(</code></pre>)")  # sessions and commands, not programs
 PIECE = re.compile(r"(<code>)([^<]*)(</code>)")  # of a line
+TEXT = re.compile(r"(?<=>)[^<]+(?=<)")
 CELL = re.compile(r"(<td[^>]*>)(.*?)(</td>)", re.DOTALL)
-OPTION = re.compile(r"(?<![\w-])--?[a-z][\w-]*")
+OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 JOINT = re.compile(r"(?<=\w[.:/])(?=[a-zA-Z])")  # where a name of several parts may be broken
 INTERVAL = re.compile(r"\[[-+−\d.,  ]+\]")
-NUMBERS = re.compile(r"[-+−±×~–\d.,:%/  ]{1,26}|[^/]{1,8} / [^/]{1,8}")
+NUMBERS = re.compile(r"(?:&gt;= )?[-+−±×~–\d.,:%/  ]{1,26}|[^/]{1,8} / [^/]{1,8}")
 COLUMN = re.compile(r"\S {2,}(?=\S)")
 WIDTH = 99  # signs of a line that a block shows without being scrolled
 COLOURS = (
@@ -77,7 +78,7 @@ def on_page_content(html: str, page: Page, **_: Any) -> str:
 def laid_out(html: str) -> str:
     """A page whose lines are broken between words, options, names and numbers, and not within them."""
     html = PLAIN.sub(lambda found: found[1] + _lines(found[2]) + found[3], html)
-    beside = [CELL.sub(_cell, PIECE.sub(_piece, part)) for part in BLOCK.split(html)]
+    beside = [CELL.sub(_cell, TEXT.sub(_words, PIECE.sub(_piece, part))) for part in BLOCK.split(html)]
     html = "".join(part + block for part, block in zip(beside, [*BLOCK.findall(html), ""], strict=True))
     html = html.replace("<pre>", '<pre tabindex="0">')  # what can be scrolled can be reached by keyboard
     return re.sub(r"<table>.*?</table>", '<div class="wide" tabindex="0">\\g<0></div>', html, flags=re.DOTALL)
@@ -97,9 +98,14 @@ def _lines(text: str) -> str:
 
 
 def _piece(found: re.Match[str]) -> str:
-    """Code within a line: options stay whole, and long names are broken at their joints."""
+    """Code within a line: long names are broken at their joints."""
     begins, text, ends = found.groups()
-    return begins + _whole(OPTION, JOINT.sub("<wbr>", text)) + ends
+    return begins + JOINT.sub("<wbr>", text) + ends
+
+
+def _words(found: re.Match[str]) -> str:
+    """What stands between two tags: options stay whole."""
+    return _whole(OPTION, found[0])
 
 
 def _cell(found: re.Match[str]) -> str:

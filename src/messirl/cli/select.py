@@ -51,7 +51,7 @@ def add(made: Parser) -> None:
     add_data(made)
     add_streamed(made)
     group = made.add_argument_group("choice")
-    add_with_default(group, "--cv", count, CV, "folds; few experts go one by one", "K")
+    add_with_default(group, "--cv", count, CV, "folds of the experts; up to 4 K of them are held out one by one", "K")
     group.add_argument("--groups", metavar="COLUMN", help="hold out whole groups: a column of trajectory_meta")
     add_by(group, "also scores and likeness by the values of a column")
     group.add_argument("--lambdas", type=_strengths, metavar="A,B,…", help="the strengths to choose from")
