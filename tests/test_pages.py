@@ -121,8 +121,13 @@ def test_names_in_code_are_broken_at_their_joints_only():
 def test_long_lines_of_a_block_are_wrapped_and_rows_of_tables_are_not():
     sentence, row = "word " * 30, "a      b      c      d" + " " * 90 + "e"
     shown = hooks.laid_out(f"<pre><span></span><code>{sentence}\n{row}\n$ messirl lab --port 1</code></pre>")
-    assert f'<span class="long">{sentence}</span>\n{row}\n' in shown
+    assert f'<span class="long" style="--hang:0ch">{sentence}</span>\n{row}\n' in shown
     assert '<b class="long">$ messirl lab <span class="whole">--port</span> 1</b>' in shown
+
+
+def test_a_line_that_is_wrapped_goes_on_below_its_last_column():
+    shown = hooks.laid_out("<pre><span></span><code>  plot.py     pictures of fitted models, and so on</code></pre>")
+    assert '<span class="long" style="--hang:14ch">  plot.py     pictures' in shown
 
 
 def test_a_highlighted_program_stays_as_it_is():

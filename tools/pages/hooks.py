@@ -33,7 +33,7 @@ JOINT = re.compile(r"(?<=\w[.:/])(?=[a-zA-Z])")  # where a name of several parts
 INTERVAL = re.compile(r"\[[-+−\d.,  ]+\]")
 NUMBERS = re.compile(r"(?:&gt;= )?[-+−±×~–\d.,:%/  ]{1,26}|[^/]{1,8} / [^/]{1,8}")
 COLUMN = re.compile(r"\S {2,}(?=\S)")
-WIDTH = 99  # signs of a line that a block shows without being scrolled
+WIDTH = 32  # signs of a line that a telephone shows without being scrolled
 COLOURS = (
     f":root {{ {variables(LIGHT)} }}\n"
     f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {variables(DARK)} }} }}\n"
@@ -92,9 +92,15 @@ def _lines(text: str) -> str:
         if line.startswith("$ "):
             line = f'<b class="long">{_whole(OPTION, line)}</b>'
         elif long:
-            line = f'<span class="long">{_whole(OPTION, line)}</span>'
+            line = f'<span class="long" style="--hang:{_hang(line)}ch">{_whole(OPTION, line)}</span>'
         lines.append(line)
     return "\n".join(lines)
+
+
+def _hang(line: str) -> int:
+    """Below which sign of a line the rest of it goes on: where its last column begins, or the line itself."""
+    columns = [found.end() for found in COLUMN.finditer(unescape(line))]
+    return columns[-1] if columns else len(line) - len(line.lstrip())
 
 
 def _piece(found: re.Match[str]) -> str:
