@@ -35,4 +35,4 @@ def rows() -> Iterator[Row]:
             ("packing, at the first evaluation", packing),
             ("identifiability, at the first fit", asking),
         ):
-            yield Row(f"once a problem, {side}²: {what}", seconds(time), f"{time / evaluation:.3g} evaluations")
+            yield Row(f"once per problem, {side}²: {what}", seconds(time), f"{time / evaluation:.3g} evaluations")

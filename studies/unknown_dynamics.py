@@ -54,7 +54,7 @@ WAYS = {
     "smoothed": ("counts, smoothed", "#E69F00", "v", "-"),
     "graph": ("counts, graph as prior", "#D55E00", "o", "-"),
     "forest": ("fitted, forest", "#009E73", "^", "--"),
-    "tabular": ("fitted, one leaf a state", "#CC79A7", "D", ":"),
+    "tabular": ("fitted, one leaf per state", "#CC79A7", "D", ":"),
     "MESSI": ("MESSI(μ1), graph as prior", "#000000", "x", "--"),
 }
 

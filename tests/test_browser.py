@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import statistics
 import time
@@ -272,6 +273,7 @@ def test_a_fit_is_shown_and_pointing_at_a_feature_or_a_trajectory_shows_it(visit
     tiles = page.locator("#fit-map [data-tile]")
     expect(tiles).to_have_count(25)
     assert SCRIPT in page.inner_text("#fit-words")  # as text
+    assert not re.search(r"(?<![\w-])-\d|\d %", page.inner_text("#fit-words"))  # minus signs, and no per cent alone
     before = tiles.first.get_attribute("fill"), tiles.nth(12).get_attribute("fill")
     page.locator("#fit-features tbody tr").first.hover()
     assert SCRIPT in page.locator("#fit-map svg").get_attribute("aria-label")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from messirl.lab import folders
 from messirl.lab.folders import FIT, PROBLEM, found_in, opened
 from messirl.lab.requests import Refused, read_ask
+from messirl.lab.results import results_picture
 
 
 @pytest.fixture
@@ -80,3 +83,9 @@ def test_a_folder_that_is_too_large_is_not_opened(given, monkeypatch):
     monkeypatch.setattr(folders, "LARGEST", 1)
     with pytest.raises(Refused, match="this page opens up to"):
         opened(found_in([given]), "problem:given/town", PROBLEM)
+
+
+def test_no_two_lines_of_a_figure_have_the_same_name():
+    for figure in results_picture(Path(__file__).parents[1] / "results")["figures"]:
+        names = Counter((line["label"], line["exact"]) for line in figure["lines"])
+        assert max(names.values()) == 1, (figure["domain"], figure["figure"])

@@ -18,7 +18,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 SHOWN = {"fit": "out/fit", "diagnosis": "out/diagnosis"}  # picture: the folder of its page
-WIDE, HIGH, SCALE = 1200, 750, 0.75  # of the screen, and pixels of the picture for one of it
+WIDE, HIGH, SCALE = 1200, 780, 0.75  # of the screen, and pixels of the picture for one of it
 
 
 def commands() -> list[list[str]]:

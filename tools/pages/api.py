@@ -51,13 +51,13 @@ def pages() -> dict[str, str]:
 
 def _link(thing: Any, name: str, module: str, homes: dict[int, str]) -> str:
     home = homes.get(id(getattr(thing, name)), module) if module == "messirl" else module
-    return f"[`{name}`]({home}.md#{name.lower()})"
+    return f"[`{name}`]({home}.md#{name})"
 
 
 def _first(thing: Any) -> str:
     """The first paragraph of a docstring; a plain value has none."""
     if not (inspect.ismodule(thing) or inspect.isclass(thing) or inspect.isroutine(thing)):
-        return f"{thing!r}"
+        return _bare(f"{thing!r}")
     return " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split())
 
 
@@ -65,7 +65,7 @@ def _module(thing: Any, module: str, names: list[str]) -> str:
     lines = [f"# {module}", "", *_text((inspect.getdoc(thing) or "").splitlines()), ""]
     shown = [getattr(thing, name) for name in names]
     for name in names:
-        lines += [f"## {name} {{: #{name.lower()} }}", "", *_object(getattr(thing, name), name, shown)]
+        lines += [f"## {name} {{: #{name} }}", "", *_object(getattr(thing, name), name, shown)]
     return "\n".join(lines) + "\n"
 
 
@@ -73,15 +73,15 @@ def _object(thing: Any, name: str, shown: list[Any]) -> list[str]:
     if inspect.ismodule(thing):
         return [safe(_first(thing)), "", f"See [{thing.__name__}]({thing.__name__}.md).", ""]
     if not (inspect.isclass(thing) or inspect.isroutine(thing)):
-        return [f"`{thing!r}`", ""]
+        return [f"`{_bare(f'{thing!r}')}`", ""]
     lines = [*_signature(thing, name), *_docstring(thing)]
     if inspect.isclass(thing):
         above = [parent for parent in thing.__mro__[1:] if parent in shown]
         if above:
-            links = ", ".join(f"[{parent.__name__}](#{parent.__name__.lower()})" for parent in above)
+            links = ", ".join(f"[{parent.__name__}](#{parent.__name__})" for parent in above)
             lines += [f"It also has the methods of {links}.", ""]
         for method, function in _methods(thing, above):
-            head = f"### {name}.{method} {{: #{name.lower()}.{method.lower()} }}"
+            head = f"### {name}.{method} {{: #{name}.{method} }}"
             called = [] if isinstance(function, property) else _signature(function, method)
             lines += [head, "", *called, *_docstring(function)]
     return lines
@@ -118,12 +118,17 @@ def _signature(thing: Any, name: str) -> list[str]:
     given = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
     given = [p for p in given if p.name not in ("self", "cls")]
     bare = str(signature.replace(parameters=given, return_annotation=inspect.Signature.empty))
-    bare = re.sub(r"<(?:function|class) '?([\w.]+)'?[^>]*>", r"\1", bare)
+    bare = _bare(bare)
     text = name + bare
     if len(text) > WIDTH:
         inner = re.split(r", (?![^(\[]*[)\]])", bare[1:-1])
         text = f"{name}(\n    " + ",\n    ".join(inner) + ",\n)"
     return ["```python", text, "```", ""]
+
+
+def _bare(shown: str) -> str:
+    """What repr shows, with functions and classes by their names alone."""
+    return re.sub(r"<(?:function|class) '?([\w.]+)'?[^>]*>", r"\1", shown)
 
 
 def _docstring(thing: Any) -> list[str]:

@@ -6,6 +6,7 @@ Warnings are errors (`make docs` builds with --strict), and so is anything that 
 from __future__ import annotations
 
 import re
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,17 @@ BESIDE = ("CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "results", "tests/fuzz_c
 UP = re.compile(r"\]\(\.\./(?=\w)")  # from docs/ to what lies beside it
 DOWN = re.compile(r"\]\(((?:\.\./)*)docs/")  # from beside docs/ into it
 LOADED = re.compile(r"""<(?:script|img|link|iframe|source|video|audio)\b[^>]*?(?:src|href)=["']?(?:https?:)?//""")
-SESSION = re.compile(r"<code>\$ .*?</code>", re.DOTALL)
-SENTENCE = 125  # signs of a line that is longer than a table
+BLOCK = re.compile(r"<pre>.*?</pre>", re.DOTALL)
+PLAIN = re.compile(r"(<pre><span></span><code>)([^<]*)(</code></pre>)")  # sessions and commands, not programs
+PIECE = re.compile(r"(<code>)([^<]*)(</code>)")  # of a line
+TEXT = re.compile(r"(?<=>)[^<]+(?=<)")
+CELL = re.compile(r"(<td[^>]*>)(.*?)(</td>)", re.DOTALL)
+OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
+JOINT = re.compile(r"(?<=\w[.:/])(?=[a-zA-Z])")  # where a name of several parts may be broken
+INTERVAL = re.compile(r"\[[-+−\d.,  ]+\]")
+NUMBERS = re.compile(r"(?:&gt;= )?[-+−±×~–\d.,:%/  ]{1,26}|[^/]{1,8} / [^/]{1,8}")
+COLUMN = re.compile(r"\S {2,}(?=\S)")
+WIDTH = 32  # signs of a line that a telephone shows without being scrolled
 COLOURS = (
     f":root {{ {variables(LIGHT)} }}\n"
     f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {variables(DARK)} }} }}\n"
@@ -60,24 +70,60 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def on_page_content(html: str, page: Page, **_: Any) -> str:
-    """Let wide tables be scrolled on their own, and remember the text for the search."""
+    """Let wide tables be scrolled on their own, break lines where they may be, and remember the text for the search."""
     _sections.extend(search.sections(html, page.url, str(page.title)))
-    html = SESSION.sub(lambda found: _session(found[0]), html)
+    return laid_out(html)
+
+
+def laid_out(html: str) -> str:
+    """A page whose lines are broken between words, options, names and numbers, and not within them."""
+    html = PLAIN.sub(lambda found: found[1] + _lines(found[2]) + found[3], html)
+    beside = [CELL.sub(_cell, TEXT.sub(_words, PIECE.sub(_piece, part))) for part in BLOCK.split(html)]
+    html = "".join(part + block for part, block in zip(beside, [*BLOCK.findall(html), ""], strict=True))
     html = html.replace("<pre>", '<pre tabindex="0">')  # what can be scrolled can be reached by keyboard
     return re.sub(r"<table>.*?</table>", '<div class="wide" tabindex="0">\\g<0></div>', html, flags=re.DOTALL)
 
 
-def _session(block: str) -> str:
-    """Commands stand out, and sentences are wrapped where tables are not."""
+def _lines(text: str) -> str:
+    """Commands of a session stand out; what is too long is wrapped, unless it is a row of a table."""
     lines = []
-    for line in block.split("\n"):
-        head, code, text = line.rpartition("<code>")
-        if text.startswith("$ "):
-            text = f'<b class="long">{text}</b>'
-        elif len(text) > SENTENCE:
-            text = f'<span class="long">{text}</span>'
-        lines.append(head + code + text)
+    for line in text.split("\n"):
+        long = len(unescape(line)) > WIDTH and len(COLUMN.findall(line.strip())) < 3
+        if line.startswith("$ "):
+            line = f'<b class="long">{_whole(OPTION, line)}</b>'
+        elif long:
+            line = f'<span class="long" style="--hang:{_hang(line)}ch">{_whole(OPTION, line)}</span>'
+        lines.append(line)
     return "\n".join(lines)
+
+
+def _hang(line: str) -> int:
+    """Below which sign of a line the rest of it goes on: where its last column begins, or the line itself."""
+    columns = [found.end() for found in COLUMN.finditer(unescape(line))]
+    return columns[-1] if columns else len(line) - len(line.lstrip())
+
+
+def _piece(found: re.Match[str]) -> str:
+    """Code within a line: long names are broken at their joints."""
+    begins, text, ends = found.groups()
+    return begins + JOINT.sub("<wbr>", text) + ends
+
+
+def _words(found: re.Match[str]) -> str:
+    """What stands between two tags: options stay whole."""
+    return _whole(OPTION, found[0])
+
+
+def _cell(found: re.Match[str]) -> str:
+    """A cell of a table: numbers stay on one line, or are broken before their interval."""
+    begins, text, ends = found.groups()
+    if NUMBERS.fullmatch(re.sub("<[^>]*>", "", text)):
+        return f'{begins}<span class="whole">{text}</span>{ends}'
+    return begins + _whole(INTERVAL, text) + ends
+
+
+def _whole(what: re.Pattern[str], text: str) -> str:
+    return what.sub(lambda found: f'<span class="whole">{found[0]}</span>', text)
 
 
 def on_post_build(config: MkDocsConfig) -> None:

@@ -17,7 +17,9 @@ from markdown.preprocessors import Preprocessor
 BLOCK = re.compile(r"^```math\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 INLINE = r"\$`([^`]+)`\$"
 MATH = '<div class="math" tabindex="0">{}</div>'
-FUNCTION = re.compile(r"(<mi>(?:log|exp)</mi>)(?!<mo[^>]*>(?:&#x00028;|\())")
+FUNCTION = re.compile(r"(<mi>(?:log|exp)</mi>)(?!(?:<mrow>)?<mo[^>]*>(?:&#x00028;|\())")
+AFTER = re.compile(r"((?:</(?:mi|mn|msub|msup)>|(?:&#x00029;|\))</mo>)(?:</mrow>)?)(<mi>(?:log|exp)</mi>)")  # a factor
+THIN = '<mspace width="0.17em" />'
 
 
 def mathml(latex: str, display: str = "inline") -> str:
@@ -27,7 +29,7 @@ def mathml(latex: str, display: str = "inline") -> str:
     if unknown:
         raise ValueError(f"\\{unknown[1]} cannot be shown: {latex.strip()}")
     ElementTree.fromstring(made)
-    return FUNCTION.sub(r'\1<mspace width="0.17em" />', made)
+    return AFTER.sub(rf"\1{THIN}\2", FUNCTION.sub(rf"\1{THIN}", made))
 
 
 class Blocks(Preprocessor):

@@ -23,8 +23,8 @@ DESCRIPTION = (
 
 def add(made: Parser) -> None:
     """Declare the arguments of `messirl convert`."""
-    made.add_argument("source", metavar="SOURCE")
-    made.add_argument("dest", type=path, metavar="DEST")
+    made.add_argument("source", metavar="SOURCE", help="a folder, gym:ID, minari:ID or an HDF5 file")
+    made.add_argument("dest", type=path, metavar="DEST", help="the folder or table to write")
     made.add_argument("--format", choices=("parquet", "csv"), default="parquet", help="of the tables of a folder")
     made.add_argument(
         "--force", action="store_true", help="replace the problem or the table that DEST holds; other files stay"

@@ -42,7 +42,14 @@ def add(made: Parser) -> None:
     add_streamed(made)
     add_model(made)
     group = made.add_argument_group("diagnosis")
-    add_with_default(group, "--influential", _count_or_none, INFLUENTIAL, "leave out N, one by one", "N")
+    add_with_default(
+        group,
+        "--influential",
+        _count_or_none,
+        INFLUENTIAL,
+        "fit again without each of the N with the largest shares",
+        "N",
+    )
     add_with_default(group, "--cv", count, CV, "folds of the experts", "K")
     group.add_argument(
         "--groups", action=Once, metavar="COLUMN", help="hold out whole groups: a column of trajectory_meta"

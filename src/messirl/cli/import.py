@@ -20,8 +20,8 @@ DESCRIPTION = (
 
 def add(made: Parser) -> None:
     """Declare the arguments of `messirl import`."""
-    made.add_argument("source", type=path, metavar="SOURCE")
-    made.add_argument("dest", type=path, metavar="DEST")
+    made.add_argument("source", type=path, metavar="SOURCE", help="a table, or a folder of tables")
+    made.add_argument("dest", type=path, metavar="DEST", help="the problem folder to make")
     made.add_argument("--dry-run", action="store_true", help="say what would be made, and write nothing")
     made.add_argument("--force", action="store_true", help="replace the problem that DEST holds; other files stay")
     made.add_argument("--format", choices=("parquet", "csv"), default="parquet", help="of the tables (parquet)")
@@ -66,22 +66,22 @@ def _add_columns(group: Any) -> None:
 
 def _add_trips(group: Any) -> None:
     group.add_argument("--area", type=_corners, metavar="X0,Y0,X1,Y1", help="drop positions outside")
-    group.add_argument("--pause", type=positive, help="a trip ends before a longer time without a row")
-    group.add_argument("--jump", type=positive, help="a trip ends before a longer way from row to row")
-    group.add_argument("--step", type=positive, help="one state per so much time (one per change of place)")
+    group.add_argument("--pause", type=positive, help="a trip ends where there is no row for longer than this")
+    group.add_argument("--jump", type=positive, help="a trip ends where the next row is farther away than this")
+    group.add_argument("--step", type=positive, help="one state per this much time (default: one per change of place)")
     group.add_argument("--noise", type=positive, help="error of positions: find the most likely places")
     group.add_argument("--no-fill", dest="fill", action="store_false", help="end a trip at a jump; do not fill it in")
     group.add_argument("--min-states", type=count, default=2, help="drop shorter trips (2)")
 
 
 def _add_places(group: Any) -> None:
-    group.add_argument("--grid", type=positive, metavar="SIZE", help="squares")
-    group.add_argument("--hexagons", type=positive, metavar="SIZE", help="hexagons, so far apart")
-    group.add_argument("--kmeans", type=count, help="so many clusters of positions")
+    group.add_argument("--grid", type=positive, metavar="SIZE", help="squares of this size")
+    group.add_argument("--hexagons", type=positive, metavar="SIZE", help="hexagons whose centres are this far apart")
+    group.add_argument("--kmeans", type=count, help="this many clusters of positions")
     group.add_argument("--points", metavar="FILE", help="the nearest of given points: x, y, optional name and f_*")
     group.add_argument("--y-down", action="store_true", help="y grows downwards, as in images: maps are turned")
     group.add_argument("--whole-grid", action="store_true", help="squares that nobody visits are states, too")
-    group.add_argument("--neighbours", type=int, choices=(4, 8), default=4, help="of a square (4)")
+    group.add_argument("--neighbours", type=int, choices=(4, 8), default=4, help="how many a square has (4)")
     group.add_argument(
         "--moves", choices=("adjacent", "seen"), help="to neighbours, or those that occur (adjacent; of names: seen)"
     )

@@ -96,7 +96,9 @@ def add_model(made: Parser) -> None:
         "visit: in order (edit), by x and y (dtw), in any order (visited) (rbf)",
     )
     add_with_default(group, "--sigma", _width, default.SIGMA, "of rbf: a number, or median")
-    group.add_argument("--scale", type=positive, help="of exponential, edit and dtw: where they are 1/e (1, 0.5 and 1)")
+    group.add_argument(
+        "--scale", type=positive, help="of exponential, edit and dtw: the distance at which they are 1/e (1, 0.5 and 1)"
+    )
     group.add_argument(
         "--no-standardise",
         dest="standardise_counts",
@@ -109,7 +111,13 @@ def add_model(made: Parser) -> None:
     )
     prior = "of messi and maxent: standard deviation of a normal prior of the weights, in their own units, or none"
     add_with_default(group, "--theta-prior", bound, default.THETA_PRIOR, prior)
-    add_with_default(group, "--eta", count, default.STEPS_PER_ROUND, "of em: steps between two looks")
+    add_with_default(
+        group,
+        "--eta",
+        count,
+        default.STEPS_PER_ROUND,
+        "of em: steps of the search before trajectories are weighed anew",
+    )
     add_with_default(group, "--theta-max", bound, default.THETA_MAX, "bound on every weight, or none")
     add_objective(group)
     weight = "of an unlabelled trajectory among the experts', where theirs is 1: light pooling"

@@ -53,7 +53,7 @@ def add(made: Parser) -> None:
     add_data(made)
     add_streamed(made)
     group = made.add_argument_group("choice")
-    add_with_default(group, "--cv", count, CV, "folds; few experts go one by one", "K")
+    add_with_default(group, "--cv", count, CV, "folds of the experts; up to 4 K of them are held out one by one", "K")
     group.add_argument(
         "--groups", action=Once, metavar="COLUMN", help="hold out whole groups: a column of trajectory_meta"
     )

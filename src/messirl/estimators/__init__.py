@@ -1,4 +1,4 @@
-"""The learning methods, one per file: wiring only."""
+"""The learning methods: MESSI, MaxEnt-IRL, EM, the baselines, and the methods of other papers."""
 
 from messirl._lazy import lazily
 

@@ -37,7 +37,7 @@ def optimal_values(mdp: MDP, reward: npt.ArrayLike, goal: int | None = None) -> 
 
 
 def optimal_policy(mdp: MDP, reward: npt.ArrayLike, goal: int | None = None) -> Floats:
-    """A policy that attains them, one action with probability 1 (the lowest of equals)."""
+    """A policy that attains the optimal values: one action with probability 1 (the lowest of equals)."""
     return model_for(mdp, goal=goal).hard(checked_reward(mdp, reward)).table
 
 

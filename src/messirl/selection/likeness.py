@@ -106,9 +106,10 @@ def likeness(
     max_iter: int = MAX_ITER,
     tol: float = 1e-3,
 ) -> Likeness:
-    """How much each of the unlabelled trajectories looks like the expert's (see the top of this file).
+    """How much each of the unlabelled trajectories looks like the expert's, by a fit to the experts alone.
 
-    The model is the causal one. If an endless problem has one expert trajectory, its later part is held out.
+    That is its log-probability per step under the policy learnt, less that under the uniform one. The model is the
+    causal one. If an endless problem has one expert trajectory, its later part is held out.
     """
     if isinstance(unlabelled, StreamedTrajectories):  # checked as they are read
         first, chunks = gathered(mdp, unlabelled).first, unlabelled.chunks(mdp)

@@ -1,5 +1,5 @@
 // The third view: a fit that was saved. Pointing at a state, a feature or a trajectory shows what belongs to it.
-import { $, make, number } from "./words.js";
+import { $, make, number, prose } from "./words.js";
 import { read } from "./api.js";
 import { onChange } from "./colours.js";
 import { state } from "./state.js";
@@ -37,7 +37,7 @@ async function load(key) {
   map = new StateMap(found.scene, found.model.label);
   map.svg.setAttribute("role", "img");
   $("fit-map").replaceChildren(map.element);
-  $("fit-words").replaceChildren(...found.words.map(text => make("p", {}, text)));
+  $("fit-words").replaceChildren(...found.words.map(text => make("p", {}, prose(text))));
   features();
   trajectories();
   for (const input of document.querySelectorAll("[name=fit-layer]")) input.checked = input.value === (state.layer === "truth" ? "reward" : state.layer);

@@ -1,5 +1,5 @@
 // The second view: the figures of a reproduction, to zoom into, and the claims.
-import { $, make, number } from "./words.js";
+import { $, make, number, prose } from "./words.js";
 import { read } from "./api.js";
 import { onChange } from "./colours.js";
 import { state } from "./state.js";
@@ -71,12 +71,12 @@ async function draw() {
   }, { displaylogo: false, responsive: true, displayModeBar: finger || "hover", modeBarButtonsToRemove: finger ? ["select2d", "lasso2d", "zoom2d", "pan2d", "autoScale2d", "toImage"] : ["select2d", "lasso2d"] })));
 }
 
-function trace({ label, colour, x: along, mean, low, high, runs }) {
+function trace({ label, colour, dash, x: along, mean, low, high, runs }) {
   const shared = { legendgroup: label };
   const soft = `rgba(${[1, 3, 5].map(k => parseInt(colour.slice(k, k + 2), 16)).join(",")},0.14)`;
   return [
     { ...shared, x: [...along, ...along.toReversed()], y: [...high, ...low.toReversed()], fill: "toself", fillcolor: soft, line: { width: 0 }, hoverinfo: "skip", showlegend: false, mode: "lines" },
-    { ...shared, x: along, y: mean, name: label, mode: along.length > 30 ? "lines" : "lines+markers", line: { color: colour, width: 2 },
+    { ...shared, x: along, y: mean, name: label, mode: along.length > 30 ? "lines" : "lines+markers", line: { color: colour, dash, width: 2 },
       hovertemplate: `%{x}: %{y:.4g} (${runs} runs)` },
   ];
 }
@@ -96,6 +96,6 @@ function claims() {
   const kinds = { holds: "holds", "does not hold": "fails" };
   const rows = found.claims.filter(({ domain }) => domain === state.domain || domain.startsWith(`${state.domain} `)).map(claim => make("tr", {},
     make("th", { scope: "row" }, claim.text), make("td", {}, make("span", { class: `verdict ${kinds[claim.verdict] ?? ""}` }, claim.verdict)),
-    make("td", {}, claim.solver === "paper" ? "fixed steps" : "exact"), make("td", {}, [claim.evidence, claim.note].filter(Boolean).join("; ") || "–"), make("td", {}, claim.test), make("td", {}, claim.where)));
+    make("td", {}, claim.solver === "paper" ? "fixed steps" : "exact"), make("td", {}, prose([claim.evidence, claim.note].filter(Boolean).join("; ")) || "–"), make("td", {}, claim.test), make("td", {}, claim.where)));
   $("claims").replaceChildren(make("thead", {}, make("tr", {}, ...["Claim", "Verdict", "Solver", "Evidence", "Test", "Where"].map(text => make("th", { scope: "col" }, text)))), make("tbody", {}, ...rows));
 }

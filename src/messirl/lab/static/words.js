@@ -25,6 +25,11 @@ export function number(value, digits = 3) {
   return text.replaceAll("-", "−");
 }
 
+// A sentence of the program as it is set: minus signs, and per cent that stay with their number.
+export function prose(text) {
+  return text.replace(/(^|[\s(\[])-(?=[\d.])/g, "$1−").replace(/(\d) %/g, "$1\u00a0%");
+}
+
 // At most n letters of a text, none of them cut in two.
 export function cut(text, n) {
   const letters = [...text];

@@ -41,7 +41,8 @@ TERMS = {
     LABEL["MaxEnt"]: "Maximum entropy inverse reinforcement learning from the experts alone; without a penalty "
     "where none is named.",
     "FittedMESSI": "MESSI where the moves are not known: where they lead is learnt from all recordings.",
-    "fitted MaxEnt-IRL": "The same without a penalty and from the experts’ recordings alone, moves included.",
+    "fitted MaxEnt-IRL": "FittedMESSI without a penalty, from the experts’ recordings alone: where moves lead is "
+    "learnt from these, too.",
     "MaxEnt, dynamics of all": "A reward from the experts alone, without a penalty; where moves lead, from all "
     "recordings.",
     LABEL["RidgeStd"]: "MaxEnt-IRL with a penalty on the squares of weights, each in units of its feature’s spread.",
@@ -56,7 +57,9 @@ TERMS = {
     LABEL["Pooling"]: "Every unlabelled trajectory counts as an expert’s, in full.",
     LABEL["EM"]: "Unlabelled trajectories are weighed by how likely the present reward makes them, again and again.",
     LABEL["AbbeelNg"]: "Policies that are mixed until their feature counts are those of the experts.",
-    LABEL["MaxMargin"]: "The same, mixed so that they come as close as any mixture of them can.",
+    LABEL[
+        "MaxMargin"
+    ]: "Policies that are mixed so that their feature counts come as close to the experts’ as any mixture of them can.",
     LABEL["SSIRL"]: "Max-margin learning that unlabelled trajectories steer, by what the experts do and what policies "
     "found so far do.",
     LABEL["MWAL"]: "A mixture of policies that does no worse than the experts under any possible reward, found by "
