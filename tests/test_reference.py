@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -507,6 +508,16 @@ def test_what_is_usual_is_counted(number, actions):
 # ------------------------------------------------------------ every function of a fitted model takes it along
 
 
+def with_values(problem, theta, data):
+    """Those of which the model can say something: the θ of some experts need not have values on the way elsewhere."""
+    found = []
+    for one in data:
+        with suppress(ArithmeticError):
+            plain.log_likelihoods(problem, theta, [one])
+            found.append(one)
+    return found
+
+
 @to_rounding
 @both
 @each_fit
@@ -516,6 +527,7 @@ def test_a_fitted_model_is_asked_with_its_base_policy(number, objective, tmp_pat
     fit.save(tmp_path / "model.npz")
     again = messirl.load(tmp_path / "model.npz")
     assert_array_equal(again.reference_, fit.reference_)
+    others = with_values(problem, fit.theta_, others) or expert
     data, trips = trajectories_of(others), plain.beginnings(replace(problem, start=None), others, np.ones(len(others)))
     logs, _ = plain.log_likelihoods(problem, fit.theta_, others)
     moves, _ = plain.log_likelihoods(problem, fit.theta_, others, actions=False)
