@@ -546,3 +546,10 @@ def test_bands_that_cover_each_other_have_edges_of_their_own(curves):
     edges = {tuple(np.round(band.get_edgecolor()[0], 3)) for band in ax.collections}
     assert len(edges) == len(ax.collections) == 5
     assert all(band.get_linewidth()[0] > 0 for band in ax.collections)
+
+
+def test_notes_on_claims_name_methods_as_the_page_does():
+    said = "worst at ν = 0.15; beyond doubt above MaxEnt at ν = no point"
+    assert verdicts.words(said) == "worst at ν = 0.15; beyond doubt above MaxEnt-IRL at no ν"
+    assert verdicts.words("‖θ‖∞ of MaxEnt, 50%") == "‖θ‖∞ of MaxEnt-IRL, 50 %"
+    assert verdicts.words("10-EM-MaxEnt against MaxEnt-IRL") == "10-EM-MaxEnt against MaxEnt-IRL"

@@ -87,6 +87,7 @@ code { font-size: .92em; overflow-wrap: anywhere; }
   nav a { line-height: 2; }
   table:has(thead tr) td { white-space: nowrap; }
   table:has(thead tr) tbody th { min-width: 6.5rem; }
+  table.differences tbody th { min-width: 12rem; }
   table:not(:has(thead tr)) td { overflow-wrap: anywhere; }
   table.numbers td .note { display: block; min-width: 14rem; white-space: normal; }
   table.claims { min-width: 0; }
