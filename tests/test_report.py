@@ -161,7 +161,7 @@ def test_the_page_says_what_was_found_and_where_it_comes_from(whole):
     text = Parser(page.read_text(encoding="utf-8")).text
     for claim in claims:
         assert verdicts.words(claim["text"]) in text
-        assert claim["test"] in text
+        assert verdicts.words(claim["test"]) in text
     for words in (
         "messirl 0.0.1",
         "commit abc",

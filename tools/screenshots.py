@@ -83,6 +83,7 @@ document.getElementById("frame").onload = event => {{
 def make(out: Path) -> list[Path]:
     """Run the commands in a folder; the pages they wrote, each in a folder of its name."""
     work = out / "work"
+    shutil.rmtree(work, ignore_errors=True)  # results of another commit are never taken up
     work.mkdir(parents=True, exist_ok=True)
     messirl = [sys.executable, "-m", "messirl.cli"]
     for example in ("museum", "roads"):

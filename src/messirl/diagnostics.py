@@ -209,7 +209,7 @@ def evidence_of(chosen: MESSICV, alike: Likeness) -> list[str]:
         f"recommended: {chosen.candidate_}: {chosen.reason_}",
         f"how they behave is another matter: held-out expert trajectories are {alike.expert:+.3f} nats a step better "
         "explained by the other experts than by chance",
-        f"for the unlabelled ones it is {alike.mean:+.3f} on average; {int(alike.alike.sum()):,} of "
+        f"the unlabelled ones are at {alike.mean:+.3f} on average; {int(alike.alike.sum()):,} of "
         f"{alike.unlabelled.size:,} are above zero; their steps are {alike.lean} (the mean of the ratios, "
         "not of their logarithms)",
     ]

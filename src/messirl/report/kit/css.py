@@ -118,6 +118,9 @@ PRINT = """
   p:has(+ .wide table) { break-after: avoid; }
   .wide, .wide:has(table) { overflow: visible; background: none; }
   table { font-size: 7.5pt; }
+  figcaption { font-size: 8.5pt; }
+  .said p { font-size: 11pt; }
+  .said p:first-child { font-size: 12pt; }
   section:has(table.claims) { page: across; }
   table.claims { min-width: 0; }
   table.claims tbody th { min-width: 38mm; }
@@ -129,6 +132,7 @@ PRINT = """
     object-position: left; }
   .panels { display: block; }
   .panels figure.small { display: inline-block; vertical-align: top; width: 48%; margin-right: 1.5%; }
+  .panels:has(figure.small:nth-child(3)) figure.small { width: 31.5%; }
 }
 """
 CSS = (
