@@ -17,7 +17,7 @@ from seeds import generator
 from worlds import maze
 
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories, plot, sample, soft_policy
-from messirl.report.fit import ground, maps
+from messirl.report.fit import ground, maps, tables
 from messirl.report.fit.page import figures, lead, write_fit_report
 from messirl.report.kit.digits import rounded
 from messirl.report.kit.names import named, one_line, short
@@ -476,3 +476,24 @@ def test_a_messi_fit_has_a_report_too(tmp_path):
     model = MESSI(RBF("median", standardise=True), lambda0=0.03, max_iter=300).fit(*world)
     text = Page(write_fit_report(FitRecord("maze", model, counts={"expert": 12, "unlabelled": 8}), tmp_path)).text
     assert "MESSI was fitted to 12 expert and 8 unlabelled trajectories" in text
+
+
+def test_numbers_have_no_more_digits_than_their_errors_settle():
+    estimate = {"name": "a", "estimate": 1.16342, "std_error": 0.24251, "t": 4.7964, "robust_std_error": 0.2147}
+    keys = ["estimate", "std_error", "t", "robust_std_error"]
+    assert tables._estimate(estimate, keys) == ["1.163", "0.243", "4.80", "0.215"]
+    assert tables._estimate({"estimate": 1.16342}, ["estimate"]) == ["1.163"]
+    assert tables._estimate({**estimate, "std_error": np.nan, "robust_std_error": None}, keys)[0] == "1.163"
+    assert tables._alike(0.86681, 0.07137, 0.07233) == ["0.8668", "0.0714", "0.0723"]
+    assert tables._ends(0.07137, 0.72499, 1.00853) == "[0.7250, 1.0085]"
+    shown = [tables._measured(value) for value in (70.0, -562.5531, -8.163893, 0.4910714, None)]
+    assert shown == ["70", "−562.553", "−8.1639", "0.491", "–"]
+    assert tables._setting("0.013964568158453514") == "0.0139646"
+    assert tables._setting("centre=array([-0.485057 , 0.05315429])") == "centre=array([-0.485057 , 0.0531543])"
+    assert tables._setting("1e-06") == "1e-06"
+
+
+def test_warnings_call_features_what_the_page_calls_them():
+    said = tables.with_plain_names(["the weight of 'f_glass', 'f_up'"], ["f_glass", "f_up"])
+    assert said == ["the weight of 'glass', 'up'"]
+    assert tables.with_plain_names(["the weight of 3"], None) == ["the weight of 3"]

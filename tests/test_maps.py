@@ -29,8 +29,9 @@ from messirl.report.fit.maps import (
 )
 from messirl.report.fit.page import write_fit_report
 from messirl.report.kit.hover import MOST, Spot, over, spots_of
-from messirl.report.kit.maps import NAMES, write_names
+from messirl.report.kit.maps import DARK, NAMES, PALE, opposite, tile_inks, write_names
 from messirl.report.kit.markup import Html
+from messirl.report.kit.night import COLOURS
 from messirl.report.kit.style import RC
 from messirl.report.visits import draw_visits
 from messirl.workflow.fit import FitSettings, fit
@@ -102,6 +103,19 @@ def test_names_on_tiles_stay_on_their_tile_or_are_left_out():
     plot.states(np.arange(3600.0), many, ax)
     figure.draw_without_rendering()
     assert write_names(ax, many, lambda _: "x", np.arange(3600), diameter=1.0, tiles=True) == []
+
+
+def test_letters_on_tiles_are_dark_on_pale_colours_and_pale_on_dark_ones_by_day_and_by_night():
+    values = np.array([0.0, 1.0, np.nan, 0.05, 0.95, 0.0])
+    ax = plot.states(values, plot.grid(2, 3))
+    at = np.asarray(plot.grid(2, 3), dtype=np.float64)
+    inks = tile_inks(ax, at)
+    assert inks == [PALE, DARK, DARK, PALE, DARK, PALE]  # the one without a number is grey
+    assert not {DARK, PALE} & set(COLOURS)  # which are changed by night; those of tiles are not
+    assert opposite(DARK) == PALE
+    write_names(ax, at, str, np.arange(6), diameter=1.0, tiles=True, inks=inks)
+    assert [text.get_color() for text in ax.texts] == inks
+    assert tile_inks(mpl.figure.Figure().subplots(), at) is None
 
 
 def test_the_most_visited_states_have_their_names():

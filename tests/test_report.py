@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pyarrow as pa
 import pytest
+from matplotlib.colors import to_hex
 from pages import sketched
 
 from messirl.evaluation.paired import Gain
@@ -22,9 +23,10 @@ from messirl.report.kit.digits import decimals, fixed, mean_and_interval
 from messirl.report.kit.dots import gains_figure
 from messirl.report.kit.images import render, write_bytes
 from messirl.report.kit.markup import Html, join, tag
+from messirl.report.kit.night import COLOURS
 from messirl.report.kit.style import LOOKS, MAIN, RC, domain_name, in_order, look
 from messirl.report.paper import answers, captions, panels, verdicts
-from messirl.report.paper.figures import em_figure, exact_figure, gain_figure, paper_figure
+from messirl.report.paper.figures import domains_figure, em_figure, exact_figure, gain_figure, paper_figure
 from messirl.report.paper.gallery import file_names
 from messirl.report.paper.page import write_report
 from messirl.report.paper.provenance import command, provenance
@@ -162,7 +164,7 @@ def test_the_page_says_what_was_found_and_where_it_comes_from(whole):
     text = Parser(page.read_text(encoding="utf-8")).text
     for claim in claims:
         assert verdicts.words(claim["text"]) in text
-        assert claim["test"] in text
+        assert verdicts.words(claim["test"]) in text
     for words in (
         "messirl 0.0.1",
         "commit abc",
@@ -548,3 +550,19 @@ def test_bands_that_cover_each_other_have_edges_of_their_own(curves):
     edges = {tuple(np.round(band.get_edgecolor()[0], 3)) for band in ax.collections}
     assert len(edges) == len(ax.collections) == 5
     assert all(band.get_linewidth()[0] > 0 for band in ax.collections)
+
+
+def test_notes_on_claims_name_methods_as_the_page_does():
+    said = "worst at ν = 0.15; beyond doubt above MaxEnt at ν = no point"
+    assert verdicts.words(said) == "worst at ν = 0.15; beyond doubt above MaxEnt-IRL at no ν"
+    assert verdicts.words("‖θ‖∞ of MaxEnt, 50%") == "‖θ‖∞ of MaxEnt-IRL, 50 %"
+    assert verdicts.words("10-EM-MaxEnt against MaxEnt-IRL") == "10-EM-MaxEnt against MaxEnt-IRL"
+
+
+def test_what_is_written_on_the_pixels_of_a_domain_stays_with_them_by_night():
+    ax = domains_figure(["pit"]).axes[0]
+    assert ax.images
+    seen = [*(text for text in ax.texts if text.get_text()), *ax.lines]
+    written = {to_hex(item.get_color()) for item in seen}
+    assert written
+    assert not written & set(COLOURS)

@@ -83,6 +83,7 @@ document.getElementById("frame").onload = event => {{
 def make(out: Path) -> list[Path]:
     """Run the commands in a folder; the pages they wrote, each in a folder of its name."""
     work = out / "work"
+    shutil.rmtree(work, ignore_errors=True)  # results of another commit are never taken up
     work.mkdir(parents=True, exist_ok=True)
     messirl = [sys.executable, "-m", "messirl.cli"]
     for example in ("museum", "roads"):
@@ -137,6 +138,8 @@ def look(program: str, page: Path, name: str, width: int, scheme: str, out: Path
         if found is None or not found[1]:
             return ["the browser did not show it"]
         seen = json.loads(html.unescape(found[1]))
+        for old in out.glob(f"{name}-{width}-{scheme}*.png"):  # of a page that was taller
+            old.unlink()
         for k, top in enumerate(range(0, seen["height"], TALLEST), start=1):
             called = f"{name}-{width}-{scheme}{'' if k == 1 else f'-{k}'}.png"
             show(seen["height"], f"--screenshot={(out / called).resolve()}", top=top)
@@ -150,15 +153,17 @@ def main() -> None:
     program = browser()
     pages = [Path(word) for word in sys.argv[1:]] or make(OUT)
     OUT.mkdir(parents=True, exist_ok=True)
-    wrong = 0
+    wrong = taken = 0
     for page in pages:
         for width in WIDTHS:
             for scheme in SCHEMES:
                 faults = look(program, page, page.parent.name, width, scheme, OUT)
                 wrong += len(faults)
+                taken += len(list(OUT.glob(f"{page.parent.name}-{width}-{scheme}*.png")))
                 for fault in faults:
                     print(f"{page.parent.name}, {width} pixels, {scheme}: {fault}")
-    print(f"{len(pages)} pages, {len(pages) * len(WIDTHS) * len(SCHEMES)} pictures in {OUT}: {wrong} faults")
+    views = len(pages) * len(WIDTHS) * len(SCHEMES)
+    print(f"{len(pages)} pages, {views} views in {taken} pictures in {OUT}: {wrong} faults")
     sys.exit(1 if wrong else 0)
 
 

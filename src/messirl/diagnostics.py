@@ -209,8 +209,9 @@ def evidence_of(chosen: MESSICV, alike: Likeness) -> list[str]:
         f"recommended: {chosen.candidate_}: {chosen.reason_}",
         f"how they behave is another matter: held-out expert trajectories are {alike.expert:+.3f} nats a step better "
         "explained by the other experts than by chance",
-        f"the unlabelled ones {alike.mean:+.3f} on average; {int(alike.alike.sum()):,} of {alike.unlabelled.size:,} "
-        f"are above zero; their steps are {alike.lean} (the mean of the ratios, not of their logarithms)",
+        f"the unlabelled ones are at {alike.mean:+.3f} on average; {int(alike.alike.sum()):,} of "
+        f"{alike.unlabelled.size:,} are above zero; their steps are {alike.lean} (the mean of the ratios, "
+        "not of their logarithms)",
     ]
     if alike.expert <= HARDLY:
         said.append("the experts hardly explain each other: too few, or too different, to be sure of this")

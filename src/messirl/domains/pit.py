@@ -110,9 +110,10 @@ def pit(
 
     def draw(ax: Any) -> None:
         ax.imshow((0.75 * inside + 0.25 * right).reshape(side, side), origin="lower", cmap="Greys", vmin=0, vmax=1)
-        ax.plot(*at[round_trip[:-1]].T, color="black", linewidth=2.5)
-        ax.annotate("", xy=at[-1], xytext=at[-1 - side], arrowprops={"arrowstyle": "-|>", "color": "black", "lw": 2.5})
-        words = ((last, "left edge", "black"), (-0.3, "right edge", "black"), (last / 2, "pit", "white"))
+        dark, pale = "#141414", "#fcfcfc"  # not black and white, which pages turn by night: these pixels stay
+        ax.plot(*at[round_trip[:-1]].T, color=dark, linewidth=2.5)
+        ax.annotate("", xy=at[-1], xytext=at[-1 - side], arrowprops={"arrowstyle": "-|>", "color": dark, "lw": 2.5})
+        words = ((last, "left edge", dark), (-0.3, "right edge", dark), (last / 2, "pit", pale))
         for height, word, colour in words:
             ax.text(last / 2, height, word, ha="center", va="center", fontsize=10, color=colour)
         ax.set_xticks([])

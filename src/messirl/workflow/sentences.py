@@ -116,7 +116,8 @@ def diagnosis_sentences(record: DiagnosisRecord) -> list[str]:
     if found.use is not None:
         first = _of_candidates(others, found.use)
     alike, many = int(found.likeness.alike.sum()), found.likeness.unlabelled.size
-    said = f"The experts explain {alike:,} of these {many:,} trajectories better than chance does."
+    some = f"{alike:,}" if alike else "none"
+    said = f"The experts explain {some} of these {many:,} trajectories better than chance does."
     return [first, *_by_group(record), said]
 
 

@@ -13,9 +13,10 @@ from messirl._types import Floats, Ints
 from messirl.report.fit.ground import Ground, widely_spread
 from messirl.report.fit.maps import ARROWS, draw_arrows, most_visited
 from messirl.report.fit.tables import step_words
-from messirl.report.kit.digits import fixed, many, score
+from messirl.report.kit.digits import fixed, many, rounded, score
+from messirl.report.kit.hover import Spot, over
 from messirl.report.kit.markup import Html, join, row, table, tag
-from messirl.report.kit.names import named
+from messirl.report.kit.names import named, short
 from messirl.report.kit.page import drawn
 from messirl.workflow.change import Change
 from messirl.workflow.record import FitRecord
@@ -47,9 +48,10 @@ def base_section(record: FitRecord, folder: Path, which: str) -> list[Html]:
         )
     if not record.on_a_line and record.placed.size > ARROWS**2:
         caption += " There is one arrow for each part of the map, out of the state there that is visited most."
+    spots: list[Spot] = []
     return [
         tag("p", _sentence(change)),
-        *drawn("base", partial(base_figure, record), folder, caption),
+        *over(drawn("base", partial(base_figure, record, spots), folder, caption), spots),
         *_table(record, change, which),
     ]
 
@@ -64,8 +66,11 @@ def _sentence(change: Change) -> str:
     )
 
 
-def base_figure(record: FitRecord) -> Figure | None:
-    """The likeliest move of the base policy, and the move that the experts raise most."""
+def base_figure(record: FitRecord, spots: list[Spot] | None = None) -> Figure | None:
+    """The likeliest move of the base policy, and the move that the experts raise most.
+
+    spots : takes what is said where one points at a state
+    """
     change = record.change
     if not record.placed.size or change is None:
         return None
@@ -89,22 +94,35 @@ def base_figure(record: FitRecord) -> Figure | None:
     among = np.arange(len(at)) if len(at) <= ARROWS**2 else most_visited(at, shown.visitation_)
     usual, met = change.usual[here], np.isfinite(shown.visitation_)
     likely = np.where(usual >= 0, np.take_along_axis(change.base[here], usual[:, None], 1)[:, 0], 0.0)
-    _arrows(ground, usual, likely, among[seen[among] > 0], left)
+    before = _arrows(ground, usual, likely, among[seen[among] > 0], left)
     part = np.nan_to_num(rise) / max(float(rise[met].max(initial=0.0, where=np.isfinite(rise[met]))), 1e-300)
-    _arrows(ground, raised, part, among[met[among] & (part[among] > SMALL)], right)
+    after = _arrows(ground, raised, part, among[met[among] & (part[among] > SMALL)], right)
+
+    def chosen(i: int) -> str:
+        return f"{short(record.called('state', int(here[i])))}: {many(int(seen[i]), 'choice')}"
+
+    def changed(i: int) -> str:
+        name = short(record.called("state", int(here[i])))
+        return f"{name}: log π/π₀ {rounded(float(rise[i]), 3)}" if np.isfinite(rise[i]) else f"{name}: no change"
+
+    ground.names(figure, [left, right], spots, [chosen, changed], [before, after])
     return figure
 
 
-def _arrows(ground: Ground, action: Ints, size: Floats, among: Ints, ax: Axes) -> None:
-    """An arrow where an action leads most likely, the longer the larger `size`, from 0 to 1, is in that state."""
+def _arrows(ground: Ground, action: Ints, size: Floats, among: Ints, ax: Axes) -> Floats:
+    """An arrow where an action leads most likely, the longer the larger `size`, from 0 to 1, is in that state.
+
+    Returns their shapes, (m, 7, 2).
+    """
     among, mdp = among[action[among] >= 0], ground.shown.mdp_
     own, to, chance = mdp.next_states(among, np.eye(mdp.n_actions)[action[among]])
     order = np.lexsort((-chance, own))
     likeliest = order[np.flatnonzero(np.diff(own[order], prepend=-1))]
     state, to = among[own[likeliest]], to[likeliest]
-    if state.size:
-        move = ground.at[to] - ground.at[state]
-        draw_arrows(ground, ax, state, move, size[state], thinned=len(ground.at) > ARROWS**2)
+    if not state.size:
+        return np.zeros((0, 7, 2))
+    move = ground.at[to] - ground.at[state]
+    return draw_arrows(ground, ax, state, move, size[state], thinned=len(ground.at) > ARROWS**2)
 
 
 def _table(record: FitRecord, change: Change, which: str) -> list[Html]:
@@ -135,8 +153,8 @@ def _table(record: FitRecord, change: Change, which: str) -> list[Html]:
         lead += f" ({many(left_out, 'further state')} not shown)"
     heads = (
         "state",
-        "choices, others",
-        "experts",
+        "choices, unlabelled",
+        "choices, experts",
         "usual",
         "experts’ policy",
         "what rises most",

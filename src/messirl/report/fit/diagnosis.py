@@ -40,7 +40,8 @@ def write_diagnosis_report(record: DiagnosisRecord, out: Path) -> Path:
         f"{len(record.ids):,} unlabelled trajectories. Whether these help is judged by what the best choice of method "
         "gains from them; who they are and what they do, by this fit."
     )
-    first = opening(record.in_words, _pictures(record, folder), lead, record.warnings)
+    warned = tables.with_plain_names(record.warnings, record.features)
+    first = opening(record.in_words, _pictures(record, folder), lead, warned)
     return write_page(out / "report.html", record.title, "diagnosis", first, parts)
 
 
@@ -65,8 +66,10 @@ def _pictures(record: DiagnosisRecord, folder: Path) -> list[Html]:
 
 
 def _verdict(record: DiagnosisRecord) -> list[Html]:
-    """The reasons for the verdict."""
-    return [tag("ul", *(tag("li", linked(f"{as_sentence(text)}.")) for text in record.diagnosis.evidence))]
+    """The reasons for the verdict, but for the one that the page begins with."""
+    found = record.diagnosis
+    first = None if found.use is None else found.use.sentence
+    return [tag("ul", *(tag("li", linked(f"{as_sentence(text)}.")) for text in found.evidence if text != first))]
 
 
 def _trajectories(record: DiagnosisRecord, folder: Path) -> list[Html]:

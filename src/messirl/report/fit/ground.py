@@ -18,7 +18,7 @@ from messirl._types import Floats, Ints
 from messirl.report.fit.figures import MANY
 from messirl.report.kit.axes import panels
 from messirl.report.kit.hover import Spot, spots_of
-from messirl.report.kit.maps import dot_diameter, say_axes, spacing, write_names
+from messirl.report.kit.maps import AROUND, BETWEEN, dot_diameter, say_axes, spacing, tile_inks, write_names
 from messirl.report.kit.style import WIDTH
 from messirl.workflow.ranking import ranked
 from messirl.workflow.record import FitRecord
@@ -162,14 +162,17 @@ class Ground:
         axes: list[Any],
         spots: list[Spot] | None,
         texts: Sequence[Callable[[int], str]],
-        shapes: Floats | None = None,
+        shapes: Floats | Sequence[Floats] | None = None,
+        *,
+        lines: bool = False,
     ) -> None:
         """Write the names of the most visited states, and keep what is said where one points at a state.
 
         The figure is laid out first, and stays so.
 
         texts : of each map, what is said of each state
-        shapes : (m, k, 2) what the names must not cover, and on tiles stand above
+        shapes : (m, k, 2) what the names must not cover, and on tiles stand above; of all maps or of each
+        lines : whether there are lines through the states, which names stand beside
         """
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
@@ -177,11 +180,15 @@ class Ground:
         order = order[np.nan_to_num(self.shown.visitation_)[order] > 0]
         sizes = np.full(len(self.at), self.diameter)
         sizes[np.union1d(self.starts, self.ends)] += 6.0  # with the mark around it
-        for ax, said in zip(axes, texts, strict=True):
-            look: dict[str, Any] = {"diameter": sizes, "tiles": self.tiles}
-            if shapes is not None and len(shapes):
-                seen = ax.transData.transform(shapes.reshape(-1, 2)).reshape(shapes.shape)
-                look |= {"lift": 0.4, "avoid": np.hstack([seen.min(axis=1), seen.max(axis=1)]).tolist()}
+        each = [shapes] * len(axes) if shapes is None or isinstance(shapes, np.ndarray) else shapes
+        for ax, said, own in zip(axes, texts, each, strict=True):
+            look: dict[str, Any] = {"diameter": sizes, "tiles": self.tiles, "inks": tile_inks(ax, self.at)}
+            look["around"] = BETWEEN if lines and len(axes) == 1 else AROUND  # beside another map there is less room
+            if lines or own is not None:
+                look["lift"] = 0.4
+            if own is not None and len(own):
+                seen = ax.transData.transform(own.reshape(-1, 2)).reshape(own.shape)
+                look["avoid"] = np.hstack([seen.min(axis=1), seen.max(axis=1)]).tolist()
             write_names(ax, self.at, self.called, order, **look)
             if spots is not None:
                 spots += spots_of(ax, self.at, said, 0.5 * plot.apart(self.at) if self.tiles else 0.0)

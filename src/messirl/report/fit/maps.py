@@ -17,7 +17,7 @@ from messirl.report.fit.ground import Ground, widely_spread
 from messirl.report.kit.axes import BLUE, INK, panels
 from messirl.report.kit.digits import rounded
 from messirl.report.kit.hover import Spot
-from messirl.report.kit.maps import CROWDED
+from messirl.report.kit.maps import CROWDED, opposite, tile_inks
 from messirl.report.kit.names import short
 from messirl.report.kit.style import WIDTH
 from messirl.workflow.ranking import ranked
@@ -91,7 +91,7 @@ def tracks_figure(record: FitRecord, spots: list[Spot] | None = None) -> Figure 
         ground.finish(ax, title, starts=kind == "expert")  # where others begin is not what the fit takes
     lines = [Line2D([], [], color=colours[kind], linewidth=1.2, label=kind) for kind in some]
     ground.legend(figure, lines)
-    ground.names(figure, axes, spots, texts)
+    ground.names(figure, axes, spots, texts, lines=True)
     return figure
 
 
@@ -142,6 +142,8 @@ def _coloured_moves(ground: Ground, ax: Axes) -> None:
     drawn = LineCollection(list(lines), linewidths=2.4, zorder=2, capstyle="butt", **colours)
     drawn.set_array(value[kept])
     ax.add_collection(drawn)
+    rim = LineCollection(list(lines), linewidths=3.2, zorder=1.9, capstyle="butt", colors="#777777")
+    ax.add_collection(rim)  # the darkest colours are as dark as the page by night, the palest as pale as it by day
     x, y = at.T
     ax.scatter(x, y, s=(0.8 * ground.diameter) ** 2, color="white", edgecolors="0.3", linewidths=0.5, zorder=3)
     ax.set_aspect("equal")
@@ -181,12 +183,17 @@ def draw_arrows(ground: Ground, ax: Axes, state: Ints, move: Floats, size: Float
     way = move / np.maximum(far, 1e-300)[:, None]
     width = np.minimum(unit * (0.03 + 0.065 * size), 0.3 * (long - inner))
     shapes = arrow_shapes(*(part[going] for part in (ground.at[state], way, inner, long, width)))
-    ax.add_collection(PolyCollection(list(shapes), facecolors=INK, edgecolors="white", linewidths=0.25, zorder=5))
+    tiles = tile_inks(ax, ground.at)
+    inks = [INK if tiles is None else tiles[s] for s in state.tolist()]
+    faces = [ink for ink, goes in zip(inks, going, strict=True) if goes]
+    edges = "white" if tiles is None else [opposite(ink) for ink in faces]
+    ax.add_collection(PolyCollection(list(shapes), facecolors=faces, edgecolors=edges, linewidths=0.25, zorder=5))
     stay = ~going
     if stay.any():
         area = (ground.diameter + 3.0) ** 2 if not ground.tiles else 30.0
         x, y = ground.at[state[stay]].T
-        ax.scatter(x, y, s=area, facecolors="none", edgecolors=INK, linewidths=0.5 + 1.8 * size[stay], zorder=4.5)
+        rings = [ink for ink, goes in zip(inks, going, strict=True) if not goes]
+        ax.scatter(x, y, s=area, facecolors="none", edgecolors=rings, linewidths=0.5 + 1.8 * size[stay], zorder=4.5)
     return shapes
 
 
@@ -270,7 +277,7 @@ def _lines(ground: Ground, ax: Axes, tracks: Trajectories, place: Ints, colour: 
             line = ground.at[path] + (beside[i] if n > 1 else 0.0)
             lines.append(line)
             first.append(line[0])
-    alpha = float(np.clip(12.0 / max(n, 1), 0.25, 0.8))
+    alpha = float(np.clip(18.0 / max(n, 1), 0.45, 0.8))
     ax.add_collection(LineCollection(lines, colors=colour, linewidths=0.7, alpha=alpha, zorder=3))
     if first:
         x, y = np.array(first).T

@@ -47,7 +47,8 @@ def write_fit_report(record: FitRecord, out: Path) -> Path:
         "settings": ("Settings", [tables.words_table(record.settings), written_with("environment")]),
         "rerun": ("How to run it again", rerun(record.command)),
     }
-    first = opening(record.in_words, _pictures(record, folder), lead(record), record.remarks)
+    remarks = tables.with_plain_names(record.remarks, record.model.mdp_.feature_names)
+    first = opening(record.in_words, _pictures(record, folder), lead(record), remarks)
     return write_page(out / "report.html", record.title, described(record.model)[0], first, parts)
 
 
@@ -111,13 +112,14 @@ def _scores(record: FitRecord, folder: Path) -> list[Html]:
         )
         if record.verdict is not None:
             caption += (
-                f" Intervals are of the difference from {record.verdict.alone}, fitted to the experts alone, paired by "
-                "trajectory; each is of one pair, and the best of many methods always looks a little too good."
+                f" Intervals in the table are of the difference from {record.verdict.alone}, fitted to the experts "
+                "alone, paired by trajectory; each is of one pair, and the best of many methods always looks a "
+                "little too good."
             )
         if all(score.held_out is None for score in record.scores):
             caption += (
-                " These are the trajectories that the methods were fitted to: it says how closely each follows them, "
-                "not which is better. Hold some out for that, or let messirl select do it."
+                " These are the trajectories that the methods were fitted to: the picture says how closely each "
+                "follows them, not which is better. Hold some out for that, or let messirl select do it."
             )
         if figures.far_below(record.scores):
             caption += " Who is far below the others is named at the left edge; −∞ rules out what was seen."
@@ -209,17 +211,19 @@ def map_words(record: FitRecord) -> list[str]:
 
 def _policy(record: FitRecord, folder: Path) -> list[Html]:
     which = _which(record)
+    of_moves = record.model.mdp_.state_action
+    colours = f"Colours are the reward{', the mean over the actions of a state' if of_moves else ''}."
     if record.on_a_line:
         caption = f"Policy{which}. The probability of each action along the line of states."
     elif record.placed.size > maps.ARROWS**2:
         caption = (
             f"Policy{which}. Arrows point along the likeliest move, out of the most visited state of each part of the "
-            "map; the longer and thicker, the likelier. A ring is a stay. Colours are the reward."
+            f"map; the longer and thicker, the likelier. A ring is a stay. {colours}"
         )
     else:
         caption = (
             f"Policy{which}. An arrow along every move that has at least a tenth of the probability; the longer and "
-            "thicker, the likelier. A ring is a stay. Colours are the reward."
+            f"thicker, the likelier. A ring is a stay. {colours}"
         )
     spots: list[Spot] = []
     half = not record.placed.size or not (record.on_a_line or Ground(record).broad)

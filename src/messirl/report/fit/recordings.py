@@ -170,7 +170,7 @@ def _scores(record: RecordingsRecord, folder: Path) -> list[Html]:
         "next, pooled over all steps."
     )
     if record.without:
-        caption += " Intervals are of the difference from the experts alone, paired by trajectory."
+        caption += " Intervals in the table are of the difference from the experts alone, paired by trajectory."
     if record.scores[0].held_out is None:
         caption += " These are the trajectories that it was fitted to: hold some out (--test) to know how it predicts."
     picture = drawn("scores", partial(figures.scores_figure, record.scores), folder, caption, small=True)

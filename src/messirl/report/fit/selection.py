@@ -56,7 +56,8 @@ def write_selection_report(record: SelectionRecord, out: Path) -> Path:
     if record.nested is not None:
         mean, error = score(record.nested.mean), score(record.nested.standard_error)
         lead += f" The whole procedure, nested, gives held-out experts {mean} ± {error} nats a step."
-    first = opening(record.in_words, _pictures(record, folder), lead, record.warnings)
+    warned = tables.with_plain_names(record.warnings, record.model.best_estimator_.mdp_.feature_names)
+    first = opening(record.in_words, _pictures(record, folder), lead, warned)
     return write_page(out / "report.html", record.title, "selection", first, parts)
 
 

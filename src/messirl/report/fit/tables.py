@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeGuard
 
 import numpy as np
 
+from messirl._numbers import decimals
 from messirl.evaluation.paired import Gain
 from messirl.report.kit.digits import fixed, plain, rounded, score
 from messirl.report.kit.markup import Html, join, row, table, tag
 from messirl.report.kit.names import named, one_line, short
 from messirl.workflow.ranking import ranked
 from messirl.workflow.record import FitRecord, Score
-from messirl.workflow.sentences import feature_names
+from messirl.workflow.sentences import feature_names, plain_names
 
 MOST_ROWS = 200  # of a table
 MOST_STATES = 15
 CHOICES = 3  # actions shown for a state, the likeliest first
+ERRORS = ("robust_std_error", "std_error", "outer_std_error")
+MOST_DECIMALS = 8
+LARGE = 1e6
 
 
 def scores_table(scores: list[Score]) -> Html:
@@ -30,7 +35,7 @@ def scores_table(scores: list[Score]) -> Html:
     heads = ["", "fitted on", "expert", *(["held out", apart] if held_out else []), *(["note"] if notes else [])]
     rows = []
     for s in scores:
-        cells: list[Html | str] = [named(s.fit_on, 60) if s.fit_on else "–", _nats(s.expert)]
+        cells: list[Html | str] = [named(s.fit_on, 60) if s.fit_on not in ("", "-") else "–", _nats(s.expert)]
         if held_out:
             far = _gain(s.gain) if gained else "" if s is scores[0] else _difference(s, scores[0])
             cells += [_nats(s.held_out), far]
@@ -59,12 +64,25 @@ def estimates_table(record: FitRecord) -> Html:
     called = _plain(record)
     known = [key for key in columns if any(_given(r.get(key)) for r in record.estimates)]
     by_size = sorted(record.estimates, key=lambda r: -abs(_sortable(r.get("estimate"))))
-    rows = [
-        row(named(called(r.get("name", ""))), *(_p(r.get(k)) if k == "p" else rounded(r.get(k)) for k in known))
-        for r in by_size[:MOST_ROWS]
-    ]
+    rows = [row(named(called(r.get("name", ""))), *_estimate(r, known)) for r in by_size[:MOST_ROWS]]
     head = row("feature", *(columns[k] for k in known), head=True)
     return join([table([head], rows, "fit"), _left_out(len(by_size))])
+
+
+def _estimate(found: dict[str, Any], keys: list[str]) -> list[str]:
+    """A weight with as many decimals as its errors have, three digits of the smallest; t with two."""
+    errors = [float(found[key]) for key in ERRORS if _known(found.get(key)) and found[key] > 0]
+    places = decimals(min(errors), MOST_DECIMALS) + 1 if errors else None
+    said = []
+    for key in keys:
+        value = found.get(key)
+        if key == "p":
+            said.append(_p(value))
+        elif key in ("t", "robust_t") and _known(value):
+            said.append(fixed(value, 2))
+        else:
+            said.append(fixed(value, places) if places is not None and _known(value) else rounded(value))
+    return said
 
 
 def ratios_table(record: FitRecord) -> Html:
@@ -75,8 +93,8 @@ def ratios_table(record: FitRecord) -> Html:
     rows = [
         row(
             named(f"{called(ratio.numerator)}/{called(ratio.denominator)}"),
-            *(rounded(value) for value in (ratio.value, ratio.std_error, ratio.robust_std_error)),
-            *(_ends(*ends) for ends in ((ratio.low, ratio.high), (ratio.fieller_low, ratio.fieller_high))),
+            *_alike(ratio.value, ratio.std_error, ratio.robust_std_error),
+            *(_ends(ratio.std_error, *ends) for ends in _both_ends(ratio)),
         )
         for ratio in record.ratios
     ]
@@ -129,7 +147,7 @@ def statistics_table(statistics: dict[str, float]) -> Html:
 
 def words_table(words: dict[str, str]) -> Html:
     """The settings, if there are any; values that are not text are written as Python writes them."""
-    rows = [row(named(name), named(str(value), 120)) for name, value in words.items()]
+    rows = [row(named(name), named(_setting(str(value)), 120)) for name, value in words.items()]
     return table([], rows, "settings") if rows else Html("")
 
 
@@ -145,6 +163,14 @@ def step_words(record: FitRecord, s: int, a: int, probability: float) -> Html:
     return join(parts)
 
 
+def with_plain_names(texts: Iterable[str], columns: Sequence[str] | None) -> list[str]:
+    """Warnings in which features have the names of the page, `'painting'`, not those of their columns."""
+    out = list(texts)
+    for column, name in zip(columns or (), plain_names(columns or ()), strict=True):
+        out = [text.replace(repr(str(column)), repr(name)) for text in out]
+    return out
+
+
 def _plain(record: FitRecord) -> Callable[[Any], str]:
     """What the page calls a feature, by what it is called in files."""
     mdp = record.model.mdp_
@@ -157,7 +183,18 @@ def _left_out(n: int) -> Html:
 
 
 def _measured(value: float | None) -> str:
-    return plain(value) if value is not None and math.isfinite(value) else rounded(value)
+    """A count as it is; of other numbers three or four decimals."""
+    if value is None or not math.isfinite(value):
+        return rounded(value)
+    if float(value).is_integer() and abs(value) < LARGE:
+        return fixed(value, 0)
+    size = abs(value)
+    return plain(value) if size >= LARGE else score(value, 4 if 1 <= size < 100 else 3)
+
+
+def _setting(value: str) -> str:
+    """A setting, with numbers of many digits rounded; the files have them in full."""
+    return re.sub(r"-?\d+\.\d{7,}(?:e[-+]?\d+)?", lambda found: f"{float(found[0]):.6g}", value)
 
 
 def _nats(value: float | None) -> str:
@@ -182,14 +219,35 @@ def _gain(gain: Gain | None) -> Html | str:
     return join([score(gain.mean, signed=True), ends, unclear])
 
 
-def _ends(low: float, high: float) -> str:
-    return f"[{rounded(low)}, {rounded(high)}]"
+def _both_ends(ratio: Any) -> tuple[tuple[float, float], tuple[float, float]]:
+    return (ratio.low, ratio.high), (ratio.fieller_low, ratio.fieller_high)
+
+
+def _alike(value: float | None, *errors: float | None) -> list[str]:
+    """A value and its errors, all with three digits of the first error."""
+    first = errors[0]
+    if first is None or not _known(first) or first <= 0:
+        return [rounded(number) for number in (value, *errors)]
+    places = decimals(first, MOST_DECIMALS) + 1
+    return [fixed(number, places) if _known(number) else rounded(number) for number in (value, *errors)]
+
+
+def _ends(error: float | None, low: float, high: float) -> str:
+    """The ends of an interval, with as many decimals as the value between them."""
+    if error is None or not _known(error) or error <= 0:
+        return f"[{rounded(low)}, {rounded(high)}]"
+    places = decimals(error, MOST_DECIMALS) + 1
+    return f"[{fixed(low, places)}, {fixed(high, places)}]"
 
 
 def _p(value: Any) -> str:
     if value is None or not math.isfinite(value):
         return rounded(value)
     return "< 0.001" if value < 0.001 else fixed(value, 3)
+
+
+def _known(value: Any) -> TypeGuard[float]:
+    return value is not None and math.isfinite(value)
 
 
 def _given(value: Any) -> bool:

@@ -87,6 +87,7 @@ code { font-size: .92em; overflow-wrap: anywhere; }
   nav a { line-height: 2; }
   table:has(thead tr) td { white-space: nowrap; }
   table:has(thead tr) tbody th { min-width: 6.5rem; }
+  table.differences tbody th { min-width: 12rem; }
   table:not(:has(thead tr)) td { overflow-wrap: anywhere; }
   table.numbers td .note { display: block; min-width: 14rem; white-space: normal; }
   table.claims { min-width: 0; }
@@ -117,6 +118,9 @@ PRINT = """
   p:has(+ .wide table) { break-after: avoid; }
   .wide, .wide:has(table) { overflow: visible; background: none; }
   table { font-size: 7.5pt; }
+  figcaption { font-size: 8.5pt; }
+  .said p { font-size: 11pt; }
+  .said p:first-child { font-size: 12pt; }
   section:has(table.claims) { page: across; }
   table.claims { min-width: 0; }
   table.claims tbody th { min-width: 38mm; }
@@ -128,6 +132,7 @@ PRINT = """
     object-position: left; }
   .panels { display: block; }
   .panels figure.small { display: inline-block; vertical-align: top; width: 48%; margin-right: 1.5%; }
+  .panels:has(figure.small:nth-child(3)) figure.small { width: 31.5%; }
 }
 """
 CSS = (

@@ -25,6 +25,9 @@ SHORTEST = 5  # letters below which a name is not cut, but left out
 GAP = 1.5  # points between a dot and its name
 SOFT = "#5b5b5b"
 AROUND = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))  # where a name may stand, by preference
+BETWEEN = (*AROUND[4:], *AROUND[:4])  # the same where lines leave a dot to its sides
+DARK, PALE = "#141414", "#fcfcfc"  # letters and arrows on colours that are the same by night, and so are these
+HALFWAY = 0.18  # luminance above which a colour has a higher contrast with black than with white
 
 
 def spacing(at: Floats) -> float:
@@ -59,6 +62,8 @@ def write_names(
     tiles: bool,
     lift: float = 0.0,
     avoid: Sequence[Box] = (),
+    around: Sequence[tuple[int, int]] = AROUND,
+    inks: Sequence[str] | None = None,
 ) -> list[int]:
     """Write names of states beside their dots, or on their tiles, in this order, as long as there is room for them.
 
@@ -68,6 +73,8 @@ def write_names(
     diameter : of the dots, in points
     lift : how far above the middle of its tile a name stands, in tiles
     avoid : other parts of the picture that a name beside a dot must not cover, in pixels
+    around : on which side of its dot a name may stand, by preference
+    inks : the colours of letters on coloured tiles; None is one that follows the page by night
     Returns which states got a name.
     """
     figure = ax.get_figure()
@@ -79,7 +86,8 @@ def write_names(
         found = [(s, _fitting(names(s), 0.94 * room)) for s in order[:TILES].tolist() if room > SIZE * 1.3]
         written = [(s, text) for s, text in found if text is not None]
         for s, text in written:
-            _write(ax, text, at[s], (0.0, lift * room), ha="center", va="center")
+            ink = None if inks is None else inks[s]
+            _write(ax, text, at[s], (0.0, lift * room), ink, ha="center", va="center")
         return [s for s, _ in written]
     radius = np.broadcast_to(np.asarray(diameter) / 2 * point, len(at))
     box, whole, margin = ax.get_window_extent(), figure.bbox, 12 * point
@@ -96,10 +104,11 @@ def write_names(
             break
         text = short(names(s), LONGEST)
         wide, high = (length * point for length in _measured(text))
-        for right, up in AROUND:
+        for right, up in around:
             reach = radius[s] + GAP * point
-            x = pixel[s, 0] + right * reach * (0.75 if up else 1.0) - (0.0, 0.5 * wide, wide)[1 - right]
-            y = pixel[s, 1] + up * reach * (0.75 if right else 1.0) - (0.0, 0.5 * high, high)[1 - up]
+            corner = max(0.75 * reach, radius[s] + 0.1 * point)
+            x = pixel[s, 0] + right * (corner if up else reach) - (0.0, 0.5 * wide, wide)[1 - right]
+            y = pixel[s, 1] + up * (corner if right else reach) - (0.0, 0.5 * high, high)[1 - up]
             own = (x, y, x + wide, y + high)
             inside = own[0] > frame[0] and own[1] > frame[1] and own[2] < frame[2] and own[3] < frame[3]
             if inside and not any(_meet(own, other) for other in taken) and not _covers(own, pixel[dots], radius[dots]):
@@ -111,12 +120,39 @@ def write_names(
     return done
 
 
-def _write(ax: Axes, text: str, at: Floats, offset: tuple[float, float], **where: Any) -> None:
-    """Letters with a light rim, which can be read on any colour."""
+def tile_inks(ax: Axes, at: Floats) -> list[str] | None:
+    """For each state of a map of coloured tiles the one of DARK and PALE that is legible there; None without tiles."""
+    from matplotlib.collections import QuadMesh
+
+    found = [mesh for mesh in ax.collections if isinstance(mesh, QuadMesh)]
+    if not found:
+        return None
+    columns, rows = (np.unique(at[:, axis], return_inverse=True)[1] for axis in (0, 1))
+    inks = [DARK] * len(at)
+    for mesh in found:
+        table: Any = np.ma.masked_invalid(np.ma.asarray(mesh.get_array()))
+        values = table.reshape(int(rows.max()) + 1, int(columns.max()) + 1)
+        colours = mesh.to_rgba(values)[rows, columns, :3]
+        light = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
+        there = ~np.ma.getmaskarray(values)[rows, columns]
+        for s in np.flatnonzero(there).tolist():
+            inks[s] = DARK if light[s] @ [0.2126, 0.7152, 0.0722] > HALFWAY else PALE
+    return inks
+
+
+def opposite(ink: str) -> str:
+    """The colour of the rim around letters and arrows."""
+    return PALE if ink == DARK else DARK
+
+
+def _write(ax: Axes, text: str, at: Floats, offset: tuple[float, float], ink: str | None = None, **where: Any) -> None:
+    """Letters with a rim, which can be read on any colour."""
     from matplotlib.patheffects import withStroke
 
     rim = withStroke(linewidth=1.6, foreground="white", alpha=0.85)
-    look: dict[str, Any] = {"fontsize": SIZE, "color": "#111111", "zorder": 8, "path_effects": [rim]}
+    if ink is not None:
+        rim = withStroke(linewidth=1.0, foreground=opposite(ink), alpha=0.35)
+    look: dict[str, Any] = {"fontsize": SIZE, "color": ink or "#111111", "zorder": 8, "path_effects": [rim]}
     made = ax.annotate(text, (at[0], at[1]), offset, textcoords="offset points", **look, **where)
     made.set_in_layout(False)
     made.set_annotation_clip(False)

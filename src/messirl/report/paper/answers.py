@@ -22,6 +22,7 @@ from messirl.workflow.sentences import difference
 BASE, OWN = "MaxEnt", "MESSI-mu1"
 METHODS = tuple(method for method in LOOKS if method != BASE)
 ROLES = ("MESSI", "MESSIMAX", "μ1", "μ2", "μ3")
+ABOVE = "; above zero is better"
 SOLVERS = (("", "with the paper’s fixed steps"), (EXACT, "at the exact optimum"))
 
 
@@ -73,7 +74,8 @@ def domain_sentence(curves: Curves, domain: str) -> str:
     if not said:
         return ""
     measure = MEASURES.get(domain.removesuffix("-far"), "as the domain measures it")
-    return f"{domain_name(domain)} ({measure}). {'; '.join(said)}."
+    told, *rest = "; ".join(said).split(ABOVE)  # said once
+    return f"{domain_name(domain)} ({measure}). {told}{ABOVE if rest else ''}{''.join(rest)}."
 
 
 def panels(curves: Curves, names: dict[str, str], folder: Path) -> list[Html]:
@@ -100,12 +102,12 @@ def where_not(curves: Curves, domains: Sequence[str]) -> list[Html]:
             lost += [(m, OWN, own[m]) for m in _as_good(own)]
             rows += [_row(f"{domain_name(domain)}, {how}", *one) for one in lost]
     head = row("where", "compared", "difference", "95 % interval", "the first is", head=True)
-    return [table([head], rows, "fit")] if rows else []
+    return [table([head], rows, "fit differences")] if rows else []
 
 
 def _row(where: str, one: str, other: str, gain: Gain) -> Html:
     mean, ends = mean_and_interval(Interval(gain.mean, gain.low, gain.high, 0), signed=True)
-    words = "neither clearly" if not gain.clear else "better" if gain.mean > 0 else "worse"
+    words = "not clearly either" if not gain.clear else "better" if gain.mean > 0 else "worse"
     return row(where, f"{look(one).label} with {look(other).label}", mean, ends, words)
 
 

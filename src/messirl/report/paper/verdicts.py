@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
@@ -111,7 +112,8 @@ def words(sentence: str) -> str:
     for method in MAIN:
         if method != look(method).label and "-" in method:
             sentence = sentence.replace(method, look(method).label)
-    return sentence
+    sentence = re.sub(r"(?<![-\w])MaxEnt(?![-\w])", look("MaxEnt").label, sentence)  # not that of η-EM-MaxEnt
+    return re.sub(r"(?<=\d)%", " %", sentence.replace("at ν = no point", "at no ν"))
 
 
 def _grouped(claims: Sequence[Row]) -> list[Row]:
@@ -131,7 +133,10 @@ def _claim(rows: Sequence[Row], columns: Sequence[tuple[str, str]]) -> Html:
     notes = {c["note"] for c in rows}
     shared = notes.pop() if len(notes) == 1 else ""
     first = rows[0]
-    what = [tag("span", words(first["text"]), class_="text"), tag("span", f"Test: {first['test']}", class_="note")]
+    what = [
+        tag("span", words(first["text"]), class_="text"),
+        tag("span", f"Test: {words(first['test'])}", class_="note"),
+    ]
     if shared:
         what.append(tag("span", f"Number: {words(shared)}", class_="note"))
     cells = []
