@@ -19,6 +19,7 @@ from messirl.io.tables.table import NUMBER, matches
 STAMP = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?$"
 ZONE = r"[0-9]:?[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 FORMAT = "give its form with --time-format, as in --time-format '%d.%m.%Y %H:%M:%S'"
+FIRST, LAST = 1678, 2261  # years that nanoseconds since 1970 reach
 EPOCHS = {1.0: "seconds", 1e3: "milliseconds", 1e6: "microseconds", 1e9: "nanoseconds"}
 SINCE, UNTIL = 2e8, 4.2e9  # seconds since 1970 that are taken for an epoch: 1976 to 2103
 UNITS = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "min": 60.0, "minutes": 60.0, "h": 3600.0, "hours": 3600.0}
@@ -115,12 +116,17 @@ def _iso(raw: Raw, name: str, cells: Any) -> Times:
         raise raw.error(what, "give all of them a zone, or none", row)
     kind = pa.timestamp("ns", "UTC") if zoned.any() else pa.timestamp("ns")
     how = "stamps with a time zone, as UTC" if zoned.any() else "stamps without a time zone, as one clock"
-    try:
-        return _stamps(_seconds(cells.cast(kind)), how)
-    except pa.ArrowInvalid:
-        row = next(row for row, cell in enumerate(cells) if not _is_time(cell, kind))
-        what = f"{name} holds {cells[row].as_py()!r}, which is no day and hour from 1678 to 2261"
-        raise raw.error(what, "correct it, or drop the row", row) from None
+    year = np.asarray(pc.fill_null(pc.utf8_slice_codeunits(cells, 0, 4).cast(pa.int64()), FIRST))
+    far = (year < FIRST) | (year > LAST)  # old versions of Arrow take these for other years
+    if far.any():
+        row = int(np.argmax(far))
+    else:
+        try:
+            return _stamps(_seconds(cells.cast(kind)), how)
+        except pa.ArrowInvalid:
+            row = next(row for row, cell in enumerate(cells) if not _is_time(cell, kind))
+    what = f"{name} holds {cells[row].as_py()!r}, which is no day and hour from {FIRST} to {LAST}"
+    raise raw.error(what, "correct it, or drop the row", row)
 
 
 def _is_time(cell: Any, kind: Any) -> bool:
