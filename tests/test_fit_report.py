@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from types import SimpleNamespace
 
 import matplotlib as mpl
 import numpy as np
@@ -484,8 +485,10 @@ def test_numbers_have_no_more_digits_than_their_errors_settle():
     assert tables._estimate(estimate, keys) == ["1.163", "0.243", "4.80", "0.215"]
     assert tables._estimate({"estimate": 1.16342}, ["estimate"]) == ["1.163"]
     assert tables._estimate({**estimate, "std_error": np.nan, "robust_std_error": None}, keys)[0] == "1.163"
-    assert tables._alike(0.86681, 0.07137, 0.07233) == ["0.8668", "0.0714", "0.0723"]
-    assert tables._ends(0.07137, 0.72499, 1.00853) == "[0.7250, 1.0085]"
+    ratio = SimpleNamespace(value=0.86681, std_error=0.07137, robust_std_error=0.07233)
+    vars(ratio).update(low=0.72499, high=1.00853, fieller_low=0.72499, fieller_high=np.inf)
+    wanted = ["0.8668", "0.0714", "0.0723", "[0.7250, 1.0085]", "[0.7250, ∞]"]
+    assert tables._ratio(ratio) == wanted
     shown = [tables._measured(value) for value in (70.0, -562.5531, -8.163893, 0.4910714, None)]
     assert shown == ["70", "−562.553", "−8.1639", "0.491", "–"]
     assert tables._setting("0.013964568158453514") == "0.0139646"

@@ -200,9 +200,8 @@ def estimation_table(
     robust = inverse @ spread @ inverse
     rounding = n * SAME * np.outer(found.largest, found.largest)
     terms = np.abs(inverse) @ (np.abs(spread) + rounding) @ np.abs(inverse)
-    varied = ~unseen & (
-        np.diag(robust) > SAME * np.diag(terms)
-    )  # not so with equal trajectories, or fewer than weights
+    # Not so with equal trajectories, or fewer than weights.
+    varied = ~unseen & (np.diag(robust) > SAME * np.diag(terms))
     outer_error = outer = None
     if found.outer is not None:
         pull = 0.0 if model.quadratic_ is None else found.sample * model.quadratic_

@@ -85,18 +85,11 @@ def _lines(curves: Curves, domain: str, figure: str) -> list[dict[str, Any]]:
         seen, curve = look(method, etas), curves[domain, figure, method]
         exact = method.endswith(EXACT)
         colour = "#808080" if seen.colour == "#000000" else seen.colour  # black would be lost by night
-        dash = "dot" if method.removesuffix(EXACT).endswith("-mu2") and eta_of(method) is not None else "solid"
-        out.append(
-            {"label": _label(method, seen.label), "colour": colour, "dash": dash, "exact": exact, **_band(curve)}
-        )
+        label, dash, own = seen.label, "solid", method.removesuffix(EXACT)
+        if eta_of(own) is not None:  # EM stands on two mixtures in one figure: which is said in brackets, as MESSI's
+            label, dash = (f"{label}(μ2)", "dot") if own.endswith("-mu2") else (f"{label}(μ1)", dash)
+        out.append({"label": label, "colour": colour, "dash": dash, "exact": exact, **_band(curve)})
     return out
-
-
-def _label(method: str, label: str) -> str:
-    """EM stands on two mixtures of unlabelled trajectories in one figure: which is said in brackets, as MESSI's."""
-    if eta_of(method.removesuffix(EXACT)) is None:
-        return label
-    return f"{label}({'μ2' if method.removesuffix(EXACT).endswith('-mu2') else 'μ1'})"
 
 
 def _band(curve: Curve) -> dict[str, Any]:

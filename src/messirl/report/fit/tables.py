@@ -71,8 +71,7 @@ def estimates_table(record: FitRecord) -> Html:
 
 def _estimate(found: dict[str, Any], keys: list[str]) -> list[str]:
     """A weight with as many decimals as its errors have, three digits of the smallest; t with two."""
-    errors = [float(found[key]) for key in ERRORS if _known(found.get(key)) and found[key] > 0]
-    places = decimals(min(errors), MOST_DECIMALS) + 1 if errors else None
+    places = _places(*(found.get(key) for key in ERRORS))
     said = []
     for key in keys:
         value = found.get(key)
@@ -81,7 +80,7 @@ def _estimate(found: dict[str, Any], keys: list[str]) -> list[str]:
         elif key in ("t", "robust_t") and _known(value):
             said.append(fixed(value, 2))
         else:
-            said.append(fixed(value, places) if places is not None and _known(value) else rounded(value))
+            said.append(_to(places, value))
     return said
 
 
@@ -91,12 +90,7 @@ def ratios_table(record: FitRecord) -> Html:
         return Html("")
     called = _plain(record)
     rows = [
-        row(
-            named(f"{called(ratio.numerator)}/{called(ratio.denominator)}"),
-            *_alike(ratio.value, ratio.std_error, ratio.robust_std_error),
-            *(_ends(ratio.std_error, *ends) for ends in _both_ends(ratio)),
-        )
-        for ratio in record.ratios
+        row(named(f"{called(ratio.numerator)}/{called(ratio.denominator)}"), *_ratio(ratio)) for ratio in record.ratios
     ]
     level = f"{100 * record.ratios[0].level:g} % interval"
     heads = ("ratio", "value", "std. error", "robust std. error", f"{level}, delta method", f"{level}, Fieller")
@@ -219,25 +213,23 @@ def _gain(gain: Gain | None) -> Html | str:
     return join([score(gain.mean, signed=True), ends, unclear])
 
 
-def _both_ends(ratio: Any) -> tuple[tuple[float, float], tuple[float, float]]:
-    return (ratio.low, ratio.high), (ratio.fieller_low, ratio.fieller_high)
+def _ratio(ratio: Any) -> list[str]:
+    """Value, errors and both intervals, all with three digits of the standard error."""
+    places = _places(ratio.std_error)
+    ends = (ratio.low, ratio.high), (ratio.fieller_low, ratio.fieller_high)
+    numbers = [_to(places, value) for value in (ratio.value, ratio.std_error, ratio.robust_std_error)]
+    return numbers + [f"[{_to(places, low)}, {_to(places, high)}]" for low, high in ends]
 
 
-def _alike(value: float | None, *errors: float | None) -> list[str]:
-    """A value and its errors, all with three digits of the first error."""
-    first = errors[0]
-    if first is None or not _known(first) or first <= 0:
-        return [rounded(number) for number in (value, *errors)]
-    places = decimals(first, MOST_DECIMALS) + 1
-    return [fixed(number, places) if _known(number) else rounded(number) for number in (value, *errors)]
+def _places(*errors: float | None) -> int | None:
+    """The decimals that show three digits of the smallest error; None where no error is known."""
+    known = [error for error in errors if _known(error) and error > 0]
+    return decimals(min(known), MOST_DECIMALS) + 1 if known else None
 
 
-def _ends(error: float | None, low: float, high: float) -> str:
-    """The ends of an interval, with as many decimals as the value between them."""
-    if error is None or not _known(error) or error <= 0:
-        return f"[{rounded(low)}, {rounded(high)}]"
-    places = decimals(error, MOST_DECIMALS) + 1
-    return f"[{fixed(low, places)}, {fixed(high, places)}]"
+def _to(places: int | None, value: float | None) -> str:
+    """A number with so many decimals, or with as many as it needs."""
+    return rounded(value) if places is None or value is None else fixed(value, places)
 
 
 def _p(value: Any) -> str:
