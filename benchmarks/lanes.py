@@ -11,7 +11,7 @@ from benchmarks.timing import compare
 from messirl import MESSI
 from messirl.domains import Scene, gridworld, highway, mixture, pit
 from messirl.estimators.parts.standing import quietly
-from messirl.estimators.parts.together import answered_alone, search_together
+from messirl.estimators.parts.together import answered_alone, side_by_side
 from messirl.planning.lanes import L
 
 STEPS = 10
@@ -31,7 +31,7 @@ def rows() -> Iterator[Row]:
 
         def lanes(every=every):
             with quietly():
-                return dict(search_together(every))
+                return {n: found[-1] for n, found in side_by_side(model._learning(*data) for model, data in every)}
 
         def alone(every=every):
             with quietly():

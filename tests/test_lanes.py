@@ -15,7 +15,7 @@ from worlds import maze, random_mdp, ring
 from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL
 from messirl.domains import gridworld, highway, pit
 from messirl.estimators.parts.standing import quietly
-from messirl.estimators.parts.together import SIDE_BY_SIDE, search_together
+from messirl.estimators.parts.together import SIDE_BY_SIDE, side_by_side
 from messirl.objective import Objective, evaluations
 from messirl.optimise import lbfgs, paper
 from messirl.planning import Planner, together
@@ -66,11 +66,14 @@ WORLDS = {
 }
 
 
-def planners(mdp, n):
-    """Several, each with a start of its own where the MDP's is positive."""
+def planners(mdp, n, signed=()):
+    """Several, each with a start of its own where the MDP's is positive; those `signed` with a source of both signs."""
     rng, where = generator(11), mdp.start > 0
     starts = [np.where(where, rng.dirichlet(np.ones(mdp.n_states)), 0.0) for _ in range(n)]
-    return [Planner(mdp, "causal", start / start.sum()) for start in starts]
+    made = [Planner(mdp, "causal", start / start.sum()) for start in starts]
+    for k in signed:
+        made[k].source = np.where(where, rng.normal(size=mdp.n_states), 0.0)
+    return made
 
 
 def thetas_for(mdp, n, size=3.0):
@@ -85,9 +88,11 @@ def world(request):
 # ------------------------------------------------------------ lanes
 
 
+@pytest.mark.parametrize("signed", [0, 1, 2], ids=["starts", "sources of both signs", "both beside each other"])
 @pytest.mark.parametrize("n", [1, L, L + 3])
-def test_a_lane_finds_what_a_problem_finds_alone(world, n):
-    lanes, alone, rng = planners(world, n), planners(world, n), generator(13)
+def test_a_lane_finds_what_a_problem_finds_alone(world, n, signed):
+    which = range(0, n, signed) if signed else ()
+    lanes, alone, rng = planners(world, n, which), planners(world, n, which), generator(13)
     thetas = thetas_for(world, n)
     for _ in range(4):  # from nothing, then from what was found last
         for found, planner, theta in zip(expectations(lanes, thetas), alone, thetas, strict=True):
@@ -96,7 +101,7 @@ def test_a_lane_finds_what_a_problem_finds_alone(world, n):
             scale = 1.0 + abs(wanted.log_partition)
             assert found is not None
             assert found[0] == pytest.approx(wanted.log_partition, rel=1e-10, abs=1e-10)
-            mass = 1.0 / (1.0 - world.discount)
+            mass = np.abs(planner.asked).sum() / (1.0 - world.discount)
             np.testing.assert_allclose(found[2].states, wanted.visits.states, rtol=1e-8, atol=1e-11 * mass * scale)
             np.testing.assert_allclose(found[1], wanted.visits.counts(world), rtol=1e-8, atol=1e-11 * mass * scale)
         thetas = [theta + 0.3 * rng.normal(size=theta.size) for theta in thetas]
@@ -123,11 +128,11 @@ def test_a_lane_solves_the_equations_it_stands_for(world):
 
 def test_a_lane_does_not_depend_on_its_neighbours(world):
     """To the last bit: the rows of a table are the same whatever is done beside them."""
-    n = 2 * L
+    n, signed = 2 * L, range(0, L, 5)
     thetas = thetas_for(world, n)
-    among = expectations(planners(world, n), thetas)
-    for number in (0, 5, n - 1):
-        (alone,) = expectations([planners(world, n)[number]], [thetas[number]])
+    among = expectations(planners(world, n, signed), thetas)
+    for number in (0, 1, 5, n - 1):
+        (alone,) = expectations([planners(world, n, signed)[number]], [thetas[number]])
         assert alone[0] == among[number][0]
         assert np.array_equal(alone[1], among[number][1])
         assert np.array_equal(alone[2].states, among[number][2].states)
@@ -149,18 +154,34 @@ def _state_of(mdp, pointer):
     return np.repeat(np.arange(mdp.n_states * mdp.n_actions) // mdp.n_actions, np.diff(pointer))
 
 
-def test_what_no_lane_holds_is_evaluated_alone():
+def test_a_lane_has_the_base_policy_of_its_own_problem():
+    """Problems that differ in their base policy alone share what was found once for their moves."""
+    mdp = random_mdp(6, n_states=6, discount=0.9, start=uniform(6))
+    (theta,) = thetas_for(mdp, 1)
+    for world in (mdp, based(mdp), mdp.based_on(np.full((6, 3), 1 / 3)), mdp):
+        (planner,) = planners(world, 1)
+        (found,) = expectations([planner], [theta])
+        wanted = planners(world, 1)[0](world.reward(theta))
+        assert found[0] == pytest.approx(wanted.log_partition, rel=1e-10)
+
+
+@pytest.mark.parametrize("likely", ["counts", "choices"])
+def test_what_no_lane_holds_is_evaluated_alone(likely):
     for kind in KINDS:
         mdp, expert, _ = problem(kind)
-        objectives = [Objective.from_trajectories(mdp, expert) for _ in range(2)]
+        objectives = [Objective.from_trajectories(mdp, expert, objective=likely) for _ in range(2)]
         assert (objectives[0].lane is mdp) == (kind == "endless")
         theta = np.full(mdp.n_features, -1.0)
         for found in evaluations(objectives, [theta, theta]):
-            wanted = Objective.from_trajectories(mdp, expert)(theta)
+            wanted = Objective.from_trajectories(mdp, expert, objective=likely)(theta)
             assert found.value == pytest.approx(wanted.value)
             np.testing.assert_allclose(found.gradient, wanted.gradient, atol=1e-9)
+
+
+def test_choices_whose_actions_are_not_known_have_no_lane():
     mdp, expert, _ = problem("endless")
-    assert Objective.from_trajectories(mdp, expert, objective="choices").lane is None
+    seen = Trajectories(expert.states, expert.offsets)
+    assert Objective.from_trajectories(mdp, seen, objective="choices").lane is None
 
 
 def test_a_reward_too_large_for_a_lane_is_refused_as_alone():
@@ -181,6 +202,11 @@ def test_a_start_in_a_dead_end_is_refused_as_alone():
 # ------------------------------------------------------------ searches
 
 
+def search_together(fits):
+    """The result of each search."""
+    return {number: found[-1] for number, found in side_by_side(model._learning(*data) for model, data in fits)}
+
+
 def fits(kind):
     mdp, expert, unlabelled = problem(kind)
     common = {"objective": "counts", "theta_max": 20.0, "tol": 1e-7}
@@ -197,7 +223,7 @@ def fits(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_searches_side_by_side_find_what_each_finds_alone(kind):
     with quietly():
-        together = dict(search_together(fits(kind)))
+        together = search_together(fits(kind))
         alone = [model.fit(*data) for model, data in fits(kind)]
     assert sorted(together) == list(range(len(alone)))
     for number, model in enumerate(alone):
@@ -216,7 +242,7 @@ def test_more_searches_than_go_side_by_side_all_end():
     n = SIDE_BY_SIDE + 5
     steps = {"objective": "counts", "solver": "paper", "step_size": 0.05}
     models = [MESSI(lambda0=0.1, max_iter=k % 7, **steps) for k in range(n)]
-    found = dict(search_together((model, (mdp, expert, unlabelled)) for model in models))
+    found = search_together((model, (mdp, expert, unlabelled)) for model in models)
     assert sorted(found) == list(range(n))
     assert all(result.history.iteration[-1] == k % 7 for k, result in found.items())
 
@@ -224,7 +250,7 @@ def test_more_searches_than_go_side_by_side_all_end():
 def test_searches_of_several_problems_go_side_by_side():
     every = [next(fits(kind)) for kind in KINDS]
     with quietly():
-        found = dict(search_together(every))
+        found = search_together(every)
         for number, (model, data) in enumerate(every):
             alone = type(model)(**model.get_params(deep=False)).fit(*data)
             np.testing.assert_allclose(found[number].theta, alone.theta_, rtol=1e-5, atol=1e-6)
@@ -234,7 +260,7 @@ def test_a_callback_stops_its_own_search_alone():
     mdp, expert, unlabelled = problem("endless")
     steps = {"objective": "counts", "solver": "paper", "step_size": 0.05, "max_iter": 6}
     stopping = MESSI(callback=lambda state: state["iteration"] == 2, **steps)
-    found = dict(search_together((model, (mdp, expert, unlabelled)) for model in (stopping, MESSI(**steps))))
+    found = search_together((model, (mdp, expert, unlabelled)) for model in (stopping, MESSI(**steps)))
     assert found[0].stopped
     assert [int(found[k].history.iteration[-1]) for k in (0, 1)] == [2, 6]
 
@@ -243,7 +269,7 @@ def test_an_error_of_one_search_is_an_error():
     mdp, expert, _ = problem("endless")
     nowhere = Trajectories.from_lists([[0, 99]])
     with pytest.raises(ValueError, match="99"):
-        list(search_together([(MaxEntIRL(), (mdp, expert)), (MaxEntIRL(), (mdp, nowhere))]))
+        search_together([(MaxEntIRL(), (mdp, expert)), (MaxEntIRL(), (mdp, nowhere))])
 
 
 def test_solvers_answered_by_a_function_are_the_searches():

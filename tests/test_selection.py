@@ -15,7 +15,7 @@ from sklearn.base import clone
 from worlds import drawn, maze, random_mdp, to_rounding
 
 import messirl
-from messirl import MESSI, MaxEntIRL, Trajectories, plot
+from messirl import MESSI, EMMaxEnt, MaxEntIRL, Trajectories, plot
 from messirl.estimators.uniform import uniform_policy
 from messirl.planning import sample
 from messirl.selection import (
@@ -34,6 +34,7 @@ from messirl.selection import (
     nested_score,
     splits,
     stability,
+    uncertainty,
     worth,
 )
 from messirl.selection.choice import default_among, units_needed
@@ -41,6 +42,7 @@ from messirl.similarity import RBF, Exponential, Precomputed
 
 SIMILARITY = RBF("median", standardise=True)
 WORLDS = ["endless", "finite", "episodic", "goals", "steps"]
+EM = EMMaxEnt(solver="lbfgs")
 FEW = {"lambdas": (0.1, 10.0), "cv": 3, "random_state": 0}
 
 
@@ -680,6 +682,33 @@ def test_bootstrap_intervals_contain_the_estimate_and_widen_with_the_level():
     assert (narrow[1] <= high).all()
     assert (narrow[1] - narrow[0] < high - low).all()
     assert_array_equal(found.theta, bootstrap(model, mdp, expert, unlabelled, n=30, random_state=0).theta)
+
+
+@to_rounding
+@pytest.mark.parametrize(
+    "estimator", [MESSI(SIMILARITY, lambda0=30.0), MaxEntIRL(ridge=0.1), EM], ids=["MESSI", "MaxEntIRL", "EM"]
+)
+@pytest.mark.parametrize("likely", ["choices", "counts"])
+def test_resamples_side_by_side_are_those_one_by_one(estimator, likely, monkeypatch):
+    """Twenty fill the lanes once, and some of them again."""
+    mdp, expert, unlabelled = grid_world(8)
+    model = clone(estimator).set_params(objective=likely)
+    told, n = [], 20
+    options = {"n": n, "random_state": 0}
+    together = bootstrap(model, mdp, expert, unlabelled, progress=lambda *now: told.append(now), **options)
+    assert told == [(16, n), (n, n)]
+    monkeypatch.setattr(uncertainty, "_beside_each_other", lambda *_: 1)
+    alone = bootstrap(model, mdp, expert, unlabelled, **options)
+    assert_allclose(together.theta, alone.theta, atol=1e-4)
+    assert_allclose(together.policy, alone.policy, atol=1e-5)
+
+
+def test_resamples_without_lanes_are_fitted_one_by_one():
+    told = []
+    models = [MaxEntIRL(ridge=0.1), MaxEntIRL(ridge=0.1), MaxEntIRL(ridge=0.1, reference="unlabelled")]
+    for model, kind in zip(models, ("finite", "goals", "endless"), strict=True):
+        bootstrap(model, *problem(kind), n=2, random_state=0, progress=lambda *now: told.append(now))
+    assert told == [(1, 2), (2, 2)] * 3
 
 
 @to_rounding

@@ -16,7 +16,7 @@ from messirl.domains import Scene, mixture
 from messirl.estimators import MESSI, EMMaxEnt
 from messirl.estimators.methods import BASELINES, METHODS, baseline
 from messirl.estimators.parts.standing import quietly
-from messirl.estimators.parts.together import search_together
+from messirl.estimators.parts.together import Learning, side_by_side
 from messirl.experiments.settings import EXACT, Setting
 
 FIGURES = ("iterations", "unlabelled", "nu", "lambda", "em")
@@ -151,13 +151,13 @@ def train_all(every: Iterable[Trial], setting: Setting, scene: Scene) -> dict[Tr
 
         return record
 
-    def fits() -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    def searches() -> Iterator[Learning]:
         for trial, of_this in zip(different, rows, strict=True):
             model, data = estimator(trial, setting, scene, recorder(of_this))
-            yield model, (scene.mdp, *data)
+            yield model._learning(scene.mdp, *data)
 
     with quietly():  # similarities may be approximate
-        for number, result in search_together(fits()):
+        for number, (*_, result) in side_by_side(searches()):
             for row in rows[number]:
                 row["converged"] = bool(result.converged)
     return dict(zip(different, rows, strict=True))

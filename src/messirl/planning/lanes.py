@@ -29,7 +29,7 @@ EPS = float(np.finfo(np.float64).eps)
 MAX_NEWTON = 60
 MAX_KRYLOV = 400
 PASSES = 6
-LARGEST = 1e250
+LARGEST, SMALLEST = 1e250, 1e-250
 
 
 @inlined
@@ -315,7 +315,7 @@ def visits_lanes(moves, weights, gamma, source, visits, solved, places, room):
         for i in range(m):
             mean[i] += source[s, i]
     for i in range(m):
-        mean[i] /= (1.0 - gamma) * n
+        mean[i] = max(mean[i] / ((1.0 - gamma) * n), SMALLEST)  # a lane may have no source at all
     for _ in range(PASSES + 1):
         for s in range(n):
             vs, size, ys = visits[s], scale[s], y[s]

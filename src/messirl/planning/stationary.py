@@ -9,8 +9,9 @@ transposed one of the expected visits, are those of the policy's chain (chain.py
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +31,26 @@ MAX_SWEEPS = 100_000
 LARGEST = 1e250
 TRUSTED = 1e-6  # relative error of a value above which it is not called finite (γ = 1)
 OVERFLOW = "the values are too large to be computed with: use smaller rewards"
+
+
+class Part(NamedTuple):
+    """What a source has of one sign: its mass, and how it is spread."""
+
+    sign: float
+    mass: float
+    source: Floats
+
+
+def parts_of(source: Floats) -> list[Part]:
+    """A source (S,) in two parts of one sign each, which sum to one; itself, of sign 0, where nothing is negative."""
+    if (source >= 0.0).all():
+        return [Part(0.0, 1.0, source)]
+    parts = []
+    for sign in (1.0, -1.0):
+        part = np.maximum(sign * source, 0.0)
+        mass = float(part.sum())
+        parts.append(Part(sign, mass, part / max(mass, np.finfo(float).tiny)))
+    return parts
 
 
 class StationaryModel:
@@ -175,25 +196,22 @@ class StationaryModel:
             if found is not None:
                 self._signed = (self._signed[0], found, size)
                 return found
-        both = []
-        for sign in (1.0, -1.0):
-            part = np.maximum(sign * source, 0.0)
-            of_one = part / max(float(part.sum()), np.finfo(float).tiny)
-            both.append(float(part.sum()) * self.visits(chain, of_one, sign))
+        both = [part.mass * self.visits(chain, part.source, part.sign) for part in parts_of(source)]
         self._signed = (mass, both[0] - both[1], both[0] + both[1])
         return self._signed[1]
 
-    def recalled(self, source: Floats) -> tuple[Floats, Floats] | None:
-        """Values and visits (S,) last found, where the visits are from this source; else None."""
-        known, guess = self._visits.get(0.0, (None, None))
-        if self._values is None or known is None or guess is None or not np.array_equal(known, source):
-            return None
-        return self._values, guess
+    def recalled(self, parts: Sequence[Part]) -> tuple[Floats, list[Floats]] | None:
+        """Values and the visits of each part (S,) last found, where they are from these sources; else None."""
+        known = [self._visits.get(part.sign) for part in parts]
+        same = [
+            last is not None and np.array_equal(last[0], part.source) for last, part in zip(known, parts, strict=True)
+        ]
+        return (self._values, [last[1] for last in known if last]) if self._values is not None and all(same) else None
 
-    def remember(self, values: Floats, source: Floats, visits: Floats) -> None:
+    def remember(self, values: Floats, parts: Sequence[Part], visits: Sequence[Floats]) -> None:
         """Begin with these when asked again."""
         self._values = values if self.structure.alive.all() else np.where(self.structure.alive, values, -np.inf)
-        self._visits[0.0] = (source, visits)
+        self._visits |= {part.sign: (part.source, found) for part, found in zip(parts, visits, strict=True)}
 
     def visits(self, chain: Chain, source: Floats, sign: float = 0.0) -> Floats:
         """ρ (S,) from a source that is nowhere negative, begun at those last found for it under this sign."""

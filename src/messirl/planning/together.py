@@ -1,6 +1,7 @@
 """Many rewards of one problem at once, in the lanes of lanes.py.
 
-This is for problems without a horizon, with γ < 1 and features of states.
+This is for problems without a horizon, with γ < 1 and features of states. A source of both signs, as choices have, is
+two of one sign each, as it is when a model is asked alone for the first time.
 
 What a model found last, values and visits, is where its lane begins, as when it is asked alone.
 """
@@ -17,10 +18,11 @@ from messirl._types import Flags, Floats, Ints
 from messirl.planning.lanes import DEAD, ENDS, MOVES, L, collect_lanes, rewards_lanes, solve_lanes, visits_lanes
 from messirl.planning.models import Planner
 from messirl.planning.solution import Visits
-from messirl.planning.stationary import StationaryModel
+from messirl.planning.stationary import Part, StationaryModel, parts_of
 from messirl.planning.structure import structure_of
 from messirl.problem.mdp import MDP
 
+WIDTHS = (1, 2, 4, 8, L)  # how many lanes there may be; what each finds is the same, to the last bit
 MOST_STATES = 20_000  # beyond, vectors of all lanes leave the cache, and one problem at a time is as quick
 
 
@@ -31,16 +33,15 @@ def in_lanes(planner: Planner) -> bool:
         type(planner.model) is StationaryModel
         and planner.model.goal is None
         and planner.model.within is None
-        and planner.source is None
         and mdp.discount < 1.0
         and not mdp.state_action
         and mdp.n_states <= MOST_STATES
-        and not planner.start[~planner.model.structure.alive].any()  # which is an error, and says so elsewhere
+        and not planner.asked[~planner.model.structure.alive].any()  # which is an error, and says so elsewhere
     )
 
 
 def expectations(planners: Sequence[Planner], thetas: Sequence[Floats]) -> list[tuple[float, Floats, Visits] | None]:
-    """log Z averaged over the starts, expected counts and visits of each planner at its θ; None where a lane failed.
+    """Σ source V, expected counts and visits of each planner at its θ; None where a lane failed.
 
     All planners are of one MDP, and `in_lanes`.
     """
@@ -52,39 +53,45 @@ def expectations(planners: Sequence[Planner], thetas: Sequence[Floats]) -> list[
 
 def _one_batch(mdp: MDP, planners: Sequence[Planner], thetas: Sequence[Floats]) -> list[Any]:
     models: list[Any] = [planner.model for planner in planners]
-    spare = [0] * (L - len(planners))  # lanes without a problem of their own repeat the first
-    lanes = [*range(len(planners)), *spare]
+    m = next(width for width in WIDTHS if width >= len(planners))
+    lanes = [*range(len(planners)), *[0] * (m - len(planners))]  # those without a problem of their own repeat the first
     nothing = np.zeros(mdp.n_states)
+    own = [parts_of(planner.asked) for planner in planners]
     begin = [
-        model.recalled(planner.start) or (nothing, nothing) for model, planner in zip(models, planners, strict=True)
+        model.recalled(parts) or (nothing, [nothing] * len(parts)) for model, parts in zip(models, own, strict=True)
     ]
-    values, visits = (_side_by_side([begin[k][part] for k in lanes]) for part in (0, 1))
-    theta, source = _side_by_side([thetas[k] for k in lanes]), _side_by_side([planners[k].start for k in lanes])
-    counts = np.zeros((mdp.n_features, L))
-    total, solved = _evaluate(mdp, theta, source, values, visits, counts)
-    own = [np.ascontiguousarray(table.T) for table in (values, visits, counts)]
+    n = max(len(parts) for parts in own)
+    parts = [[*own[k], Part(-1.0, 0.0, nothing)][:n] for k in lanes]
+    guesses = [[*begin[k][1], nothing][:n] for k in lanes]
+    values, asked = _side_by_side([begin[k][0] for k in lanes]), _side_by_side([planners[k].asked for k in lanes])
+    sources = [_side_by_side([lane[i].source for lane in parts]) for i in range(n)]
+    visits = [_side_by_side([lane[i] for lane in guesses]) for i in range(n)]
+    solved = _solve(mdp, _side_by_side([thetas[k] for k in lanes]), sources, values, visits)
+    masses = np.array([[lane[i].mass for lane in parts] for i in range(n)])
+    net = masses[0] * visits[0] if n == 1 else masses[0] * visits[0] - masses[1] * visits[1]
+    counts = np.zeros((mdp.n_features, m))
+    total = collect_lanes(*_features(mdp), asked, values, net, counts)
+    of_states, often, collected, *of_parts = (np.ascontiguousarray(table.T) for table in (values, net, counts, *visits))
     out: list[Any] = []
-    for k, (planner, model) in enumerate(zip(planners, models, strict=True)):
-        if solved[k] and np.isfinite(total[k] + visits[:, k].sum()):
-            of_states, often, collected = (table[k] for table in own)
-            model.remember(of_states, planner.start, often)
-            out.append((float(total[k]), collected, Visits(often, None)))
+    for k, model in enumerate(models):
+        if solved[k] and np.isfinite(total[k] + often[k].sum()):
+            model.remember(of_states[k], own[k], [table[k] for table in of_parts[: len(own[k])]])
+            out.append((float(total[k]), collected[k], Visits(often[k], None)))
         else:
             out.append(None)
     return out
 
 
-def _evaluate(
-    mdp: MDP, theta: Floats, source: Floats, values: Floats, visits: Floats, counts: Floats
-) -> tuple[Floats, Flags]:
-    """Σ_s source(s) V(s) (L,) and which lanes are solved; values and visits (S, L) and counts (d, L) are filled in."""
+def _solve(mdp: MDP, theta: Floats, sources: Sequence[Floats], values: Floats, visits: Sequence[Floats]) -> Flags:
+    """Which lanes are solved, (L,); values (S, L), and the visits (S, L) from each source, are filled in."""
     moves, base, kind, discount = _dynamics(mdp)
     reward, room = np.zeros_like(values), np.empty((7, *values.shape))
-    places, weights = np.empty((moves[6].size - 1, L)), np.empty((moves[5].size, L))
+    places, weights = (np.empty((rows, values.shape[1])) for rows in (moves[6].size - 1, moves[5].size))
     rewards_lanes(*_features(mdp), theta, reward)
     solved = solve_lanes(moves, base, kind, discount, reward, values, weights, places, room)
-    visits_lanes(moves, weights, discount, source, visits, solved, places, room)
-    return collect_lanes(*_features(mdp), source, values, visits, counts), solved
+    for source, often in zip(sources, visits, strict=True):
+        visits_lanes(moves, weights, discount, source, often, solved, places, room)
+    return np.asarray(solved)
 
 
 def _side_by_side(columns: Sequence[Floats]) -> Floats:
@@ -107,10 +114,10 @@ def _dynamics(mdp: MDP) -> tuple[Any, ...]:
     def build() -> tuple[Any, ...]:
         structure = structure_of(mdp)
         kind = np.where(structure.ends, ENDS, np.where(structure.alive, MOVES, DEAD)).astype(np.int64)
-        base = np.zeros(structure.live.shape) if mdp.log_reference is None else mdp.log_reference
-        return _moves(mdp), np.where(structure.live, base, -np.inf), kind, mdp.discount
+        return _moves(mdp), np.where(structure.live, 0.0, -np.inf), kind
 
-    return mdp.memo("dynamics of lanes", build)
+    moves, base, kind = mdp.memo("dynamics of lanes", build)
+    return moves, base if mdp.log_reference is None else base + mdp.log_reference, kind, mdp.discount
 
 
 def _moves(mdp: MDP) -> tuple[Any, ...]:

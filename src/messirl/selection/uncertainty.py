@@ -13,11 +13,16 @@ from sklearn.base import clone
 
 from messirl._checks import whole
 from messirl._types import Floats, Ints
+from messirl.estimators.em import EMMaxEnt
+from messirl.estimators.maxent import MaxEntIRL
 from messirl.estimators.messi import MESSI
 from messirl.estimators.parts.maximum_entropy import MaximumEntropy
 from messirl.estimators.parts.standing import quietly
 from messirl.estimators.parts.streaming import refuse_streamed
+from messirl.estimators.parts.together import side_by_side
 from messirl.execution import run
+from messirl.planning.lanes import L
+from messirl.planning.models import where_met
 from messirl.planning.sampling import random_source
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
@@ -82,9 +87,24 @@ def bootstrap(
     again = clone(estimator)
     if "theta_init" in again.get_params(deep=False):
         again.set_params(theta_init=first.theta_)
+    size = _beside_each_other(again, mdp, expert, unlabelled)
     work = functools.partial(_resampled, again, mdp, expert, unlabelled)
-    thetas, policies = zip(*run(work, draws, executor, progress), strict=True) if n else ((), ())
+    batches = [draws[k : k + size] for k in range(0, n, size)]
+    told = None if progress is None else lambda done, _: progress(min(done * size, n), n)
+    fits = [fit for some in run(work, batches, executor, told) for fit in some]
+    thetas, policies = zip(*fits, strict=True) if n else ((), ())
     return Bootstrap(np.array(thetas), np.array(policies) if n and expert.goals is None else None, mdp)
+
+
+def _beside_each_other(
+    estimator: MaximumEntropy, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None
+) -> int:
+    """How many resamples are fitted side by side: as many as there are lanes, where their evaluations have lanes."""
+    if type(estimator).fit not in (MESSI.fit, MaxEntIRL.fit, EMMaxEnt.fit) or estimator.reference is not None:
+        return 1  # others search otherwise; with a base policy each fit has a problem of its own
+    with quietly():
+        asked = next(clone(estimator)._learning(mdp, *_some(expert, unlabelled)), None)
+    return 1 if asked is None or asked[0].lane is None else L
 
 
 def _resampled(
@@ -92,9 +112,28 @@ def _resampled(
     mdp: MDP,
     expert: Trajectories,
     unlabelled: Trajectories | None,
-    draw: tuple[Ints, Ints | None],
-) -> tuple[Floats, Floats | None]:
-    """θ and policy of a fit to the trajectories drawn; a given matrix of similarities is reduced to their rows."""
+    draws: Sequence[tuple[Ints, Ints | None]],
+) -> list[tuple[Floats, Floats | None]]:
+    """θ and policy of a fit to the trajectories of each draw."""
+    again = [_drawn(estimator, expert, unlabelled, draw) for draw in draws]
+    with quietly():
+        if len(again) == 1:
+            (model, data), *_ = again
+            model.fit(mdp, *data)
+            return [(model.theta_, model.policy_ if expert.goals is None else None)]
+        found = dict(side_by_side(model._learning(mdp, *data) for model, data in again))
+    out: list[tuple[Floats, Floats | None]] = []
+    for number in range(len(draws)):
+        based, _, objective, _, result = found[number]
+        solution = where_met(based, based.reward(result.theta), objective.planner.start)
+        out.append((result.theta, np.ascontiguousarray(solution.table)))
+    return out
+
+
+def _drawn(
+    estimator: MaximumEntropy, expert: Trajectories, unlabelled: Trajectories | None, draw: tuple[Ints, Ints | None]
+) -> tuple[MaximumEntropy, tuple[Any, ...]]:
+    """The unfitted estimator and the trajectories drawn; a given matrix of similarities is reduced to their rows."""
     rows, more = draw
     drawn, others = expert[rows], None
     if unlabelled is not None and more is not None:
@@ -102,9 +141,7 @@ def _resampled(
     again, similarity = clone(estimator), estimator.get_params(deep=False).get("similarity")
     if similarity is not None:
         again.set_params(similarity=as_similarity(similarity).part(rows))
-    with quietly():
-        again.fit(mdp, *_some(drawn, others))
-    return again.theta_, again.policy_ if expert.goals is None else None
+    return again, _some(drawn, others)
 
 
 def stability(
@@ -155,5 +192,5 @@ def _where_visited(model: MaximumEntropy, expert: Trajectories) -> Floats:
     return np.concatenate([model.policy_[goal][visited] for goal, visited in towards])
 
 
-def _some(expert: Trajectories, unlabelled: Trajectories | None) -> tuple[Trajectories, ...]:
+def _some(expert: Trajectories, unlabelled: Trajectories | None) -> tuple[Any, ...]:
     return (expert,) if unlabelled is None else (expert, unlabelled)

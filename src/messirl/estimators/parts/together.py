@@ -8,7 +8,7 @@ What a search finds does not depend on the others.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
-from typing import Any
+from typing import TypeVar
 
 from messirl._types import Floats
 from messirl.objective import Evaluation, Objective, evaluations
@@ -19,6 +19,7 @@ from messirl.problem.trajectories import Trajectories
 Question = tuple[Objective, Floats]
 Found = tuple[MDP, Trajectories, Objective, Floats, Result]  # what a fit is finished with
 Learning = Generator[Question, Evaluation, Found]
+T = TypeVar("T")
 SIDE_BY_SIDE = 64  # searches: enough for lanes to be full nearly always
 
 
@@ -33,54 +34,34 @@ def about(objective: Objective, search: Asking[Result]) -> Generator[Question, E
         return found
 
 
-def answered_alone(learning: Learning) -> Found:
+def answered_alone(search: Generator[Question, Evaluation, T]) -> T:
     """What one search finds."""
     try:
-        objective, theta = next(learning)
+        objective, theta = next(search)
         while True:
-            objective, theta = learning.send(objective(theta))
+            objective, theta = search.send(objective(theta))
     except StopIteration as end:
-        found: Found = end.value
+        found: T = end.value
         return found
 
 
-def search_together(fits: Iterable[tuple[Any, tuple[Any, ...]]]) -> Iterator[tuple[int, Result]]:
-    """The number and the result of each search, in the order in which they end; the estimators stay unfitted.
-
-    fits : estimators, and what each is fitted to: an MDP, experts, …
-    """
-    left = enumerate(fits)
-    going: list[tuple[int, Learning, Question]] = []
-    more = True
+def side_by_side(searches: Iterable[Generator[Question, Evaluation, T]]) -> Iterator[tuple[int, T]]:
+    """The number of each search and what it finds, in the order in which they end."""
+    left = enumerate(searches)
+    going: list[tuple[int, Generator[Question, Evaluation, T], Question]] = []
     while True:
-        while more and len(going) < SIDE_BY_SIDE:
-            more = False
-            for number, (model, data) in left:
-                more = True
-                learning = model._learning(*data)
-                end = _next(learning, None)
-                if isinstance(end, Result):
-                    yield number, end
-                else:
-                    going.append((number, learning, end))
-                break
+        while len(going) < SIDE_BY_SIDE and (more := next(left, None)) is not None:
+            try:
+                going.append((*more, next(more[1])))
+            except StopIteration as end:
+                yield more[0], end.value
         if not going:
             return
         answers = evaluations([asked[0] for _, _, asked in going], [asked[1] for _, _, asked in going])
         still = []
-        for (number, learning, _), answer in zip(going, answers, strict=True):
-            end = _next(learning, answer)
-            if isinstance(end, Result):
-                yield number, end
-            else:
-                still.append((number, learning, end))
+        for (number, search, _), answer in zip(going, answers, strict=True):
+            try:
+                still.append((number, search, search.send(answer)))
+            except StopIteration as end:
+                yield number, end.value
         going = still
-
-
-def _next(learning: Learning, answer: Evaluation | None) -> Question | Result:
-    """The next question, or the result."""
-    try:
-        return next(learning) if answer is None else learning.send(answer)
-    except StopIteration as end:
-        result: Result = end.value[-1]
-        return result
