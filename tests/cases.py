@@ -63,7 +63,8 @@ def case(kind: str, by_state: bool, seed: int) -> Case:
     tell nothing: such draws are left to others.
     """
     number = 97 * seed + 7 * list(KINDS).index(kind) + (3 if by_state else 0)
-    return next(found for attempt in count() if tame(found := _drawn_case(kind, by_state, number + 5003 * attempt)))
+    drawn_anew = (_drawn_case(kind, by_state, number + 5003 * attempt) for attempt in count())
+    return next(found for found in drawn_anew if found is not None and tame(found))
 
 
 def tame(found: Case) -> bool:
@@ -82,7 +83,8 @@ def tame(found: Case) -> bool:
     return bool(oracle_choices.log_likelihoods(problem, theta, expert)[0].min() < -1e-6)  # who has a choice
 
 
-def _drawn_case(kind: str, by_state: bool, number: int) -> Case:
+def _drawn_case(kind: str, by_state: bool, number: int) -> Case | None:
+    """Of this number; None where values are not finite, as chance may have it with γ = 1."""
     options = dict(KINDS[kind])
     with_goals, discount = options.pop("goals", False), options.pop("discount", 1.0)
     rng = generator(number + 1)
@@ -96,11 +98,14 @@ def _drawn_case(kind: str, by_state: bool, number: int) -> Case:
         return -rng.uniform(1.3, 2.5, size=2) if to_an_end else rng.normal(size=2)
 
     good, bad = some_theta(), some_theta()
-    expert = drawn(problem, good, 5, rng, with_goals)
-    if expert and not with_goals:  # where no expert begins, nothing but a penalty says what is worth how much
-        known = np.isin(np.arange(problem.n_states), [x[0][0] for x in expert])
-        problem = replace(problem, start=problem.start * known / (problem.start @ known))
-    others = drawn(problem, bad, 6, rng, with_goals)
+    try:
+        expert = drawn(problem, good, 5, rng, with_goals)
+        if expert and not with_goals:  # where no expert begins, nothing but a penalty says what is worth how much
+            known = np.isin(np.arange(problem.n_states), [x[0][0] for x in expert])
+            problem = replace(problem, start=problem.start * known / (problem.start @ known))
+        others = drawn(problem, bad, 6, rng, with_goals)
+    except ArithmeticError:
+        return None
     return Case(problem, some_theta(), expert, others, rng.uniform(0.2, 2.0, size=5))
 
 

@@ -17,7 +17,7 @@ from messirl import MESSI, Trajectories
 from messirl.estimators.methods import COMPARED, METHODS, baseline
 from messirl.planning import visits
 
-pytestmark = pytest.mark.filterwarnings("ignore:BayesianIRL did not converge")
+pytestmark = pytest.mark.filterwarnings("ignore:(BayesianIRL|AbbeelNg) did not converge")
 FEW = {"n_warm_up": 30, "n_samples": 20, "rounds": 10, "max_policies": 12, "epsilon": 0.1, "random_state": 0}
 NAMES = ["AbbeelNg", "MaxMargin", "SSIRL", "MWAL", "LPAL", "NgRussell", "RelativeEntropy", "Bayesian"]
 WITH_END = [name for name in NAMES if name != "RelativeEntropy"]  # that γ = 1 without a horizon is too much for
