@@ -80,7 +80,7 @@ def test_leave_one_out_by_a_newton_step_is_near_where_one_expert_moves_little(ki
         exact[i] = part.log_probabilities(candidate, part.fit(candidate), expert[[i]])[0]
     gap = np.abs(leave_one_out(bench, candidate, theta)[:n] - exact) / steps
     without = np.abs(bench.log_probabilities(candidate, theta, expert[:n]) - exact) / steps
-    assert gap.max() < 0.1 * without.max()
+    assert gap.max() < 0.25 * without.max()
 
 
 def test_the_evidence_of_one_weight_is_an_integral():

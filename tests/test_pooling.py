@@ -181,6 +181,7 @@ def test_others_that_serve_nothing_may_be_ambiguous(objective):
         )
 
 
+@quiet
 @methods
 @both
 def test_without_unlabelled_trajectories_the_weight_changes_nothing(method, objective):
