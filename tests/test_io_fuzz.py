@@ -66,10 +66,10 @@ def test_damaged_parquet_is_read_or_refused(name, tmp_path):
 
 
 @pytest.mark.slow
-def test_three_thousand_damaged_folders_are_read_or_refused_alike(tmp_path):
+def test_a_thousand_damaged_folders_are_read_or_refused_alike(tmp_path):
     seeds = fuzz_readers.corpus()
     (folder,) = folders(tmp_path, "folder")
-    for case in range(3_000):
+    for case in range(1_000):
         rng = Random(f"slow-{case}")
         files = rng.choice(seeds) if rng.random() < 0.3 else fuzz_readers.generated(rng)
         fuzz_readers.compare(fuzz_readers.damaged(files, rng), folder)

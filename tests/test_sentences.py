@@ -258,10 +258,10 @@ def test_the_study_of_the_sentences_knows_what_was_said_and_what_is_true(way, mo
 
 @pytest.mark.slow
 def test_the_sentences_are_wrong_no_more_often_than_they_say():
-    """Of 50 draws of each set; a sentence is wrong with at most 2.5 %, and five of fifty would be too many for it."""
-    rows = [row for seed in range(50) for row in sentences.one("light pooling", shifted(seed) % 10**6)]
+    """Of 20 draws of each set (the study has 50); one is wrong with at most 2.5 %: three of twenty are too many."""
+    rows = [row for seed in range(20) for row in sentences.one("light pooling", shifted(seed) % 10**6)]
     for kind in sentences.KINDS:
-        assert sum(row["wrong"] for row in rows if row["set"] == kind) < 5
+        assert sum(row["wrong"] for row in rows if row["set"] == kind) < 3
 
 
 def test_others_that_were_not_used_or_not_tested_are_said_to_be():
