@@ -428,7 +428,8 @@ def test_the_penalty_of_many_is_as_near_the_exact_one_as_it_says(make, width):
     block = kernel(width, counts).on(None, counts)
     matrix, error = estimated_penalty(block, counts, 1e-3)
     factor = 10.0 if width == "very narrow" else 4.0  # a few pairs decide there, which a sample may miss
-    assert relative(matrix, penalty_from(block, counts), counts) < factor * error + 1e-8
+    # What it says is of a sample too: of errors a hundredth of what was asked for it knows no more than that.
+    assert relative(matrix, penalty_from(block, counts), counts) < factor * error + 1e-5
     assert error < {"wide": 1e-3, "median": 1e-3, "exponential": 1e-3, "narrow": 1e-2, "very narrow": 0.5}[width]
     assert_array_equal(matrix, matrix.T)
     unit = np.where(deviations(counts) > 0, deviations(counts), 1.0)
