@@ -285,6 +285,7 @@ def test_refitting_neighbours_gives_what_their_weights_give() -> None:
     assert refitted.objective_ == pytest.approx(direct.objective_, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_regressors_of_one_output_serve_too() -> None:
     boosting = GradientBoostingRegressor(n_estimators=2, random_state=0)
     estimator = FittedMESSI(plane_features, regressor=boosting, discount=0.5, max_iter=1, max_backups=5)

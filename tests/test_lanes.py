@@ -88,8 +88,11 @@ def world(request):
 # ------------------------------------------------------------ lanes
 
 
-@pytest.mark.parametrize("signed", [0, 1, 2], ids=["starts", "sources of both signs", "both beside each other"])
-@pytest.mark.parametrize("n", [1, L, L + 3])
+@pytest.mark.parametrize(
+    ("n", "signed"),
+    [(1, 0), (1, 1), (L, 0), (5, 1), (L + 3, 2)],
+    ids=["one start", "one source of both signs", "starts", "sources of both signs", "both beside each other"],
+)
 def test_a_lane_finds_what_a_problem_finds_alone(world, n, signed):
     which = range(0, n, signed) if signed else ()
     lanes, alone, rng = planners(world, n, which), planners(world, n, which), generator(13)
