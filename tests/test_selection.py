@@ -685,15 +685,13 @@ def test_bootstrap_intervals_contain_the_estimate_and_widen_with_the_level():
 
 
 @to_rounding
-@pytest.mark.parametrize(
-    "estimator", [MESSI(SIMILARITY, lambda0=30.0), MaxEntIRL(ridge=0.1), EM], ids=["MESSI", "MaxEntIRL", "EM"]
-)
+@pytest.mark.parametrize("estimator", [MESSI(SIMILARITY, lambda0=30.0), EM], ids=["MESSI", "EM"])
 @pytest.mark.parametrize("likely", ["choices", "counts"])
 def test_resamples_side_by_side_are_those_one_by_one(estimator, likely, monkeypatch):
-    """Twenty fill the lanes once, and some of them again."""
+    """Eighteen fill the lanes once, and some of them again."""
     mdp, expert, unlabelled = grid_world(8)
     model = clone(estimator).set_params(objective=likely)
-    told, n = [], 20
+    told, n = [], 18
     options = {"n": n, "random_state": 0}
     together = bootstrap(model, mdp, expert, unlabelled, progress=lambda *now: told.append(now), **options)
     assert told == [(16, n), (n, n)]
