@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.blas import dtrsv
 
+from messirl._blas import few_threads
 from messirl._types import Flags, Floats
 
 MEMORY = 100  # secants kept; with as many as there are weights, the last steps are nearly Newton's
 MEMORY_SIZE = 4_000_000  # numbers that the secants may take up in memory
+EIGEN = 10.0  # multiplications that the eigenvectors of a matrix take, over those of a product
 FLAT = 1e-12  # curvature, relative to the largest, that a search counts on where there is hardly any
 FORESEEN = 0.9  # share of a step by which the curvature known before it may err
 
@@ -102,6 +104,7 @@ class Secants:
 
 def _inverse(curvature: Floats) -> Floats:
     """The inverse of a curvature, made positive: where it bends upwards, or hardly at all, a step goes up, and far."""
-    values, vectors = np.linalg.eigh(curvature)
+    with few_threads(EIGEN * len(curvature) ** 3):
+        values, vectors = np.linalg.eigh(curvature)
     size = np.abs(values)
     return np.asarray((vectors / np.maximum(size, FLAT * max(size.max(initial=0.0), 1e-300))) @ vectors.T)

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from messirl._blas import few_threads
 from messirl._types import Flags, Floats
 from messirl.planning.chain import chain_matrix, choices, collected, factorised, feature_table, gram
 from messirl.planning.models import start_values, where_met
@@ -34,11 +35,12 @@ def curvature(mdp: MDP, policy: Floats, source: Floats) -> tuple[Floats, Floats]
 
     source : m, any weights (S,) of where trajectories begin or, with a horizon, (H, S) of each step
     """
-    factors = factorised(chain_matrix(mdp, policy), mdp.discount) if mdp.horizon is None else None
-    rows, taken = feature_table(mdp), _taken(mdp, policy, source, factors)
-    bend = np.zeros((mdp.n_features, mdp.n_features))
-    for step, here, ahead in slopes(mdp, policy, factors=factors):
-        bend += gram(mdp, rows, ahead, here, taken[step])
+    with few_threads(float(mdp.allowed.size) * mdp.n_features**2):
+        factors = factorised(chain_matrix(mdp, policy), mdp.discount) if mdp.horizon is None else None
+        rows, taken = feature_table(mdp), _taken(mdp, policy, source, factors)
+        bend = np.zeros((mdp.n_features, mdp.n_features))
+        for step, here, ahead in slopes(mdp, policy, factors=factors):
+            bend += gram(mdp, rows, ahead, here, taken[step])
     return bend, here
 
 
