@@ -37,7 +37,7 @@ def check_goal(mdp: MDP, goal: int | None) -> None:
     if goal is None:
         return
     if not is_whole(goal):
-        raise TypeError(f"goal must be a state, not {goal!r}")
+        raise TypeError(f"goal must be a state, not {' '.join(repr(goal).split()):.60}")
     if not 0 <= goal < mdp.n_states:
         raise ValueError(f"goal {goal} is not one of the states 0 … {mdp.n_states - 1}")
     if mdp.horizon is not None:
