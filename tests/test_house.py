@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -48,8 +49,27 @@ def picture_of(text: str) -> dict[str, dict[str, int]]:
 PICTURE = picture_of((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
 FLOOR = {name.removesuffix(".py"): line for name, line in PICTURE[""].items()}
 FILES = sorted([*HOUSE.rglob("*.py"), *HOUSE.rglob("*.pyi")])  # a stub says what its package imports later
-IDS = [str(path.relative_to(HOUSE)) for path in FILES]
-every_file = pytest.mark.parametrize("path", FILES, ids=IDS)
+
+
+def every_file(rule):
+    """A test that a rule holds for every file; it names those that break it."""
+
+    def test():
+        broken = []
+        for path in FILES:
+            try:
+                rule(path)
+            except AssertionError as error:
+                broken.append(f"{path.relative_to(HOUSE)}: {error}")
+        assert not broken, "\n".join(broken)
+
+    test.__name__, test.__doc__ = rule.__name__, rule.__doc__
+    return test
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def room_of(path: Path) -> str | None:
@@ -65,11 +85,12 @@ def is_module(name: str) -> bool:
     return name.split(".")[0] == "messirl" and (place.is_dir() or place.with_suffix(".py").is_file())
 
 
+@cache
 def imports_of(path: Path) -> set[str]:
     """Full names of the modules a file imports, wherever in it, now or later: a text that is such a name counts."""
     package = ".".join(["messirl", *path.relative_to(HOUSE).parent.parts])
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -87,7 +108,7 @@ def imports_of(path: Path) -> set[str]:
 
 def computed_imports(path: Path) -> list[int]:
     """Lines that import a module whose name is not written there."""
-    calls = (node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call))
+    calls = (node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call))
     return [
         call.lineno
         for call in calls
@@ -149,6 +170,15 @@ def test_what_a_file_imports_is_written_in_it(path):
         assert computed_imports(path) == []
 
 
+def test_a_rule_names_the_files_that_break_it():
+    @every_file
+    def rule(path):
+        assert path.name != "objective.py", "not this one"
+
+    with pytest.raises(AssertionError, match=r"^objective\.py: not this one"):
+        rule()
+
+
 def test_the_walk_sees_what_it_should(tmp_path, monkeypatch):
     monkeypatch.setattr(sys.modules[__name__], "HOUSE", tmp_path)
     for name in ("similarity", "dynamics", "io/folder"):
@@ -185,7 +215,7 @@ def test_numba_is_imported_in_one_file_only(path):
 
 @every_file
 def test_matplotlib_is_imported_when_a_picture_is_drawn_and_not_before(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     for node in tree.body:
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
@@ -206,14 +236,14 @@ def test_the_library_does_not_print(path):
     room = room_of(path)
     if room in ("cli", "report", "lab"):
         return
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
         assert not called, f"line {getattr(node, 'lineno', '?')}"
 
 
 @every_file
 def test_a_file_says_what_it_is(path):
-    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    assert ast.get_docstring(tree_of(path))
 
 
 def test_public_names_are_there():
@@ -244,7 +274,7 @@ def imported(*folders: str) -> set[str]:
     own = {"messirl", *folders, *(path.stem for folder in folders for path in (ROOT / folder).glob("*.py"))}
     found: set[str] = set()
     for path in files:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.Import):
                 found |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
