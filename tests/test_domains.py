@@ -193,7 +193,7 @@ def test_gridworld_rewards_are_negative_but_for_exactly_three(scenes):
         assert (star != 0).all()
         assert (star > 0).sum() == 3
         places.add(tuple(np.flatnonzero(star > 0)))
-    assert len(places) == 10
+    assert len(places) > 7  # one set of ten in a thousand has the same places twice
 
 
 def test_gridworld_performance_is_the_mean_reward_under_the_true_theta(scenes):
