@@ -89,11 +89,11 @@ def bootstrap(
         again.set_params(theta_init=first.theta_)
     size = _beside_each_other(again, mdp, expert, unlabelled)
     work = functools.partial(_resampled, again, mdp, expert, unlabelled)
-    batches = [draws[k : k + size] for k in range(0, n, size)]
-    told = None if progress is None else lambda done, _: progress(min(done * size, n), n)
+    batches = [draws[k : k + size] for k in range(0, len(draws), size)]
+    told = None if progress is None else lambda done, _: progress(min(done * size, len(draws)), len(draws))
     fits = [fit for some in run(work, batches, executor, told) for fit in some]
-    thetas, policies = zip(*fits, strict=True) if n else ((), ())
-    return Bootstrap(np.array(thetas), np.array(policies) if n and expert.goals is None else None, mdp)
+    thetas, policies = zip(*fits, strict=True) if fits else ((), ())
+    return Bootstrap(np.array(thetas), np.array(policies) if fits and expert.goals is None else None, mdp)
 
 
 def _beside_each_other(
