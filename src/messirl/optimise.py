@@ -14,14 +14,15 @@ answered at once; `lbfgs` and `paper` answer one with a function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from messirl._types import Flags, Floats
-from messirl.secants import Secants
+from messirl.secants import MEMORY, Secants
 
 ARMIJO = 1e-4
 MAX_TRIALS = 60
@@ -127,7 +128,7 @@ class _Climb:
     def begin(self, theta: Floats) -> Asking[None]:
         """Stand at θ."""
         point = _finite((yield from self.at(theta)), "at the start", "begin at a theta with more negative rewards")
-        self._arrive(theta, point)
+        self.arrive(theta, point)
 
     def at(self, theta: Floats) -> Asking[Any]:
         """The evaluation at θ."""
@@ -137,7 +138,8 @@ class _Climb:
     def _scaled(self, curvature: Floats | None) -> Floats | None:
         return None if curvature is None else curvature / np.outer(self.scale, self.scale)
 
-    def _arrive(self, theta: Floats, point: Any) -> None:
+    def arrive(self, theta: Floats, point: Any) -> None:
+        """Stand there, and say so."""
         self.theta, self.point, self.iteration = theta, point, len(self.rows)
         norm = projected_norm(theta, point.gradient, self.bound)
         size = float(np.abs(theta).max(initial=0.0))
@@ -158,7 +160,12 @@ class _Climb:
         else:
             self.secants.add(step, fall)
         self.stride = float(self._relative(theta).max(initial=0.0))
-        self._arrive(theta, point)
+        self.arrive(theta, point)
+
+    def learn(self, been: Iterable[tuple[Floats, Floats]]) -> None:
+        """Learn the curvature from points in the order in which they were met, each a θ and the gradient there."""
+        thetas, gradients = (np.array(column) for column in zip(*been, strict=True))
+        self.secants.add_all(np.diff(thetas, axis=0) * self.scale, -np.diff(gradients, axis=0) / self.scale)
 
     def result(self, move: Floats, reason: str, *, converged: bool = False) -> Result:
         self.rows[-1] = (*self.rows[-1][:-1], self.evaluations)  # evaluations after the last step count too
@@ -407,13 +414,16 @@ def fixed_steps(
     begin = rescaled(theta, bound)
     climb = _Climb(begin, bound, tol, unit, None, callback, rising=False)
     yield from climb.begin(begin)
+    been = deque([(climb.theta, climb.point.gradient)], maxlen=MEMORY + 1)
     while climb.iteration < max_iter and not climb.stopped:
         ahead = rescaled(climb.theta + step_size * climb.point.gradient, bound)
         when = f"after {climb.iteration + 1} steps of size {step_size:g}"
         there = _finite(
             (yield from climb.at(ahead)), when, "take smaller steps, or use solver='lbfgs', which backs off"
         )
-        climb.step_to(ahead, there)
+        climb.arrive(ahead, there)
+        been.append((ahead, there.gradient))
+    climb.learn(been)
     gradient = climb.gradient(climb.free)
     move = climb.move(climb.secants.solve(gradient, climb.free))
     converged = bool(move.max(initial=0.0) <= tol) and (climb.secants.n > 0 or not gradient.any())

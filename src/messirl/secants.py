@@ -12,6 +12,7 @@ MEMORY = 100  # secants kept; with as many as there are weights, the last steps 
 MEMORY_SIZE = 4_000_000  # numbers that the secants may take up in memory
 EIGEN = 10.0  # multiplications that the eigenvectors of a matrix take, over those of a product
 FLAT = 1e-12  # curvature, relative to the largest, that a search counts on where there is hardly any
+NO_BEND = 1e-14  # of a step's length and the fall's: along it the function does not bend
 FORESEEN = 0.9  # share of a step by which the curvature known before it may err
 
 
@@ -49,7 +50,7 @@ class Secants:
 
     def add(self, step: Floats, fall: Floats) -> None:
         """Remember a step and the fall of the gradient along it, unless the function does not bend along it."""
-        if float(step @ fall) <= 1e-14 * float(np.sqrt((step @ step) * (fall @ fall))):
+        if float(step @ fall) <= NO_BEND * float(np.sqrt((step @ step) * (fall @ fall))):
             return
         if self.n == len(self._steps):
             for kept in (self._steps, self._falls):
@@ -59,6 +60,15 @@ class Secants:
         self._steps[self.n], self._falls[self.n] = step, fall
         self.n += 1
         self._cross[: self.n, self.n - 1] = self._steps[: self.n] @ fall
+
+    def add_all(self, steps: Floats, falls: Floats) -> None:
+        """The same for many steps and falls (n, d), in their order and in place of all that was known."""
+        bent = np.einsum("ij,ij->i", steps, falls)
+        size = np.sqrt(np.einsum("ij,ij->i", steps, steps) * np.einsum("ij,ij->i", falls, falls))
+        good = np.flatnonzero(bent > NO_BEND * size)[-len(self._steps) :]
+        self.n = good.size
+        self._steps[: self.n], self._falls[: self.n] = steps[good], falls[good]
+        self._cross[: self.n, : self.n] = steps[good] @ falls[good].T
 
     @property
     def weakest(self) -> float:
@@ -79,7 +89,7 @@ class Secants:
         if not free.all():
             steps, falls = steps * free, falls * free
             size = np.sqrt((steps * steps).sum(axis=1) * (falls * falls).sum(axis=1))
-            good = (steps * falls).sum(axis=1) > 1e-14 * size
+            good = (steps * falls).sum(axis=1) > NO_BEND * size
             steps, falls = steps[good], falls[good]
             cross = steps @ falls.T
         if not len(steps):

@@ -26,7 +26,7 @@ from messirl.planning.goals import GoalsModel, Trips, trips_of
 from messirl.planning.noncausal import NoncausalModel
 from messirl.planning.paths import PathModel
 from messirl.planning.solution import Expectation, NoFiniteValue, Solution
-from messirl.planning.stationary import StationaryModel
+from messirl.planning.stationary import Part, StationaryModel, parts_of
 from messirl.planning.structure import reachable
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
@@ -79,6 +79,8 @@ class Planner:
         self.model: Model | GoalsModel
         self._starts: Any
         self.goals: Ints | None = None
+        self.last: Floats | None = None  # the θ at which it was last asked in a lane (together.py)
+        self._parts: tuple[Any, list[Part]] = (None, [])
         if isinstance(start, Trips):
             self.model = model_for_goals(mdp, entropy, start.goals, start.within, start.starts)
             self._starts, self.goals = start.starts, start.goals
@@ -106,6 +108,13 @@ class Planner:
     def asked(self) -> Any:
         """The source or, without one, the starts; with trips (G, S)."""
         return self._starts if self.source is None else self.source
+
+    @property
+    def parts(self) -> list[Part]:
+        """What is asked, where that is (S,), in parts of one sign; the same ones as long as the same is asked."""
+        if self._parts[0] is not self.asked:
+            self._parts = (self.asked, parts_of(self.asked))
+        return self._parts[1]
 
     def from_start(self, reward: Floats) -> Expectation:
         """The expectation from the start, whatever the source."""

@@ -202,21 +202,23 @@ class StationaryModel:
 
     def recalled(self, parts: Sequence[Part]) -> tuple[Floats, list[Floats]] | None:
         """Values and the visits of each part (S,) last found, where they are from these sources; else None."""
-        known = [self._visits.get(part.sign) for part in parts]
-        same = [
-            last is not None and np.array_equal(last[0], part.source) for last, part in zip(known, parts, strict=True)
-        ]
-        return (self._values, [last[1] for last in known if last]) if self._values is not None and all(same) else None
+        known = [self._visits_from(part.source, part.sign) for part in parts]
+        same = [last for last in known if last is not None]
+        return (self._values, same) if self._values is not None and len(same) == len(parts) else None
 
     def remember(self, values: Floats, parts: Sequence[Part], visits: Sequence[Floats]) -> None:
         """Begin with these when asked again."""
         self._values = values if self.structure.alive.all() else np.where(self.structure.alive, values, -np.inf)
         self._visits |= {part.sign: (part.source, found) for part, found in zip(parts, visits, strict=True)}
 
+    def _visits_from(self, source: Floats, sign: float) -> Floats | None:
+        """The visits last found under this sign, where they are from this source."""
+        known, found = self._visits.get(sign, (None, None))
+        return found if known is source or (known is not None and np.array_equal(known, source)) else None
+
     def visits(self, chain: Chain, source: Floats, sign: float = 0.0) -> Floats:
         """ρ (S,) from a source that is nowhere negative, begun at those last found for it under this sign."""
-        known, guess = self._visits.get(sign, (None, None))
-        found = chain.visits(source, guess if known is not None and np.array_equal(known, source) else None)
+        found = chain.visits(source, self._visits_from(source, sign))
         self._visits[sign] = (source, found)
         return found
 

@@ -9,7 +9,7 @@ What a model found last, values and visits, is where its lane begins, as when it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,7 +18,7 @@ from messirl._types import Flags, Floats, Ints
 from messirl.planning.lanes import DEAD, ENDS, MOVES, L, collect_lanes, rewards_lanes, solve_lanes, visits_lanes
 from messirl.planning.models import Planner
 from messirl.planning.solution import Visits
-from messirl.planning.stationary import Part, StationaryModel, parts_of
+from messirl.planning.stationary import Part, StationaryModel
 from messirl.planning.structure import structure_of
 from messirl.problem.mdp import MDP
 
@@ -45,18 +45,27 @@ def expectations(planners: Sequence[Planner], thetas: Sequence[Floats]) -> list[
 
     All planners are of one MDP, and `in_lanes`.
     """
-    mdp, found = planners[0].mdp, []
-    for first in range(0, len(planners), L):
-        found += _one_batch(mdp, planners[first : first + L], thetas[first : first + L])
+    found: list[Any] = [None] * len(planners)
+    order = sorted(range(len(planners)), key=lambda k: _distance(planners[k], thetas[k]))
+    for first in range(0, len(order), L):
+        these = order[first : first + L]
+        answers = _one_batch([planners[k] for k in these], [thetas[k] for k in these])
+        for k, answer in zip(these, answers, strict=True):
+            found[k] = answer
     return found
 
 
-def _one_batch(mdp: MDP, planners: Sequence[Planner], thetas: Sequence[Floats]) -> list[Any]:
-    models: list[Any] = [planner.model for planner in planners]
+def _distance(planner: Planner, theta: Floats) -> float:
+    """How far θ is from where the planner's lane last was: lanes that take about equally long go together."""
+    return np.inf if planner.last is None else float(np.abs(theta - planner.last).max(initial=0.0))
+
+
+def _one_batch(planners: Sequence[Planner], thetas: Sequence[Floats]) -> list[Any]:
+    mdp, models = planners[0].mdp, [cast(StationaryModel, planner.model) for planner in planners]
     m = next(width for width in WIDTHS if width >= len(planners))
     lanes = [*range(len(planners)), *[0] * (m - len(planners))]  # those without a problem of their own repeat the first
     nothing = np.zeros(mdp.n_states)
-    own = [parts_of(planner.asked) for planner in planners]
+    own = [planner.parts for planner in planners]
     begin = [
         model.recalled(parts) or (nothing, [nothing] * len(parts)) for model, parts in zip(models, own, strict=True)
     ]
@@ -73,7 +82,8 @@ def _one_batch(mdp: MDP, planners: Sequence[Planner], thetas: Sequence[Floats]) 
     total = collect_lanes(*_features(mdp), asked, values, net, counts)
     of_states, often, collected, *of_parts = (np.ascontiguousarray(table.T) for table in (values, net, counts, *visits))
     out: list[Any] = []
-    for k, model in enumerate(models):
+    for k, (planner, model) in enumerate(zip(planners, models, strict=True)):
+        planner.last = thetas[k]
         if solved[k] and np.isfinite(total[k] + often[k].sum()):
             model.remember(of_states[k], own[k], [table[k] for table in of_parts[: len(own[k])]])
             out.append((float(total[k]), collected[k], Visits(often[k], None)))
