@@ -11,7 +11,7 @@ from seeds import generator
 from messirl import MDP
 from messirl.planning import NoFiniteValue, goals, iterated, model_for, paths
 from messirl.planning.goal_slopes import OutOfReach, goals_curvature
-from messirl.planning.iterated import Iterated, Slow, fills_in
+from messirl.planning.iterated import Iterated, Slow, by_rows, fills_in
 from messirl.planning.models import model_for_goals
 
 S, A = 80, 6
@@ -135,7 +135,7 @@ def test_what_is_slow_to_iterate_is_factorised(iterating, monkeypatch):
 
 
 def test_an_answer_without_a_certificate_is_refused(monkeypatch):
-    matrix = sp.csr_array(np.array([[0.0, 0.9], [0.9, 0.0]]))
+    matrix = by_rows(sp.csr_array(np.array([[0.0, 0.9], [0.9, 0.0]])))
     right = np.array([[1.0], [1.0]])
     assert_allclose(Iterated(matrix, matrix, right, right).z, 10.0)
     for bound in ("TRUSTED", "ROUNDED"):

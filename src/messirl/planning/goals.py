@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from messirl._types import Flags, Floats, Ints
-from messirl.planning.iterated import Iterated, Slow
+from messirl.planning.iterated import Iterated, Rows, Slow, by_rows
 from messirl.planning.loops import path_flows
 from messirl.planning.paths import PathModel, Places, connections_fill_in, m_matrix_lu, moves_of
 from messirl.planning.solution import Expectation, NoFiniteValue, Visits
@@ -31,6 +31,7 @@ from messirl.problem.mdp import MDP
 SMALLEST = 1e-250  # z below this at a start: solve the goal on its own
 KEPT = 1_000_000  # moves of goals that are solved on their own, whose places in the system are found once
 CHUNK = 16  # goals solved at once: more do not fit the processor's cache, and a solve then takes three times as long
+ITERATED = 32  # goals iterated at once
 
 
 @dataclass(frozen=True)
@@ -162,9 +163,9 @@ class GoalsSolution:
 
     def chunks(self, table: Any) -> Iterator[tuple[Ints, Floats]]:
         """Some goals at a time, and their rows of a table (G, S)."""
-        rows = sp.csr_array(table)
-        for lo in range(0, self.model.goals.size, CHUNK):
-            yield self.model.goals[lo : lo + CHUNK], rows[lo : lo + CHUNK].toarray()
+        rows, size = sp.csr_array(table), ITERATED if self.model.iterates else CHUNK
+        for lo in range(0, self.model.goals.size, size):
+            yield self.model.goals[lo : lo + size], rows[lo : lo + size].toarray()
 
 
 @dataclass(frozen=True)
@@ -200,10 +201,10 @@ class GoalSystem:
         return lu if _is_m_matrix(lu) else None
 
     @cached_property
-    def _both_ways(self) -> tuple[sp.csr_array, sp.csr_array]:
+    def _both_ways(self) -> tuple[Rows, Rows]:
         """M and its transpose, by rows."""
         matrix = self.places.matrix(self.gain)
-        return matrix, sp.csr_array(matrix.T)
+        return by_rows(matrix), by_rows(sp.csr_array(matrix.T))
 
     def _at(self, goals: Ints, states: Ints) -> tuple[Ints, Ints]:
         """Which of the moves' `states`, left or entered, are goals, and which of `goals` each of them is."""

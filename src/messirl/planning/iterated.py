@@ -17,14 +17,14 @@ Reference: Berman, Plemmons: Nonnegative Matrices in the Mathematical Sciences, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from messirl._types import Flags, Floats, Ints
+from messirl.planning.columns import solve_columns, times
 
 LEAST_WORK = 1e8  # of a factorisation, in products: below, it takes milliseconds
 ADVANTAGE = 10.0  # a factorisation's products are that much cheaper than those of sparse sweeps
@@ -37,6 +37,9 @@ PASSES = 6
 FLUSHED = 1e-290  # values below are no longer told from zero; goals.py solves such goals in another way
 TARGET, TRUSTED = 1e-13, 1e-11  # what the bound on an error should be, and what it may be
 ROUNDING, ROUNDED = 2e-14, 1e-9  # a residual that is rounding, and the bound that many steps may make of it
+
+
+Rows = tuple[Ints, Any, Floats]  # a sparse matrix by rows: where each begins, columns, entries
 
 
 class Slow(Exception):
@@ -66,14 +69,12 @@ def fills_in(pattern: sp.csr_array) -> bool:
 class Iterated:
     """z (n, k) with z = right + M z, each column without the row `held` of M, and what it takes to get visits.
 
-    matrix : M (n, n), no entry negative;  transposed : Mᵀ, stored by rows
+    matrix, transposed : M (n, n), no entry negative, and Mᵀ, both `by_rows`
     right, begin : (n, k) right-hand sides, and where to begin, at most z
     held : (k,) the row that each column is without, or None
     """
 
-    def __init__(
-        self, matrix: sp.csr_array, transposed: sp.csr_array, right: Floats, begin: Floats, held: Ints | None = None
-    ) -> None:
+    def __init__(self, matrix: Rows, transposed: Rows, right: Floats, begin: Floats, held: Ints | None = None) -> None:
         self.matrix, self.transposed, self.held = matrix, transposed, held
         self._columns = np.arange(right.shape[1])
         self.hopeless: Flags = np.zeros(right.shape[1], dtype=bool)  # (k,) no finite z, for certain
@@ -93,8 +94,8 @@ class Iterated:
         unit = size + 1e-3 * size.mean(axis=0) + np.finfo(float).tiny
         found, asked = np.zeros_like(source), (self._steps * np.abs(source)).sum(axis=0)
 
-        def system(x: Floats) -> Floats:
-            return np.asarray(x - self._onwards(unit * x) / unit)
+        back = self._cleared(np.divide(unit, self.z, out=np.zeros_like(unit), where=self.z > 0))
+        enough = 0.25 * TARGET * asked / np.maximum((self._steps * unit).sum(axis=0), np.finfo(float).tiny)
 
         error, before = np.inf, np.inf
         for _ in range(PASSES):
@@ -104,7 +105,7 @@ class Iterated:
             if not error > TARGET or error > 0.5 * before:
                 break
             before = error
-            found = found + unit * _bicgstab(system, residual / unit)
+            found = found + unit * _solved(self.transposed, back, self.z / unit, residual / unit, enough=enough)
         if not error <= TRUSTED:
             raise Slow
         return found
@@ -130,7 +131,7 @@ class Iterated:
             worst, last = float(np.abs(residual).max(initial=0.0)), worst
             if worst <= 0.1 * TARGET or not worst < 0.5 * last:
                 break
-            change = 1.0 + _bicgstab(partial(self._system, z=z, unit=unit), residual)
+            change = 1.0 + _solved(self.matrix, z, self._cleared(1.0 / unit), residual, enough=0.05 * TARGET)
             negative = (z * change).min(axis=0) < 0
             if negative.any():
                 # Past a spectral radius of one the solution turns over, and its size shows that nothing is finite.
@@ -143,39 +144,33 @@ class Iterated:
     def _certify(self, right: Floats) -> None:
         """Bound the error of log z by its residual and the number of steps to come."""
         unit, there = np.where(self.z > 0, self.z, 1.0), (self.z > 0).astype(np.float64)
-        if self.held is not None:
-            there[self.held, self._columns] = 0.0
-        there[:, self.hopeless] = 0.0
+        self._cleared(there)[:, self.hopeless] = 0.0
 
-        def system(x: Floats) -> Floats:
-            return self._system(x, self.z, unit)
-
-        self._steps = _bicgstab(system, there, least=0.25)
+        self._steps = _solved(self.matrix, self.z, self._cleared(1.0 / unit), there, least=0.25)
         residual = np.abs(self._ahead(self.z) + right - self.z) / unit
         residual[:, self.hopeless] = 0.0
-        sure = self._steps.min() >= 0.0 and bool((system(self._steps) >= 0.5 * there).all())
+        sure = self._steps.min() >= 0.0 and bool(
+            (self._steps - self._ahead(self.z * self._steps) / unit >= 0.5 * there).all()
+        )
         left = float(residual.max())
         error = 2.0 * float(self._steps.max()) * left
         if not (sure and (error <= TRUSTED or (left <= ROUNDING and error <= ROUNDED))):
             raise Slow
 
-    def _system(self, x: Floats, z: Floats, unit: Floats) -> Floats:
-        """(I − P) x with P = z⁻¹ M z."""
-        return np.asarray(x - self._ahead(z * x) / unit)
-
     def _ahead(self, z: Floats) -> Floats:
         """M z, each column without its row."""
-        out = self.matrix @ z
-        if self.held is not None:
-            out[self.held, self._columns] = 0.0
-        return np.asarray(out)
+        return self._cleared(times(*self.matrix, z))
 
     def _onwards(self, mass: Floats) -> Floats:
         """Pᵀ mass."""
         out = np.divide(mass, self.z, out=np.zeros_like(mass), where=self.z > 0)
+        return np.asarray(times(*self.transposed, self._cleared(out)) * self.z)
+
+    def _cleared(self, table: Floats) -> Floats:
+        """A table (n, k) with zero in the row that each column is without."""
         if self.held is not None:
-            out[self.held, self._columns] = 0.0
-        return np.asarray((self.transposed @ out) * self.z)
+            table[self.held, self._columns] = 0.0
+        return table
 
     def _grows(self, w: Floats) -> Flags:
         """Which columns have M w ≥ w ≠ 0, to rounding, (k,), for this w or after a few sweeps of it.
@@ -190,31 +185,17 @@ class Iterated:
         return found
 
 
-def _bicgstab(system: Callable[[Floats], Floats], right: Floats, least: float = 1e-13) -> Floats:
-    """x with system(x) = right, column by column, to `least` of what the right-hand side is; the caller judges."""
-    x, r, shadow = np.zeros_like(right), np.array(right), right
-    p, v, wanted = np.zeros_like(right), np.zeros_like(right), least * np.abs(right).max(axis=0)
-    rho = alpha = omega = np.ones(right.shape[1])
-    with np.errstate(all="ignore"):
-        for _ in range(MAX_KRYLOV):
-            going = np.abs(r).max(axis=0) > wanted
-            if not going.any():
-                break
-            before, rho = rho, _dots(shadow, r)
-            p -= omega * v
-            p *= np.where(going, (rho / before) * (alpha / omega), 0.0)
-            p += r
-            v = system(p)
-            alpha = np.where(going, rho / _dots(shadow, v), 0.0)
-            r -= alpha * v
-            t = system(r)
-            size = _dots(t, t)
-            omega = np.where(going & (size > 0), _dots(t, r) / size, 0.0)
-            x += alpha * p
-            x += omega * r
-            r -= omega * t
-    return x
+def by_rows(matrix: sp.csr_array) -> Rows:
+    """A sparse matrix as the loops take it; unsigned places need not be looked at for a minus."""
+    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint32), matrix.data
 
 
-def _dots(x: Floats, y: Floats) -> Floats:
-    return np.asarray(np.einsum("ij,ij->j", x, y))
+def _solved(
+    rows: Rows, before: Floats, after: Floats, right: Floats, least: float = 1e-13, enough: Floats | float = 0.0
+) -> Floats:
+    """x with x − after · (M (before · x)) = right, column by column, to `least` of the right-hand side or to `enough`.
+
+    The caller judges.
+    """
+    wanted = np.maximum(least * np.abs(right).max(axis=0), enough)
+    return np.asarray(solve_columns(*rows, before, after, right, wanted, MAX_KRYLOV))

@@ -22,6 +22,7 @@ import math
 import numpy as np
 
 from messirl._compiled import inlined, jit
+from messirl.planning.krylov import alone
 
 B = 128
 LOWEST = -1e300
@@ -357,8 +358,9 @@ def forward(shared, off, idx, prob, n_actions, policies, moving, now, more, gamm
 
 
 @jit
-def _apply(off, idx, weights, gamma, scale, x, out):
+def _apply(operator, x, out):
     """out = (I − γ P) x; or, where a positive `scale` m is given, out = m⁻¹ (I − γ Pᵀ) (m x)."""
+    off, idx, weights, gamma, scale = operator
     n = x.shape[0]
     if scale.shape[0] == 0:
         for s in range(n):
@@ -384,55 +386,6 @@ def _apply(off, idx, weights, gamma, scale, x, out):
 
 
 @jit
-def _dot(x, y):
-    total = 0.0
-    for i in range(x.shape[0]):
-        total += x[i] * y[i]
-    return total
-
-
-@jit
 def bicgstab(off, idx, weights, gamma, scale, b, x, tolerance, max_iter):
-    """Solve (I − γ P) x = b, or the scaled transpose of `_apply`, by BiCGSTAB from the x given.
-
-    Stops at ‖residual‖∞ ≤ tolerance, at max_iter, or where the recurrence breaks down; returns the ‖residual‖∞ it
-    believes to have reached (the true one where max_iter is 0), NaN where it lost itself: the caller judges.
-    """
-    n = b.shape[0]
-    r = np.empty(n)
-    _apply(off, idx, weights, gamma, scale, x, r)
-    worst = 0.0
-    for i in range(n):
-        r[i] = b[i] - r[i]
-        worst = max(worst, abs(r[i]))
-    shadow, p, v, t = r.copy(), np.zeros(n), np.zeros(n), np.empty(n)
-    rho = alpha = omega = 1.0
-    for _ in range(max_iter):
-        if worst <= tolerance:
-            break
-        rho_next = _dot(shadow, r)
-        if rho_next == 0.0 or omega == 0.0:
-            break
-        beta = (rho_next / rho) * (alpha / omega)
-        rho = rho_next
-        for i in range(n):
-            p[i] = r[i] + beta * (p[i] - omega * v[i])
-        _apply(off, idx, weights, gamma, scale, p, v)
-        bottom = _dot(shadow, v)
-        if bottom == 0.0:
-            break
-        alpha = rho / bottom
-        for i in range(n):
-            r[i] -= alpha * v[i]
-        _apply(off, idx, weights, gamma, scale, r, t)
-        tt = _dot(t, t)
-        omega = _dot(t, r) / tt if tt > 0.0 else 0.0
-        worst = 0.0
-        for i in range(n):
-            x[i] += alpha * p[i] + omega * r[i]
-            r[i] -= omega * t[i]
-            worst = max(worst, abs(r[i]))
-        if not worst < 1e300:  # overflow
-            break
-    size = _dot(r, r)
-    return worst if size == size else math.nan  # max forgets what is not a number
+    """Solve (I − γ P) x = b, or the scaled transpose of `_apply`, from the x given: see `krylov.alone`."""
+    return alone(_apply, (off, idx, weights, gamma, scale), b, x, tolerance, max_iter)

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from messirl._compiled import inlined, jit
+from messirl._compiled import jit
 from messirl.planning.kernels import LOWEST, _exp, _log
+from messirl.planning.krylov import in_lanes, largest, multiplied, put
 
 L = 16
 MOVES, ENDS, DEAD = 0, 1, 2  # what a state does
@@ -30,20 +31,6 @@ MAX_NEWTON = 60
 MAX_KRYLOV = 400
 PASSES = 6
 LARGEST, SMALLEST = 1e250, 1e-250
-
-
-@inlined
-def _multiplied(x, y, total):
-    """total += x y, lane by lane."""
-    for i in range(x.shape[0]):
-        total[i] += x[i] * y[i]
-
-
-@inlined
-def _put(x, out):
-    """out ← x, lane by lane: `out[:] = x` takes seconds to compile."""
-    for i in range(x.shape[0]):
-        out[i] = x[i]
 
 
 @jit
@@ -122,8 +109,9 @@ def _sweep(moves, base, kind, gamma, reward, values, places, gap, weights):
 
 
 @jit
-def _apply(moves, weights, gamma, x, places, out, with_one, one, with_two, two):
-    """out = (I − γ P) x, and in each lane its products `one` and `two` with two other vectors."""
+def _forward(operator, x, out, with_one, one, with_two, two):
+    """out = (I − γ P) x, for krylov.py."""
+    moves, weights, gamma, places = operator
     slot_ptr, slot_place, land_ptr, land, share = moves[4:]
     m = x.shape[1]
     ahead = x
@@ -143,15 +131,16 @@ def _apply(moves, weights, gamma, x, places, out, with_one, one, with_two, two):
             total[i] = xs[i] - gamma * total[i]
         for i in range(m):
             at[i] = total[i]
-        _multiplied(total, with_one[s], first)
-        _multiplied(total, with_two[s], second)
-    _put(first, one)
-    _put(second, two)
+        multiplied(total, with_one[s], first)
+        multiplied(total, with_two[s], second)
+    put(first, one)
+    put(second, two)
 
 
 @jit
-def _apply_back(moves, weights, gamma, scale, x, places, out, with_one, one, with_two, two):
-    """The same for out = m⁻¹ (I − γ Pᵀ) (m x), with m the positive `scale`."""
+def _backward(operator, x, out, with_one, one, with_two, two):
+    """out = m⁻¹ (I − γ Pᵀ) (m x), with m the positive `scale`, for krylov.py."""
+    moves, weights, gamma, scale, places = operator
     slot_ptr, slot_place, land_ptr, land, share = moves[4:]
     m = x.shape[1]
     total, first, second = np.empty(m), np.zeros(m), np.zeros(m)
@@ -180,84 +169,10 @@ def _apply_back(moves, weights, gamma, scale, x, places, out, with_one, one, wit
             total[i] = xs[i] - at[i] / size[i]
         for i in range(m):
             at[i] = total[i]
-        _multiplied(total, with_one[s], first)
-        _multiplied(total, with_two[s], second)
-    _put(first, one)
-    _put(second, two)
-
-
-@jit
-def _largest(x, out):
-    """‖x‖∞ of each lane."""
-    m = x.shape[1]
-    most = np.zeros(m)
-    for s in range(x.shape[0]):
-        xs = x[s]
-        for i in range(m):
-            most[i] = max(most[i], abs(xs[i]))
-    _put(most, out)
-
-
-@jit
-def _bicgstab(moves, weights, gamma, scale, r, x, tolerance, places, room):
-    """Add to x what solves (I − γ P) · = r, or the scaled transpose where there is a scale; r becomes what is left.
-
-    Each lane stops at ‖r‖∞ ≤ its tolerance, or where its recurrence breaks down; the caller judges.
-    """
-    n, m = x.shape
-    shadow, p, v, t = room[0], room[1], room[2], room[3]
-    rho, alpha, omega, beta = np.ones(m), np.ones(m), np.ones(m), np.zeros(m)
-    one, two, next_rho, worst = np.empty(m), np.empty(m), np.zeros(m), np.zeros(m)
-    on = np.ones(m, np.bool_)
-    backwards = scale.shape[0] > 0
-    p[:] = 0.0
-    v[:] = 0.0
-    _largest(r, worst)
-    for s in range(n):
-        _put(r[s], shadow[s])
-        _multiplied(r[s], r[s], next_rho)
-    for _ in range(MAX_KRYLOV):
-        any_on = False
-        for i in range(m):
-            on[i] = on[i] and worst[i] > tolerance[i] and next_rho[i] != 0.0 and omega[i] != 0.0
-            any_on |= on[i]
-            beta[i] = (next_rho[i] / rho[i]) * (alpha[i] / omega[i]) if on[i] else 0.0
-            rho[i] = next_rho[i] if on[i] else 1.0
-            omega[i] = omega[i] if on[i] else 0.0
-        if not any_on:
-            break
-        for s in range(n):
-            rs, ps, vs = r[s], p[s], v[s]
-            for i in range(m):
-                ps[i] = rs[i] + beta[i] * (ps[i] - omega[i] * vs[i])
-        if backwards:
-            _apply_back(moves, weights, gamma, scale, p, places, v, shadow, one, shadow, two)
-        else:
-            _apply(moves, weights, gamma, p, places, v, shadow, one, shadow, two)
-        for i in range(m):
-            on[i] = on[i] and one[i] != 0.0
-            alpha[i] = rho[i] / one[i] if on[i] else 0.0
-        for s in range(n):
-            rs, vs = r[s], v[s]
-            for i in range(m):
-                rs[i] -= alpha[i] * vs[i]
-        if backwards:
-            _apply_back(moves, weights, gamma, scale, r, places, t, t, one, r, two)
-        else:
-            _apply(moves, weights, gamma, r, places, t, t, one, r, two)
-        for i in range(m):
-            omega[i] = two[i] / one[i] if on[i] and one[i] > 0.0 else 0.0
-            next_rho[i] = 0.0
-            worst[i] = 0.0
-        for s in range(n):
-            xs, ps, rs, ts, begin = x[s], p[s], r[s], t[s], shadow[s]
-            for i in range(m):
-                xs[i] += alpha[i] * ps[i] + omega[i] * rs[i]
-            for i in range(m):
-                rs[i] -= omega[i] * ts[i]
-            for i in range(m):
-                worst[i] = max(worst[i], abs(rs[i]))
-            _multiplied(begin, rs, next_rho)
+        multiplied(total, with_one[s], first)
+        multiplied(total, with_two[s], second)
+    put(first, one)
+    put(second, two)
 
 
 @jit
@@ -267,7 +182,7 @@ def solve_lanes(moves, base, kind, gamma, reward, values, weights, places, room)
     Newton's method as in stationary.py. Returns which lanes are solved to rounding, (L,).
     """
     n, m = values.shape
-    gap, step, none = room[4], room[5], np.empty((0, m))
+    gap, step = room[4], room[5]
     solved, rises = np.zeros(m, np.bool_), np.zeros(m, np.int64)
     residual, size, before, tolerance = np.empty(m), np.empty(m), np.full(m, np.inf), np.empty(m)
     for s in range(n):
@@ -276,8 +191,8 @@ def solve_lanes(moves, base, kind, gamma, reward, values, weights, places, room)
                 values[s, i] = reward[s, i] if kind[s] == ENDS else 0.0
     for _ in range(MAX_NEWTON):
         _sweep(moves, base, kind, gamma, reward, values, places, gap, weights)
-        _largest(gap, residual)
-        _largest(values, size)
+        largest(gap, residual)
+        largest(values, size)
         every = True
         for i in range(m):
             rounding = 8.0 * EPS * (1.0 + size[i])
@@ -292,7 +207,7 @@ def solve_lanes(moves, base, kind, gamma, reward, values, weights, places, room)
         if every:
             break
         step[:] = 0.0
-        _bicgstab(moves, weights, gamma, none, gap, step, tolerance, places, room)
+        in_lanes(_forward, (moves, weights, gamma, places), gap, step, tolerance, MAX_KRYLOV, room)
         for s in range(n):
             vs, ds = values[s], step[s]
             for i in range(m):
@@ -325,12 +240,12 @@ def visits_lanes(moves, weights, gamma, source, visits, solved, places, room):
                 size[i] = vs[i] + 1e-3 * mean[i]
             for i in range(m):
                 ys[i] = vs[i] / size[i]
-        _apply_back(moves, weights, gamma, scale, y, places, r, y, worst, y, worst)
+        _backward((moves, weights, gamma, scale, places), y, r, y, worst, y, worst)
         for s in range(n):
             rs, size, begin = r[s], scale[s], source[s]
             for i in range(m):
                 rs[i] = begin[i] / size[i] - rs[i]
-        _largest(r, worst)
+        largest(r, worst)
         every = True
         for i in range(m):
             fine = worst[i] <= 1e-13
@@ -338,7 +253,7 @@ def visits_lanes(moves, weights, gamma, source, visits, solved, places, room):
             every &= fine or not solved[i]
         if every:
             return
-        _bicgstab(moves, weights, gamma, scale, r, y, tolerance, places, room)
+        in_lanes(_backward, (moves, weights, gamma, scale, places), r, y, tolerance, MAX_KRYLOV, room)
         for s in range(n):
             vs, size, ys = visits[s], scale[s], y[s]
             for i in range(m):

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 from messirl._types import Flags, Floats, Ints
-from messirl.planning.iterated import Iterated, Slow, fills_in
+from messirl.planning.iterated import Iterated, Slow, by_rows, fills_in
 from messirl.planning.layout import layout_of
 from messirl.planning.loops import best_paths
 from messirl.planning.solution import NoFiniteValue, Solution, Visits
@@ -137,7 +137,7 @@ class PathSolution(Solution):
         """The system solved by iteration, if that can be vouched for."""
         between = self.ways.between.matrix(self.gain[self.ways.onwards])
         try:
-            found = Iterated(between, sp.csr_array(between.T), arriving, np.ones_like(arriving))
+            found = Iterated(by_rows(between), by_rows(sp.csr_array(between.T)), arriving, np.ones_like(arriving))
         except Slow:
             return None
         if found.hopeless.any():
