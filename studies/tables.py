@@ -59,10 +59,10 @@ def main_comparison(summary: Iterable[dict[str, str]]) -> list[str]:
         if row["figure"] == "iterations"
     }
     columns = [(domain, solver) for domain in PAPERS for solver in SOLVERS]
-    lines = _head(["method", *(f"{domain}, {solver}" for domain, solver in columns)])
+    lines = head(["method", *(f"{domain}, {solver}" for domain, solver in columns)])
     for method, label in METHODS.items():
         cells = [ends[domain, method + SOLVERS[solver][0], SOLVERS[solver][1]] for domain, solver in columns]
-        lines.append(_row([label, *cells]))
+        lines.append(row([label, *cells]))
     return lines
 
 
@@ -72,13 +72,13 @@ def claim_by_claim(claims: Iterable[dict[str, Any]]) -> list[str]:
     for claim in claims:
         if claim["domain"] in DOMAINS:
             found.setdefault(claim["text"], {})[claim["domain"], claim["solver"]] = WORDS[claim["verdict"]]
-    lines = _head(["claim", *DOMAINS.values()])
+    lines = head(["claim", *DOMAINS.values()])
     for text, verdicts in found.items():
         cells = []
         for domain in DOMAINS:
             both = [verdicts.get((domain, solver)) for solver in ("paper", "exact")]
             cells.append(" / ".join(word or "–" for word in both) if any(both) else "")
-        lines.append(_row([text, *cells]))
+        lines.append(row([text, *cells]))
     return lines
 
 
@@ -109,19 +109,26 @@ def tables(results: Path = RESULTS) -> dict[str, list[str]]:
 
 def filled(page: str, results: Path = RESULTS) -> str:
     """The page with its tables as the results have them."""
+    return with_tables(page, tables(results))
+
+
+def with_tables(page: str, tables: dict[str, list[str]]) -> str:
+    """A page with other lines in the place of each table, which is known by how its first line begins."""
     lines = page.splitlines()
-    for opening, table in tables(results).items():
+    for opening, table in tables.items():
         begin = next(i for i, line in enumerate(lines) if line.startswith(opening))
         end = next(i for i in range(begin, len(lines)) if not lines[i])
         lines[begin:end] = table
     return "\n".join(lines) + "\n"
 
 
-def _head(names: list[str]) -> list[str]:
-    return [_row(names), "|" + "---|" * len(names)]
+def head(names: list[str]) -> list[str]:
+    """The first two lines of a table."""
+    return [row(names), "|" + "---|" * len(names)]
 
 
-def _row(cells: list[str]) -> str:
+def row(cells: list[str]) -> str:
+    """A line of a table."""
     return "| " + " | ".join(cells) + " |"
 
 

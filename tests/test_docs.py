@@ -23,7 +23,7 @@ from test_stopping import COMMAND, PYTHON, Program
 
 from messirl import cli
 from messirl.cli.common import Parser
-from studies.tables import filled
+from studies import standings, tables
 
 HOME = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("MESSIRL_DATA") or HOME.parent / "shared" / "data")
@@ -252,4 +252,9 @@ def test_every_command_is_in_the_documents():
 
 def test_the_tables_of_the_reproduction_are_those_of_the_results():
     page = (HOME / "docs" / "reproduction.md").read_text(encoding="utf-8")
-    assert filled(page, HOME / "results") == page, "run python -m studies.tables"
+    assert tables.filled(page, HOME / "results") == page, "run python -m studies.tables"
+
+
+def test_the_tables_of_the_benchmark_are_those_of_the_results():
+    page = (HOME / "docs" / "benchmark.md").read_text(encoding="utf-8")
+    assert standings.filled(page, HOME / "results") == page, "run python -m studies.standings"
