@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from messirl import MDP, Trajectories, optimal_policy, sample, soft_policy, soft_values, state_visitation
-from messirl.planning import Planner, kernels, lanes, loops, parts, visits
+from messirl.planning import Planner, columns, iterated, kernels, lanes, loops, parts, visits
 from messirl.planning.goal_slopes import goals_curvature
 from messirl.planning.identify import unidentified
 from messirl.planning.together import expectations
@@ -83,6 +83,10 @@ exercise(stuck, by_state, start=last, horizon=4, discount=0.95)
 exercise(stuck, by_state, start=last, discount=0.9)
 endless = exercise(sp.csr_array(slippery.reshape(S * A, S)), by_state, discount=0.9)
 expectations([Planner(endless, "causal", start)], [np.ones(1)])
+iterated.LEAST_WORK = iterated.ADVANTAGE = 0.0
+for goals in (np.array([2, 2]), np.array([2, 3])):
+    linked = MDP(steady, np.ones((S, A, 1)), discount=1.0)
+    Planner.for_trips(linked, "causal", np.array([0, 1]), goals, np.full(2, 0.5))(by_step)
 parts.STATES = 128
 round_about = np.stack([np.eye(300), np.roll(np.eye(300), 1, axis=1)], axis=1)
 exercise(round_about, np.full(300, -2.0), start=np.full(300, 1 / 300), horizon=4, discount=0.9)
@@ -90,8 +94,9 @@ walks = Trajectories.from_lists([[0, 1, 2], [0, 2]])
 for similarity in (EditDistance(), DynamicTimeWarping(np.eye(3))):
     similarity(walks, np.zeros((2, 1)))
 
-every = {**vars(kernels), **vars(lanes), **vars(loops), **vars(sequence_loops)}.items()
-dispatchers = {n: f for n, f in every if hasattr(f, "stats") and hasattr(f, "signatures")}
+every = {**vars(kernels), **vars(lanes), **vars(columns), **vars(loops), **vars(sequence_loops)}.items()
+loops_of = ((n, f) for n, f in every if hasattr(f, "stats") and hasattr(f, "signatures"))
+dispatchers = {n: f for n, f in loops_of if f.targetoptions.get("inline") != "always"}  # the others are parts of these
 print(
     json.dumps(
         {

@@ -9,8 +9,10 @@ from numpy.testing import assert_allclose
 from seeds import generator
 
 from messirl import MDP
-from messirl.planning import NoFiniteValue, goals, iterated, model_for, paths
+from messirl.planning import NoFiniteValue, chain, goals, iterated, model_for, parts, paths, probes
+from messirl.planning.columns import solve_columns, times
 from messirl.planning.goal_slopes import OutOfReach, goals_curvature
+from messirl.planning.identify import unidentified
 from messirl.planning.iterated import Iterated, Slow, by_rows, fills_in
 from messirl.planning.models import model_for_goals
 
@@ -142,6 +144,50 @@ def test_an_answer_without_a_certificate_is_refused(monkeypatch):
         monkeypatch.setattr(iterated, bound, -1.0)
     with pytest.raises(Slow):
         Iterated(matrix, matrix, right, right)
+
+
+@pytest.mark.parametrize("k", [1, 3, 16, 33])
+def test_a_block_of_columns_is_solved_as_one_matrix_says(k):
+    rng, n = generator(k), 40
+    matrix = sp.random_array((n, n), density=0.2, rng=rng, format="csr") / n
+    before, after, right = rng.uniform(0.5, 2.0, (n, k)), rng.uniform(0.5, 2.0, (n, k)), rng.normal(size=(n, k))
+    rows = by_rows(sp.csr_array(matrix))
+    assert_allclose(times(*rows, right), matrix @ right, rtol=1e-13, atol=1e-15)
+    found = solve_columns(*rows, before, after, right, np.full(k, 1e-13), 100)
+    for column in range(k):
+        system = np.eye(n) - after[:, [column]] * matrix.toarray() * before[:, column]
+        assert_allclose(found[:, column], np.linalg.solve(system, right[:, column]), rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_what_no_weight_can_tell_is_found_without_factors(iterating, monkeypatch, terminal):
+    mdp, _ = small_world(3, 0.5, terminal=terminal)
+    doubled = mdp.replace(features=np.concatenate([mdp.features, mdp.features[:, :, :1]], axis=2))
+    goals, start = (None, np.full(S, 1.0 / S)) if terminal else (np.array([5, 70]), None)
+    wanted = factorised(lambda: unidentified(doubled.replace(), start, goals))
+
+    def refuse(*_):
+        raise AssertionError("this was to be iterated")
+
+    monkeypatch.setattr(chain, "factorised", refuse)
+    monkeypatch.setattr(probes, "factorised", refuse)
+    got = unidentified(doubled, start, goals)
+    assert got.shape == wanted.shape == (1, 3)
+    assert_allclose(np.abs(got @ wanted.T), [[np.linalg.norm(got) * np.linalg.norm(wanted)]], rtol=1e-8)
+
+
+def test_goals_on_several_threads_are_those_of_one_to_the_last_bit(iterating, no_factors, monkeypatch):
+    mdp, reward = small_world(4, 0.9, terminal=False)
+    monkeypatch.setattr(goals, "ITERATED", 3)
+    every = np.arange(0, S, 4)
+    starts = np.abs(signed(4, every.size, S))
+    found = []
+    for n in (1, 2):
+        monkeypatch.setattr(parts, "threads", lambda n=n: n)
+        found.append(model_for_goals(mdp, "causal", every, np.ones(S, dtype=bool)).solve(reward).expectation(starts))
+    assert found[0].log_partition == found[1].log_partition
+    for name in ("states", "steps"):
+        np.testing.assert_array_equal(getattr(found[0].visits, name), getattr(found[1].visits, name))
 
 
 def test_long_range_links_fill_in_and_roads_do_not():

@@ -324,6 +324,23 @@ def test_two_triangular_systems_are_the_two_loops(n, held):
     np.testing.assert_allclose(found[free], wanted, rtol=1e-6, atol=1e-8 * np.abs(wanted).max())
 
 
+@pytest.mark.parametrize("n", [0, 1, 7, 130])
+def test_secants_added_at_once_are_those_added_in_turn(n):
+    d, rng = 12, generator(22)
+    root = rng.normal(size=(d, d))
+    steps = rng.normal(size=(n, d))
+    falls = steps @ (root @ root.T)
+    falls[1::5] *= -1.0  # along these it does not bend
+    in_turn, at_once = Secants(d), Secants(d)
+    for step, fall in zip(steps, falls, strict=True):
+        in_turn.add(step, fall)
+    at_once.add_all(steps, falls)
+    assert at_once.n == in_turn.n
+    gradient, free = rng.normal(size=d), np.arange(d) != 4
+    wanted = in_turn.solve(gradient, free)
+    np.testing.assert_allclose(at_once.solve(gradient, free), wanted, rtol=1e-6, atol=1e-8 * np.abs(wanted).max())
+
+
 def test_rows_of_a_run_do_not_depend_on_the_figures_done_beside():
     from messirl.experiments.runner import Task, do, do_all
     from messirl.experiments.settings import Setting

@@ -13,9 +13,11 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 from messirl._types import Flags, Floats, Ints
+from messirl.planning.iterated import fills_in
 from messirl.planning.kernels import B, bicgstab, reached
 from messirl.planning.layout import layout_of
 from messirl.planning.solution import NoFiniteValue
+from messirl.planning.structure import arcs_of
 from messirl.planning.sweeps import merged
 from messirl.problem.mdp import MDP
 
@@ -99,6 +101,17 @@ class Chain:
         keep = (weights != 0.0) & (source < n)
         return sp.csr_array(sp.coo_array((weights[keep], (source[keep], layout.idx[keep])), shape=(n, n)))
 
+    @property
+    def fills_in(self) -> bool:
+        """Whether factors of its system would fill in, as far as the moves of the problem say."""
+
+        def build() -> bool:
+            moves, n = arcs_of(self.mdp), self.mdp.n_states
+            ones = np.ones(moves.source.size)
+            return fills_in(sp.csr_array(sp.coo_array((ones, (moves.source, moves.target)), shape=(n, n))))
+
+        return self.mdp.memo("factors of a chain fill in", build)
+
     def reach(self, start: Floats) -> Flags:
         """Which states it can be in, (S,), from where `start` > 0."""
         seen = reached(self.layout.off, self.layout.idx, self._weights, np.flatnonzero(start > 0.0))
@@ -107,7 +120,7 @@ class Chain:
     def solve(self, b: Floats, *, tolerance: float) -> Floats:
         """x with (I − γ P) x = b, both (S padded,), to a residual of `tolerance` or of rounding."""
         layout = self.layout
-        if self.mdp.discount < 1.0:
+        if self.mdp.discount < 1.0 or self.fills_in:
             x = np.zeros(layout.padded)
             system = (layout.off, layout.idx, self._weights, self.mdp.discount, UNSCALED, b, x)
             before = float(np.abs(b).max())

@@ -10,9 +10,10 @@ problems, are solved one by one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ import scipy.sparse as sp
 from messirl._types import Flags, Floats, Ints
 from messirl.planning.iterated import Iterated, Rows, Slow, by_rows
 from messirl.planning.loops import path_flows
+from messirl.planning.parts import MOST, on_threads
 from messirl.planning.paths import PathModel, Places, connections_fill_in, m_matrix_lu, moves_of
 from messirl.planning.solution import Expectation, NoFiniteValue, Visits
 from messirl.planning.stationary import StationaryModel
@@ -133,11 +135,11 @@ class GoalsSolution:
         mdp, system = self.model.mdp, self.system
         value, states, pairs = 0.0, np.zeros(mdp.n_states), np.zeros((mdp.n_states, mdp.n_actions))
         flows = np.zeros(0 if system is None else system.moves.source.size)
-        for goals, sources in self.chunks(starts):
+        for goals, sources, found in self._found(starts):
             solved = np.zeros(goals.size, dtype=bool)
-            if system is not None:
-                solved, part = system.add(goals, sources, states, flows)
-                value += part
+            if system is not None and found is not None:
+                solved = found.solved
+                value += system.add(found, sources, states, flows)
             for g in np.flatnonzero(~solved):
                 alone = self.model.towards(int(goals[g])).solve(self.reward).expectation(sources[g], steps=steps)
                 value += alone.log_partition
@@ -147,6 +149,15 @@ class GoalsSolution:
         if system is not None:
             pairs[system.moves.source, system.moves.action] += flows
         return Expectation(value, Visits(states, pairs if steps or system is not None else None))
+
+    def _found(self, starts: Any) -> Iterator[tuple[Ints, Floats, GoalFlows | None]]:
+        """Goals, their rows of `starts` and what the shared system says; chunks that are iterated share the threads."""
+        chunks, system = self.chunks(starts), self.system
+        while some := list(islice(chunks, MOST if self.model.iterates else 1)):
+            found: Sequence[GoalFlows | None] = [None] * len(some)
+            if system is not None:
+                found = on_threads(lambda chunk: system.flows(*chunk), some)
+            yield from ((*chunk, part) for chunk, part in zip(some, found, strict=True))
 
     def values(self, needed: Any) -> Iterator[tuple[int, Floats]]:
         """Each goal and V (S,) towards it, right where `needed` (G, S) is not zero."""
@@ -163,9 +174,13 @@ class GoalsSolution:
 
     def chunks(self, table: Any) -> Iterator[tuple[Ints, Floats]]:
         """Some goals at a time, and their rows of a table (G, S)."""
-        rows, size = sp.csr_array(table), ITERATED if self.model.iterates else CHUNK
-        for lo in range(0, self.model.goals.size, size):
-            yield self.model.goals[lo : lo + size], rows[lo : lo + size].toarray()
+        rows, n = sp.csr_array(table), self.model.goals.size
+        parts = -(-n // (ITERATED if self.model.iterates else CHUNK))
+        edges = np.linspace(0, n, parts + 1).round().astype(int).tolist()
+        for lo, hi in pairwise(edges):
+            yield self.model.goals[lo:hi], rows[lo:hi].toarray()
+            if self.system is not None and self.system.slow:  # so it would be for the next goals
+                self.system.iterates = False
 
 
 @dataclass(frozen=True)
@@ -187,7 +202,7 @@ class GoalSystem:
             self.gain = np.exp(self.moves.worth(reward, mdp.log_reference))
             self.end = np.exp(reward) if reward.ndim == 1 else np.ones(mdp.n_states)
             self._finite = bool(np.isfinite(self.gain.sum()))
-        self.iterates = iterate and self._finite
+        self.iterates, self.slow = iterate and self._finite, False  # whether it iterates, and whether it did so in vain
 
     @cached_property
     def lu(self) -> Any:
@@ -228,8 +243,8 @@ class GoalSystem:
                 found = Iterated(*self._both_ways, right, right, goals)
                 z = found.z.T
                 return z, ~found.hopeless & (np.where(needed, z, 1.0).min(axis=1) > SMALLEST), found
-            except Slow:  # so it would be for the next goals
-                self.iterates = False
+            except Slow:
+                self.slow = True
         if self.lu is None:
             return np.zeros(needed.shape), np.zeros(goals.size, dtype=bool), None
         unit = np.zeros((needed.shape[1], goals.size), order="F")
@@ -276,15 +291,14 @@ class GoalSystem:
         visited[at, goals] = sources.sum(axis=1)
         return GoalFlows(solved, z, y, np.maximum(visited, least[:, None]))
 
-    def add(self, goals: Ints, sources: Floats, states: Floats, flows: Floats) -> tuple[Flags, float]:
-        """Add the goals that the factorisation serves to `states` and `flows`; which they were, and Σ source · V."""
-        found = self.flows(goals, sources)
+    def add(self, found: GoalFlows, sources: Floats, states: Floats, flows: Floats) -> float:
+        """Add the goals that the shared system serves to `states` and `flows`; returns Σ source · V."""
         served, own = found.solved, sources[found.solved]
         y, z = (np.ascontiguousarray(table[served]) for table in (found.y, found.z))
         value = float(np.sum(np.where(own != 0, own * np.log(np.where(z > 0, z, 1.0)), 0.0)))
         states += found.visited[served].sum(axis=0)
         path_flows(self.moves.source, self.moves.target, self.gain, y, z, flows)
-        return served, value
+        return value
 
 
 def _is_m_matrix(lu: Any) -> bool:

@@ -30,6 +30,7 @@ LEAST_WORK = 1e8  # of a factorisation, in products: below, it takes millisecond
 ADVANTAGE = 10.0  # a factorisation's products are that much cheaper than those of sparse sweeps
 SWEEPS = 50  # of an iteration that goes well, besides those that it takes to get from one end to the other
 SETTLED = 0.3  # relative growth in a sweep below which a size is known well enough to measure in
+UNSETTLED = 16  # sweeps, a power of two, from which on it is asked whether anything is finite
 MAX_SWEEPS = 200
 POWERS = 6
 MAX_KRYLOV = 150
@@ -120,7 +121,7 @@ class Iterated:
                 if not np.isfinite(z).all():
                     raise Slow
                 settled = (growth <= SETTLED * ahead).all(axis=0)
-                if sweep % 8 == 0:
+                if sweep >= UNSETTLED and sweep & (sweep - 1) == 0:  # at powers of two
                     self.hopeless |= ~settled & self._grows(np.maximum(growth, 0.0))
                 if (settled | self.hopeless).all():
                     break

@@ -34,7 +34,7 @@ def put(x, out):
 
 
 @jit
-def largest(x, out):
+def _largest(x, out):
     """‖x‖∞ of each lane."""
     m = x.shape[1]
     most = np.zeros(m)
@@ -113,7 +113,7 @@ def in_lanes(apply, operator, r, x, tolerance, most, room):
     on = np.ones(m, np.bool_)
     p[:] = 0.0
     v[:] = 0.0
-    largest(r, worst)
+    _largest(r, worst)
     for s in range(n):
         put(r[s], shadow[s])
         multiplied(r[s], r[s], next_rho)

@@ -22,7 +22,7 @@ import numpy as np
 
 from messirl._compiled import jit
 from messirl.planning.kernels import LOWEST, _exp, _log
-from messirl.planning.krylov import in_lanes, largest, multiplied, put
+from messirl.planning.krylov import _largest, in_lanes, multiplied, put
 
 L = 16
 MOVES, ENDS, DEAD = 0, 1, 2  # what a state does
@@ -191,8 +191,8 @@ def solve_lanes(moves, base, kind, gamma, reward, values, weights, places, room)
                 values[s, i] = reward[s, i] if kind[s] == ENDS else 0.0
     for _ in range(MAX_NEWTON):
         _sweep(moves, base, kind, gamma, reward, values, places, gap, weights)
-        largest(gap, residual)
-        largest(values, size)
+        _largest(gap, residual)
+        _largest(values, size)
         every = True
         for i in range(m):
             rounding = 8.0 * EPS * (1.0 + size[i])
@@ -245,7 +245,7 @@ def visits_lanes(moves, weights, gamma, source, visits, solved, places, room):
             rs, size, begin = r[s], scale[s], source[s]
             for i in range(m):
                 rs[i] = begin[i] / size[i] - rs[i]
-        largest(r, worst)
+        _largest(r, worst)
         every = True
         for i in range(m):
             fine = worst[i] <= 1e-13

@@ -1,4 +1,4 @@
-"""Large problems on several threads: each takes some of the blocks of states.
+"""Large problems on several threads: each takes some of the blocks of states, or some of many goals (goals.py).
 
 Which parts there are follows from the problem alone, and what several of them add to one state is added in their order:
 no result depends on the number of threads, to the last bit. A problem of few states is one part: handing work to a
@@ -25,6 +25,7 @@ STATES = 2**13  # of a part, at least
 MOST = 8  # parts
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,13 @@ def parts_of(off: Ints, idx: Any) -> tuple[Part, ...]:
 
 def in_parts(parts: Sequence[Part], work: Callable[[int, int, int], T]) -> list[T]:
     """What `work`, a kernel that lets other threads run, returns for each part: its number, lo and hi."""
-    n = 1 if len(parts) == 1 or alone() else min(len(parts), threads())
-    given = [(k, part.lo, part.hi) for k, part in enumerate(parts)]
-    if n == 1:
-        return [work(*one) for one in given]
-    return list(_pool(n).map(lambda one: work(*one), given))
+    return on_threads(lambda one: work(*one), [(k, part.lo, part.hi) for k, part in enumerate(parts)])
+
+
+def on_threads(work: Callable[[U], T], given: Sequence[U]) -> list[T]:
+    """What `work`, which lets other threads run most of the time, returns for each that is given, in their order."""
+    n = 1 if len(given) == 1 or alone() else min(len(given), threads())
+    return [work(one) for one in given] if n == 1 else list(_pool(n).map(work, given))
 
 
 @cache
