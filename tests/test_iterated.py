@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from seeds import generator
 
 from messirl import MDP
-from messirl.planning import NoFiniteValue, chain, goals, iterated, model_for, parts, paths, probes
+from messirl.planning import NoFiniteValue, chain, goals, iterated, model_for, parts, paths
 from messirl.planning.columns import solve_columns, times
 from messirl.planning.goal_slopes import OutOfReach, goals_curvature
 from messirl.planning.identify import unidentified
@@ -169,11 +169,30 @@ def test_what_no_weight_can_tell_is_found_without_factors(iterating, monkeypatch
     def refuse(*_):
         raise AssertionError("this was to be iterated")
 
-    monkeypatch.setattr(chain, "factorised", refuse)
-    monkeypatch.setattr(probes, "factorised", refuse)
+    monkeypatch.setattr(chain, "_factors", refuse)
     got = unidentified(doubled, start, goals)
     assert got.shape == wanted.shape == (1, 3)
     assert_allclose(np.abs(got @ wanted.T), [[np.linalg.norm(got) * np.linalg.norm(wanted)]], rtol=1e-8)
+
+
+@pytest.mark.parametrize("discount", [0.9, 1.0])
+@pytest.mark.parametrize("trans", ["N", "T"])
+@pytest.mark.parametrize("columns", [(), (1,), (5,)])
+def test_systems_of_a_chain_are_solved_as_by_factors(iterating, discount, trans, columns):
+    rng = generator(6)
+    moves = sp.csr_array(rng.dirichlet(np.ones(S), S) * (rng.random((S, S)) < 0.1))  # some of the mass ends
+    b = rng.normal(size=(S, *columns))
+    wanted = np.linalg.solve(
+        (np.eye(S) - discount * moves.toarray()).T if trans == "T" else np.eye(S) - discount * moves.toarray(), b
+    )
+    found = chain.factorised(moves, discount)
+    assert isinstance(found, chain._Iterated)
+    assert_allclose(found.solve(b, trans), wanted, **CLOSE)
+
+
+def test_a_chain_that_never_ends_has_no_finite_values_by_iteration_either(iterating):
+    with pytest.raises(NoFiniteValue):
+        chain.factorised(sp.csr_array(np.roll(np.eye(S), 1, axis=1)), 1.0).solve(np.ones(S))
 
 
 def test_goals_on_several_threads_are_those_of_one_to_the_last_bit(iterating, no_factors, monkeypatch):

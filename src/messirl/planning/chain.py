@@ -13,11 +13,11 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 from messirl._types import Flags, Floats, Ints
-from messirl.planning.iterated import fills_in
+from messirl.planning.columns import solve_columns, times
+from messirl.planning.iterated import by_rows, fills_in
 from messirl.planning.kernels import B, bicgstab, reached
 from messirl.planning.layout import layout_of
 from messirl.planning.solution import NoFiniteValue
-from messirl.planning.structure import arcs_of
 from messirl.planning.sweeps import merged
 from messirl.problem.mdp import MDP
 
@@ -44,11 +44,42 @@ def chain_matrix(mdp: MDP, policy: Floats) -> sp.csr_array:
 
 
 def factorised(chain: sp.csr_array, discount: float) -> Any:
-    """I − γ P as sparse factors, for values and, transposed, for visits."""
+    """I − γ P with `solve(b, trans)`, for values and, transposed, for visits: sparse factors, unless they fill in."""
+    return _Iterated(chain, discount) if fills_in(chain) else _factors(chain, discount)
+
+
+def _factors(chain: sp.csr_array, discount: float) -> Any:
     try:
         return splu(sp.csc_array(sp.eye_array(chain.shape[0]) - discount * chain))
     except RuntimeError as error:  # exactly singular
         raise NoFiniteValue from error
+
+
+class _Iterated:
+    """The same by iteration, all columns of b at once, and by factors where that does not get to rounding."""
+
+    def __init__(self, chain: sp.csr_array, discount: float) -> None:
+        self.chain, self.discount = chain, discount
+
+    def solve(self, b: Floats, trans: str = "N") -> Floats:
+        """x with (I − γ P) x = b, or with its transpose; b is (S,) or (S, k)."""
+        right = np.ascontiguousarray(b.reshape(len(b), -1), dtype=np.float64)
+        rows, ones = (
+            by_rows(self.discount * (self.chain if trans == "N" else sp.csr_array(self.chain.T))),
+            np.ones_like(right),
+        )
+        x, residual, before = np.zeros_like(right), right, np.full(right.shape[1], np.inf)
+        for _ in range(PASSES):  # each pass starts from the true residual: rounding does not build up
+            worst = np.abs(residual).max(axis=0)
+            least = 64.0 * EPS * np.abs(x).max(axis=0)
+            if (worst <= least).all():
+                return np.asarray(x.reshape(b.shape))
+            if not (worst < np.maximum(0.5 * before, least)).all():
+                break
+            before = worst
+            x = x + solve_columns(*rows, ones, ones, residual, np.maximum(1e-10 * worst, 0.5 * least), MAX_KRYLOV)
+            residual = right - x + times(*rows, x)
+        return np.asarray(_factors(self.chain, self.discount).solve(np.asarray(b), trans))
 
 
 def feature_table(mdp: MDP) -> Floats:
@@ -101,17 +132,6 @@ class Chain:
         keep = (weights != 0.0) & (source < n)
         return sp.csr_array(sp.coo_array((weights[keep], (source[keep], layout.idx[keep])), shape=(n, n)))
 
-    @property
-    def fills_in(self) -> bool:
-        """Whether factors of its system would fill in, as far as the moves of the problem say."""
-
-        def build() -> bool:
-            moves, n = arcs_of(self.mdp), self.mdp.n_states
-            ones = np.ones(moves.source.size)
-            return fills_in(sp.csr_array(sp.coo_array((ones, (moves.source, moves.target)), shape=(n, n))))
-
-        return self.mdp.memo("factors of a chain fill in", build)
-
     def reach(self, start: Floats) -> Flags:
         """Which states it can be in, (S,), from where `start` > 0."""
         seen = reached(self.layout.off, self.layout.idx, self._weights, np.flatnonzero(start > 0.0))
@@ -120,7 +140,7 @@ class Chain:
     def solve(self, b: Floats, *, tolerance: float) -> Floats:
         """x with (I − γ P) x = b, both (S padded,), to a residual of `tolerance` or of rounding."""
         layout = self.layout
-        if self.mdp.discount < 1.0 or self.fills_in:
+        if self.mdp.discount < 1.0:
             x = np.zeros(layout.padded)
             system = (layout.off, layout.idx, self._weights, self.mdp.discount, UNSCALED, b, x)
             before = float(np.abs(b).max())

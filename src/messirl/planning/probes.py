@@ -134,7 +134,7 @@ class Finite(Probe):
 class Endless(Probe):
     """Without a horizon: one F for all steps.
 
-    at_once : whether the system is solved by factors, for all directions at once, unless these would fill in
+    at_once : whether the system is solved for all directions at once
     """
 
     def __init__(self, mdp: MDP, structure: Structure, start: Floats | None, *, at_once: bool) -> None:
@@ -159,7 +159,7 @@ class Endless(Probe):
     def _values(self, directions: Floats) -> Floats:
         """F (S, k) along directions (k, d)."""
         gained = _array(self._gained @ directions.T)
-        if self._at_once and not self.chain.fills_in:
+        if self._at_once:
             return np.asarray(self._factors.solve(gained))
         pad, n = self.layout.pad, self.mdp.n_states
         for column in gained.T:
