@@ -3,6 +3,7 @@
 python -m benchmarks                     writes out/bench/COMMIT.parquet
 python -m benchmarks.stored ONE OTHER    what changed from one stored table to another
 python -m benchmarks.stored              `make bench-check`: the newest table against benchmarks/baseline.csv
+python -m benchmarks.stored keep         make the newest table the baseline
 """
 
 from __future__ import annotations
@@ -82,6 +83,14 @@ def read(place: Path) -> dict[str, float]:
     return {key: float(ratio) for key, ratio in pairs if ratio is not None}
 
 
+def keep(place: Path, baseline: Path = BASELINE) -> Path:
+    """Make the ratios of a stored table the baseline."""
+    table = pq.read_table(place, columns=["key", "ratio", "processor", "commit"])
+    with beside(baseline) as part:
+        pc.write_csv(table.filter(table["ratio"].is_valid()), part)
+    return baseline
+
+
 def newest(folder: Path = FOLDER) -> Path:
     """The table that was stored last."""
     found = sorted(folder.glob("*.parquet"))
@@ -126,6 +135,9 @@ def check(before: Path, after: Path) -> int:
 
 
 def main(words: list[str]) -> int:
+    if words == ["keep"]:
+        print(f"kept as {keep(newest())}")
+        return 0
     if len(words) not in (0, 2):
         raise SystemExit(__doc__)
     return check(*map(Path, words)) if words else check(BASELINE, newest())
