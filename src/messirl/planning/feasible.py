@@ -27,7 +27,20 @@ MARGIN = 0.1  # beyond log |A|, to stay clear of the boundary
 
 
 def feasible_theta(mdp: MDP, bound: float, live: Flags) -> Floats | None:
-    """A θ in the box that keeps the values of all `live` actions (S, A) finite, if these programmes find one."""
+    """A θ in the box that keeps the values of all `live` actions (S, A) finite, if these programmes find one.
+
+    What was asked last is remembered for the MDP: fits with other penalties ask the same.
+    """
+    kept: dict[tuple[float, bytes], Floats | None] = mdp.memo("feasible θ", dict)
+    key = bound, live.tobytes()
+    if key not in kept:
+        kept.clear()
+        kept[key] = _found(mdp, bound, live)
+    found = kept[key]
+    return None if found is None else found.copy()
+
+
+def _found(mdp: MDP, bound: float, live: Flags) -> Floats | None:
     rows = np.flatnonzero(live.ravel())
     state = rows // mdp.n_actions
     moves = mdp.transitions[rows]
