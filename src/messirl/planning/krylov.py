@@ -18,6 +18,8 @@ import numpy as np
 
 from messirl._compiled import inlined, jit
 
+STALLED = 100  # steps without a smaller residual: rounding is reached
+
 
 @inlined
 def multiplied(x, y, total):
@@ -57,8 +59,9 @@ def _dot(x, y):
 def alone(apply, operator, b, x, tolerance, most):
     """Solve A x = b from the x given.
 
-    Stops at ‖residual‖∞ ≤ tolerance, after `most` steps, or where the recurrence breaks down; returns the ‖residual‖∞
-    it believes to have reached (the true one where `most` is 0), NaN where it lost itself: the caller judges.
+    Stops at ‖residual‖∞ ≤ tolerance, after `most` steps, where STALLED steps brought nothing, or where the recurrence
+    breaks down; returns the ‖residual‖∞ it believes to have reached (the true one where `most` is 0), NaN where it lost
+    itself: the caller judges.
     """
     n = b.shape[0]
     r = np.empty(n)
@@ -69,8 +72,11 @@ def alone(apply, operator, b, x, tolerance, most):
         worst = max(worst, abs(r[i]))
     shadow, p, v, t = r.copy(), np.zeros(n), np.zeros(n), np.empty(n)
     rho = alpha = omega = 1.0
-    for _ in range(most):
-        if worst <= tolerance:
+    least, since = worst, 0
+    for step in range(most):
+        if worst < least:
+            least, since = worst, step
+        if worst <= tolerance or step - since > STALLED:
             break
         rho_next = _dot(shadow, r)
         if rho_next == 0.0 or omega == 0.0:
