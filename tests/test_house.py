@@ -271,7 +271,12 @@ def modules(requirements: list[str]) -> set[str]:
 def imported(*folders: str) -> set[str]:
     """Packages of others that the files in these folders import, or ask pytest for, wherever in them."""
     files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
-    own = {"messirl", "benchmarks", *folders, *(path.stem for folder in folders for path in (ROOT / folder).glob("*.py"))}
+    own = {
+        "messirl",
+        "benchmarks",
+        *folders,
+        *(path.stem for folder in folders for path in (ROOT / folder).glob("*.py")),
+    }
     found: set[str] = set()
     for path in files:
         for node in ast.walk(tree_of(path)):

@@ -190,9 +190,43 @@ def test_systems_of_a_chain_are_solved_as_by_factors(iterating, discount, trans,
     assert_allclose(found.solve(b, trans), wanted, **CLOSE)
 
 
-def test_a_chain_that_never_ends_has_no_finite_values_by_iteration_either(iterating):
+@pytest.mark.parametrize("b", [np.ones(S), np.where(np.arange(S) == 5, 0.0, 1.0)])
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_chain_that_never_ends_has_no_finite_values_by_iteration_either(iterating, b, closed):
+    moves = np.roll(np.eye(S), 1, axis=1)
+    if closed:  # others end, and who gets to state 5 stays
+        moves = 0.4 * moves + 0.5 * np.roll(np.eye(S), 7, axis=1)
+        moves[5] = np.eye(S)[5]
     with pytest.raises(NoFiniteValue):
-        chain.factorised(sp.csr_array(np.roll(np.eye(S), 1, axis=1)), 1.0).solve(np.ones(S))
+        chain.factorised(sp.csr_array(moves), 1.0).solve(b)
+
+
+def test_a_column_of_zeros_is_no_reason_to_factorise(iterating, monkeypatch):
+    monkeypatch.setattr(chain, "_factors", None)
+    moves, b = sp.csr_array(0.5 * np.roll(np.eye(S), 1, axis=1)), generator(1).normal(size=(S, 3))
+    b[:, 1] = 0.0
+    found = chain.factorised(moves, 0.9).solve(b)
+    assert not found[:, 1].any()
+    assert_allclose(found - 0.9 * (moves @ found), b, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_trips_from_one_state_each_are_iterated(iterating, monkeypatch, seed):
+    mdp, reward = small_world(seed, 0.7, terminal=False)
+    every, starts = np.array([3, 40, 41]), np.zeros((3, S))
+    starts[0, 9 + seed] = starts[2, 60] = 1.0
+    starts[1, 40] = 1.0  # begins in its goal, and makes no step
+
+    def asked():
+        return model_for_goals(mdp.replace(), "causal", every, np.ones(S, dtype=bool)).solve(reward).expectation(starts)
+
+    wanted = factorised(asked)
+    for room in (goals, paths):
+        monkeypatch.setattr(room, "m_matrix_lu", None)
+    found = asked()
+    assert_allclose(found.visits.states, wanted.visits.states, **CLOSE)
+    assert_allclose(found.visits.steps, wanted.visits.steps, **CLOSE)
+    assert_allclose(found.log_partition, wanted.log_partition, **CLOSE)
 
 
 def test_goals_on_several_threads_are_those_of_one_to_the_last_bit(iterating, no_factors, monkeypatch):

@@ -334,7 +334,7 @@ def test_secants_added_at_once_are_those_added_in_turn(n):
     in_turn, at_once = Secants(d), Secants(d)
     for step, fall in zip(steps, falls, strict=True):
         in_turn.add(step, fall)
-    at_once.add_all(steps, falls)
+    at_once.relearn(steps, falls)
     assert at_once.n == in_turn.n
     gradient, free = rng.normal(size=d), np.arange(d) != 4
     wanted = in_turn.solve(gradient, free)

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from messirl._types import Flags, Floats
-from messirl.secants import MEMORY, Secants
+from messirl.secants import Secants
 
 ARMIJO = 1e-4
 MAX_TRIALS = 60
@@ -165,7 +165,7 @@ class _Climb:
     def learn(self, been: Iterable[tuple[Floats, Floats]]) -> None:
         """Learn the curvature from points in the order in which they were met, each a θ and the gradient there."""
         thetas, gradients = (np.array(column) for column in zip(*been, strict=True))
-        self.secants.add_all(np.diff(thetas, axis=0) * self.scale, -np.diff(gradients, axis=0) / self.scale)
+        self.secants.relearn(np.diff(thetas, axis=0) * self.scale, -np.diff(gradients, axis=0) / self.scale)
 
     def result(self, move: Floats, reason: str, *, converged: bool = False) -> Result:
         self.rows[-1] = (*self.rows[-1][:-1], self.evaluations)  # evaluations after the last step count too
@@ -414,7 +414,7 @@ def fixed_steps(
     begin = rescaled(theta, bound)
     climb = _Climb(begin, bound, tol, unit, None, callback, rising=False)
     yield from climb.begin(begin)
-    been = deque([(climb.theta, climb.point.gradient)], maxlen=MEMORY + 1)
+    been = deque([(climb.theta, climb.point.gradient)], maxlen=climb.secants.capacity + 1)
     while climb.iteration < max_iter and not climb.stopped:
         ahead = rescaled(climb.theta + step_size * climb.point.gradient, bound)
         when = f"after {climb.iteration + 1} steps of size {step_size:g}"

@@ -29,6 +29,11 @@ class Secants:
         self.forget(curvature)
 
     @property
+    def capacity(self) -> int:
+        """How many secants are kept at most."""
+        return len(self._steps)
+
+    @property
     def known(self) -> bool:
         """Whether anything is known of the curvature."""
         return self.n > 0 or self.told
@@ -52,7 +57,7 @@ class Secants:
         """Remember a step and the fall of the gradient along it, unless the function does not bend along it."""
         if float(step @ fall) <= NO_BEND * float(np.sqrt((step @ step) * (fall @ fall))):
             return
-        if self.n == len(self._steps):
+        if self.n == self.capacity:
             for kept in (self._steps, self._falls):
                 kept[:-1] = kept[1:]
             self._cross[:-1, :-1] = self._cross[1:, 1:]
@@ -61,11 +66,11 @@ class Secants:
         self.n += 1
         self._cross[: self.n, self.n - 1] = self._steps[: self.n] @ fall
 
-    def add_all(self, steps: Floats, falls: Floats) -> None:
-        """The same for many steps and falls (n, d), in their order and in place of all that was known."""
+    def relearn(self, steps: Floats, falls: Floats) -> None:
+        """Know what these steps and falls (n, d) say, added in their order, and nothing else."""
         bent = np.einsum("ij,ij->i", steps, falls)
         size = np.sqrt(np.einsum("ij,ij->i", steps, steps) * np.einsum("ij,ij->i", falls, falls))
-        good = np.flatnonzero(bent > NO_BEND * size)[-len(self._steps) :]
+        good = np.flatnonzero(bent > NO_BEND * size)[-self.capacity :]
         self.n = good.size
         self._steps[: self.n], self._falls[: self.n] = steps[good], falls[good]
         self._cross[: self.n, : self.n] = steps[good] @ falls[good].T

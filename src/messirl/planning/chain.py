@@ -6,6 +6,7 @@ collect. `Chain` works on the kernels' own layout, the functions on policies (S,
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from messirl.planning.iterated import by_rows, fills_in
 from messirl.planning.kernels import B, bicgstab, reached
 from messirl.planning.layout import layout_of
 from messirl.planning.solution import NoFiniteValue
+from messirl.planning.structure import reach
 from messirl.planning.sweeps import merged
 from messirl.problem.mdp import MDP
 
@@ -25,6 +27,8 @@ MAX_KRYLOV = 2000
 MAX_SIGNED = 200  # of a guess that may serve no more
 PASSES = 6
 UNSCALED: Floats = np.zeros(0)
+UNSURE = 1e-3  # rounding of a solution, relative to its right-hand side, from which on it is not believed
+LOSS = 1e-12  # of a row of a chain: less is rounding
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -62,24 +66,39 @@ class _Iterated:
         self.chain, self.discount = chain, discount
 
     def solve(self, b: Floats, trans: str = "N") -> Floats:
-        """x with (I − γ P) x = b, or with its transpose; b is (S,) or (S, k)."""
+        """x with (I − γ P) x = b, or with its transpose; b is (S,) or (S, k). NoFiniteValue where it is singular."""
         right = np.ascontiguousarray(b.reshape(len(b), -1), dtype=np.float64)
-        rows, ones = (
-            by_rows(self.discount * (self.chain if trans == "N" else sp.csr_array(self.chain.T))),
-            np.ones_like(right),
-        )
+        x = self._found(right, sp.csr_array(self.chain.T) if trans == "T" else self.chain) if self._regular else None
+        return np.asarray(self._factors.solve(np.asarray(b), trans) if x is None else x.reshape(b.shape))
+
+    def _found(self, right: Floats, chain: sp.csr_array) -> Floats | None:
+        rows, ones = by_rows(self.discount * chain), np.ones_like(right)
         x, residual, before = np.zeros_like(right), right, np.full(right.shape[1], np.inf)
         for _ in range(PASSES):  # each pass starts from the true residual: rounding does not build up
             worst = np.abs(residual).max(axis=0)
             least = 64.0 * EPS * np.abs(x).max(axis=0)
             if (worst <= least).all():
-                return np.asarray(x.reshape(b.shape))
-            if not (worst < np.maximum(0.5 * before, least)).all():
-                break
+                sure = least <= UNSURE * np.abs(right).max(axis=0)  # what is that large may be all rounding
+                return x if sure.all() else None
+            if not ((worst <= least) | (worst < 0.5 * before)).all():
+                return None
             before = worst
             x = x + solve_columns(*rows, ones, ones, residual, np.maximum(1e-10 * worst, 0.5 * least), MAX_KRYLOV)
             residual = right - x + times(*rows, x)
-        return np.asarray(_factors(self.chain, self.discount).solve(np.asarray(b), trans))
+        return None
+
+    @cached_property
+    def _regular(self) -> bool:
+        """Whether mass is lost on the way, sooner or later, wherever it begins: else the system is singular."""
+        if self.discount < 1.0:
+            return True
+        source = np.repeat(np.arange(self.chain.shape[0]), np.diff(self.chain.indptr))
+        loses = np.asarray(self.chain.sum(axis=1)).ravel() < 1.0 - LOSS
+        return bool(reach((self.chain.indices, source), loses).all())
+
+    @cached_property
+    def _factors(self) -> Any:
+        return _factors(self.chain, self.discount)
 
 
 def feature_table(mdp: MDP) -> Floats:

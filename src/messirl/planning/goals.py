@@ -10,11 +10,12 @@ problems, are solved one by one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,6 +35,9 @@ SMALLEST = 1e-250  # z below this at a start: solve the goal on its own
 KEPT = 1_000_000  # moves of goals that are solved on their own, whose places in the system are found once
 CHUNK = 16  # goals solved at once: more do not fit the processor's cache, and a solve then takes three times as long
 ITERATED = 32  # goals iterated at once
+HELD = 4_000_000  # numbers of a table of goals and states that threads may hold together
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -153,10 +157,15 @@ class GoalsSolution:
     def _found(self, starts: Any) -> Iterator[tuple[Ints, Floats, GoalFlows | None]]:
         """Goals, their rows of `starts` and what the shared system says; chunks that are iterated share the threads."""
         chunks, system = self.chunks(starts), self.system
-        while some := list(islice(chunks, MOST if self.model.iterates else 1)):
+        at_once = max(1, min(MOST, HELD // (ITERATED * self.model.mdp.n_states)))
+        while some := list(islice(chunks, at_once if self.model.iterates else 1)):
             found: Sequence[GoalFlows | None] = [None] * len(some)
             if system is not None:
-                found = on_threads(lambda chunk: system.flows(*chunk), some)
+                if system.iterates:
+                    found = on_threads(lambda chunk: system.iterated(*chunk), some)
+                found = [
+                    system.flows(*chunk) if part is None else part for chunk, part in zip(some, found, strict=True)
+                ]
             yield from ((*chunk, part) for chunk, part in zip(some, found, strict=True))
 
     def values(self, needed: Any) -> Iterator[tuple[int, Floats]]:
@@ -179,8 +188,6 @@ class GoalsSolution:
         edges = np.linspace(0, n, parts + 1).round().astype(int).tolist()
         for lo, hi in pairwise(edges):
             yield self.model.goals[lo:hi], rows[lo:hi].toarray()
-            if self.system is not None and self.system.slow:  # so it would be for the next goals
-                self.system.iterates = False
 
 
 @dataclass(frozen=True)
@@ -202,7 +209,7 @@ class GoalSystem:
             self.gain = np.exp(self.moves.worth(reward, mdp.log_reference))
             self.end = np.exp(reward) if reward.ndim == 1 else np.ones(mdp.n_states)
             self._finite = bool(np.isfinite(self.gain.sum()))
-        self.iterates, self.slow = iterate and self._finite, False  # whether it iterates, and whether it did so in vain
+        self.iterates = iterate and self._finite
 
     @cached_property
     def lu(self) -> Any:
@@ -230,21 +237,26 @@ class GoalSystem:
 
     def values(self, goals: Ints, needed: Flags) -> tuple[Floats, Flags]:
         """z towards each goal, (G, S), and for which goals it is right at the states `needed` (G, S)."""
-        z, solved, _ = self._solved(goals, needed)
+        z, solved, _ = self._or_factors(lambda iterate: self._solved(goals, needed, iterate=iterate))
         return z, solved
 
-    def _solved(self, goals: Ints, needed: Flags) -> tuple[Floats, Flags, Iterated | None]:
-        """The same, and the iteration that found them, if it was one."""
-        at = np.arange(goals.size)
+    def _or_factors(self, found: Callable[[bool], T]) -> T:
+        """What is found by iteration or, once that was slow, by factors: so it would be for the next goals."""
         if self.iterates:
+            with contextlib.suppress(Slow):
+                return found(True)
+            self.iterates = False
+        return found(False)
+
+    def _solved(self, goals: Ints, needed: Flags, *, iterate: bool) -> tuple[Floats, Flags, Iterated | None]:
+        """The same, and the iteration that found them, if it was one; raises Slow where it does not find them."""
+        at = np.arange(goals.size)
+        if iterate:
             right = np.zeros((needed.shape[1], goals.size))
             right[goals, at] = self.end[goals]
-            try:
-                found = Iterated(*self._both_ways, right, right, goals)
-                z = found.z.T
-                return z, ~found.hopeless & (np.where(needed, z, 1.0).min(axis=1) > SMALLEST), found
-            except Slow:
-                self.slow = True
+            found = Iterated(*self._both_ways, right, right, goals)
+            z = found.z.T
+            return z, ~found.hopeless & (np.where(needed, z, 1.0).min(axis=1) > SMALLEST), found
         if self.lu is None:
             return np.zeros(needed.shape), np.zeros(goals.size, dtype=bool), None
         unit = np.zeros((needed.shape[1], goals.size), order="F")
@@ -259,21 +271,26 @@ class GoalSystem:
         """y (G, S) of the goals that are `solved`: visits over z, from trips that begin in `rest` (G, S)."""
         begins = rest != 0
         if found is not None:
-            try:
-                visited = found.visits(np.ascontiguousarray(np.where(solved[:, None], rest, 0.0).T)).T
-                return np.divide(visited, z, out=np.zeros_like(z), where=z > 0)
-            except Slow:
-                if self.lu is None:
-                    return np.full(z.shape, np.nan)
+            visited = found.visits(np.ascontiguousarray(np.where(solved[:, None], rest, 0.0).T)).T
+            return np.divide(visited, z, out=np.zeros_like(z), where=z > 0)
         right = np.where(begins, rest / np.where(begins, z, 1.0), 0.0)
         out, g = self._at(goals, self.moves.source)
         np.subtract.at(right, (g, self.moves.target[out]), (rest.sum(axis=1) / self.end[goals])[g] * self.gain[out])
         return np.asarray(self.lu.solve(np.asfortranarray(np.where(solved[:, None], right, 0.0).T), trans="T").T)
 
     def flows(self, goals: Ints, sources: Floats) -> GoalFlows:
-        """Values and flows towards each goal from its source (G, S), and which of them the factorisation serves."""
+        """Values and flows towards each goal from its source (G, S), and which of them the shared system serves."""
+        return self._or_factors(lambda iterate: self._flows_of(goals, sources, iterate=iterate))
+
+    def iterated(self, goals: Ints, sources: Floats) -> GoalFlows | None:
+        """The same by iteration alone, on whatever thread; None where that is slow."""
+        with contextlib.suppress(Slow):
+            return self._flows_of(goals, sources, iterate=True)
+        return None
+
+    def _flows_of(self, goals: Ints, sources: Floats, *, iterate: bool) -> GoalFlows:
         at, begins = np.arange(goals.size), sources != 0
-        z, solved, found = self._solved(goals, begins)
+        z, solved, found = self._solved(goals, begins, iterate=iterate)
         if not solved.any():
             return GoalFlows(solved, z, z, z)
         with np.errstate(all="ignore"):

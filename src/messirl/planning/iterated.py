@@ -92,18 +92,21 @@ class Iterated:
             size += mass
             if (mass.sum(axis=0) <= SETTLED * np.abs(source).sum(axis=0)).all():
                 break
-        unit = size + 1e-3 * size.mean(axis=0) + np.finfo(float).tiny
+        mean = size.mean(axis=0)
+        unit = size + np.where(mean > 0, 1e-3 * mean, 1.0)  # a column may have no source
         found, asked = np.zeros_like(source), (self._steps * np.abs(source)).sum(axis=0)
 
         back = self._cleared(np.divide(unit, self.z, out=np.zeros_like(unit), where=self.z > 0))
         enough = 0.25 * TARGET * asked / np.maximum((self._steps * unit).sum(axis=0), np.finfo(float).tiny)
 
-        error, before = np.inf, np.inf
+        error, before, stalled = np.inf, np.inf, 0
         for _ in range(PASSES):
             residual = source + self._onwards(found) - found
             bounds = 2.0 * (self._steps * np.abs(residual)).sum(axis=0)
             error = float(np.max(bounds / np.where(asked > 0, asked, 1.0), initial=0.0))
-            if not error > TARGET or error > 0.5 * before:
+            # From a single state the recurrence may break down at once; begun again from what is left, it goes on.
+            stalled = stalled + 1 if error > 0.5 * before else 0
+            if not error > TARGET or stalled == 2:
                 break
             before = error
             found = found + unit * _solved(self.transposed, back, self.z / unit, residual / unit, enough=enough)

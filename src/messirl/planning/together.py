@@ -57,7 +57,10 @@ def expectations(planners: Sequence[Planner], thetas: Sequence[Floats]) -> list[
 
 def _distance(planner: Planner, theta: Floats) -> float:
     """How far θ is from where the planner's lane last was: lanes that take about equally long go together."""
-    return np.inf if planner.last is None else float(np.abs(theta - planner.last).max(initial=0.0))
+    if planner.last is None:
+        return np.inf
+    with np.errstate(invalid="ignore"):
+        return float(np.abs(theta - planner.last).max(initial=0.0))
 
 
 def _one_batch(planners: Sequence[Planner], thetas: Sequence[Floats]) -> list[Any]:
