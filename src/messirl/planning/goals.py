@@ -163,6 +163,7 @@ class GoalsSolution:
             if system is not None:
                 if system.iterates:
                     found = on_threads(lambda chunk: system.iterated(*chunk), some)
+                    system.iterates = None not in found  # what is slow is not tried once more
                 found = [
                     system.flows(*chunk) if part is None else part for chunk, part in zip(some, found, strict=True)
                 ]
