@@ -186,7 +186,7 @@ def test_systems_of_a_chain_are_solved_as_by_factors(iterating, discount, trans,
         (np.eye(S) - discount * moves.toarray()).T if trans == "T" else np.eye(S) - discount * moves.toarray(), b
     )
     found = chain.factorised(moves, discount)
-    assert isinstance(found, chain._Iterated)
+    assert isinstance(found, chain._WithoutFactors)
     assert_allclose(found.solve(b, trans), wanted, **CLOSE)
 
 

@@ -49,7 +49,7 @@ def chain_matrix(mdp: MDP, policy: Floats) -> sp.csr_array:
 
 def factorised(chain: sp.csr_array, discount: float) -> Any:
     """I − γ P with `solve(b, trans)`, for values and, transposed, for visits: sparse factors, unless they fill in."""
-    return _Iterated(chain, discount) if fills_in(chain) else _factors(chain, discount)
+    return _WithoutFactors(chain, discount) if fills_in(chain) else _factors(chain, discount)
 
 
 def _factors(chain: sp.csr_array, discount: float) -> Any:
@@ -59,7 +59,7 @@ def _factors(chain: sp.csr_array, discount: float) -> Any:
         raise NoFiniteValue from error
 
 
-class _Iterated:
+class _WithoutFactors:
     """The same by iteration, all columns of b at once, and by factors where that does not get to rounding."""
 
     def __init__(self, chain: sp.csr_array, discount: float) -> None:

@@ -22,7 +22,7 @@ import math
 import numpy as np
 
 from messirl._compiled import inlined, jit
-from messirl.planning.krylov import alone
+from messirl.planning.krylov import bicgstab_alone
 
 B = 128
 LOWEST = -1e300
@@ -387,5 +387,5 @@ def _apply(operator, x, out):
 
 @jit
 def bicgstab(off, idx, weights, gamma, scale, b, x, tolerance, max_iter):
-    """Solve (I − γ P) x = b, or the scaled transpose of `_apply`, from the x given: see `krylov.alone`."""
-    return alone(_apply, (off, idx, weights, gamma, scale), b, x, tolerance, max_iter)
+    """Solve (I − γ P) x = b, or the scaled transpose of `_apply`, from the x given: see krylov.py."""
+    return bicgstab_alone(_apply, (off, idx, weights, gamma, scale), b, x, tolerance, max_iter)

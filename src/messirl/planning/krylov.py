@@ -56,7 +56,7 @@ def _dot(x, y):
 
 
 @inlined
-def alone(apply, operator, b, x, tolerance, most):
+def bicgstab_alone(apply, operator, b, x, tolerance, most):
     """Solve A x = b from the x given.
 
     Stops at ‖residual‖∞ ≤ tolerance, after `most` steps, where STALLED steps brought nothing, or where the recurrence
@@ -107,7 +107,7 @@ def alone(apply, operator, b, x, tolerance, most):
 
 
 @inlined
-def in_lanes(apply, operator, r, x, tolerance, most, room):
+def bicgstab_lanes(apply, operator, r, x, tolerance, most, room):
     """Add to x what solves A · = r; r becomes what is left. The first four of `room` (…, n, L) are worked in.
 
     Each lane stops at ‖r‖∞ ≤ its tolerance, after `most` steps, or where its recurrence breaks down; the caller judges.

@@ -22,7 +22,7 @@ import numpy as np
 
 from messirl._compiled import jit
 from messirl.planning.kernels import LOWEST, _exp, _log
-from messirl.planning.krylov import _largest, in_lanes, multiplied, put
+from messirl.planning.krylov import _largest, bicgstab_lanes, multiplied, put
 
 L = 16
 MOVES, ENDS, DEAD = 0, 1, 2  # what a state does
@@ -207,7 +207,7 @@ def solve_lanes(moves, base, kind, gamma, reward, values, weights, places, room)
         if every:
             break
         step[:] = 0.0
-        in_lanes(_forward, (moves, weights, gamma, places), gap, step, tolerance, MAX_KRYLOV, room)
+        bicgstab_lanes(_forward, (moves, weights, gamma, places), gap, step, tolerance, MAX_KRYLOV, room)
         for s in range(n):
             vs, ds = values[s], step[s]
             for i in range(m):
@@ -253,7 +253,7 @@ def visits_lanes(moves, weights, gamma, source, visits, solved, places, room):
             every &= fine or not solved[i]
         if every:
             return
-        in_lanes(_backward, (moves, weights, gamma, scale, places), r, y, tolerance, MAX_KRYLOV, room)
+        bicgstab_lanes(_backward, (moves, weights, gamma, scale, places), r, y, tolerance, MAX_KRYLOV, room)
         for s in range(n):
             vs, size, ys = visits[s], scale[s], y[s]
             for i in range(m):
