@@ -178,7 +178,7 @@ class FiniteSolution(Solution):
         """The forward pass; `seen` is told the first step of every piece and the values in it."""
         mdp, layout, once = self.mdp, layout_of(self.mdp), source.ndim == 1
         begin = source if once else np.asarray(source[:1].toarray() if sp.issparse(source) else source[:1])[0]
-        moving = layout.pad(np.asarray(mdp.allowed.any(axis=1)))
+        moving = mdp.memo("moving", lambda: layout.pad(np.asarray(mdp.allowed.any(axis=1))))
         walk = Walk(layout, mdp.discount, moving, layout.pad(begin), once=once, steps=steps)
         for first, values, policy in self._pieces():
             if seen is not None:

@@ -324,16 +324,24 @@ def arrive(lo, hi, spans, then, more, gamma, weight, now, total):
     spans[k, 0] … spans[k, 1]−1; parts are added in their order, and cleared. ρ, times `weight`, is added to `total`.
     """
     begin, end = lo * B, hi * B
-    for s in range(begin, end):
-        now[s] = 0.0
+    here, sums = now[begin:end], total[begin:end]
+    for i in range(end - begin):
+        here[i] = 0.0
     for k in range(spans.shape[0]):
         low, high = max(begin, spans[k, 0]), min(end, spans[k, 1])
-        for s in range(low, high):
-            now[s] += then[k, s - spans[k, 0]]
-            then[k, s - spans[k, 0]] = 0.0
-    for s in range(begin, end):
-        now[s] = gamma * now[s] + (more[s] if more.shape[0] > 0 else 0.0)
-        total[s] += weight * now[s]
+        if low < high:
+            into, came = now[low:high], then[k, low - spans[k, 0] : high - spans[k, 0]]
+            for i in range(high - low):
+                into[i] += came[i]
+                came[i] = 0.0
+    for i in range(end - begin):
+        here[i] *= gamma
+    if more.shape[0] > 0:
+        entering = more[begin:end]
+        for i in range(end - begin):
+            here[i] += entering[i]
+    for i in range(end - begin):
+        sums[i] += weight * here[i]
 
 
 @jit
