@@ -94,6 +94,7 @@ class Objective:
     ) -> None:
         self.mdp, self.planner, self.target, self.quadratic, self.constant = mdp, planner, target, quadratic, constant
         self.size = size
+        self._last: tuple[Floats, Evaluation] | None = None  # θ and what was found there
 
     @classmethod
     def from_trajectories(
@@ -137,7 +138,7 @@ class Objective:
     def penalised(self, quadratic: Floats | None) -> Self:
         """The same likelihood with another penalty."""
         other = copy(self)
-        other.quadratic = quadratic
+        other.quadratic, other._last = quadratic, None
         return other
 
     def with_prior(self, quadratic: Floats | None, spread: float | None) -> Floats | None:
@@ -170,12 +171,20 @@ class Objective:
         t = np.asarray(theta, dtype=np.float64)
         if t.shape != self.target.shape:
             raise ValueError(f"theta has shape {t.shape}: the MDP has {self.mdp.n_features} features")
+        if not self.mdp.must_end:
+            return self._evaluated(t)
+        # Whether values are finite is asked before a search begins there.
+        if self._last is None or not np.array_equal(self._last[0], t):
+            self._last = t.copy(), self._evaluated(t)
+        return self._last[1]
+
+    def _evaluated(self, theta: Floats) -> Evaluation:
         try:
-            value, target, visits = self._likelihood(t)
+            value, target, visits = self._likelihood(theta)
         except NoFiniteValue:
-            nothing = np.zeros_like(t)
+            nothing = np.zeros_like(theta)
             return Evaluation(-np.inf, nothing, nothing, None)
-        return self._penalised(t, value, target, visits.counts(self.mdp), visits)
+        return self._penalised(theta, value, target, visits.counts(self.mdp), visits)
 
     def _penalised(self, theta: Floats, value: float, target: Floats, counts: Floats, visits: Visits) -> Evaluation:
         """J from L, and from the two sides of its gradient."""

@@ -12,9 +12,11 @@ from sklearn.base import clone
 from messirl._types import Floats
 from messirl.estimators.messi import MESSI
 from messirl.estimators.methods import COMPARED, Method
+from messirl.estimators.parts.beginning import Nearby, bend_at
 from messirl.estimators.parts.maximum_entropy import MaximumEntropy
 from messirl.estimators.parts.standing import quietly
 from messirl.estimators.uniform import uniform_score
+from messirl.objective import Objective
 from messirl.problem.mdp import MDP
 from messirl.problem.streamed import StreamedTrajectories
 from messirl.problem.trajectories import Trajectories
@@ -43,15 +45,21 @@ def compare(
     unlabelled: Trajectories | StreamedTrajectories | None,
     held_out: Trajectories | None,
     methods: Iterable[Method] = COMPARED,
+    fitted: MaximumEntropy | None = None,
 ) -> list[Comparison]:
-    """The scores of all baselines, fitted with the settings of the MESSI `model`."""
-    rows = []
+    """The scores of all baselines, fitted with the settings of the MESSI `model`.
+
+    fitted : a fit to the same experts, near which their searches may begin
+    """
+    rows, near = [], Neighbourhood(expert)
+    if fitted is not None:
+        near.add(fitted)
     for method in methods:
         if unlabelled is None and (method.penalised or method.unlabelled):  # MESSI has no penalty then
             continue
         estimator, data = method.make(clone(model), mdp, expert, unlabelled)
         with quietly():  # the row says whether it converged
-            estimator.fit(mdp, *data)
+            near.fit(estimator, mdp, data)
         rows.append(
             Comparison(
                 method.name, estimator.score(expert), *held_out_scores(estimator, held_out), estimator.converged_
@@ -60,9 +68,40 @@ def compare(
     return rows
 
 
+class Neighbourhood:
+    """Fits to about the same experts: each search begins where the first one with a base policy, or without, ended."""
+
+    def __init__(self, expert: Trajectories) -> None:
+        self._expert = expert
+        self._known: dict[bool, Nearby] = {}
+
+    def fit(self, estimator: Any, mdp: MDP, data: tuple[Any, ...]) -> None:
+        """Fit an estimator to its data."""
+        maximum_entropy = isinstance(estimator, MaximumEntropy) and estimator.solver == "lbfgs"
+        if maximum_entropy and estimator.theta_init is None:
+            estimator.set_params(theta_init=self._known.get(estimator.reference is not None))
+        estimator.fit(mdp, *data)
+        if maximum_entropy:
+            self.add(estimator)
+
+    def add(self, model: MaximumEntropy) -> None:
+        """Let searches begin at this fit, if it is the first of its kind, and its weights have settled off the bound.
+
+        Without a penalty weights may lie at the bound, far from all others.
+        """
+        based = model.reference is not None
+        if based in self._known or not model.converged_ or model.standing_.box:
+            return
+        likelihood = Objective.from_trajectories(
+            model.mdp_, self._expert, model.entropy, objective=model.likelihood_, checked=True
+        )
+        if likelihood.concave:
+            self._known[based] = Nearby(model.theta_, bend_at(likelihood, model.theta_))
+
+
 def held_out_scores(model: Any, held_out: Trajectories | None) -> tuple[float | None, Floats | None]:
     """The score of a fitted model on held-out trajectories, and the log-probability of each; None without any."""
-    return (None, None) if held_out is None else (model.score(held_out), model._log_likelihood(held_out))
+    return (None, None) if held_out is None else model._scored(held_out)
 
 
 def below_chance(model: MaximumEntropy, expert: Trajectories) -> str | None:

@@ -11,7 +11,7 @@ problems, are solved one by one.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, pairwise
@@ -139,7 +139,7 @@ class GoalsSolution:
         mdp, system = self.model.mdp, self.system
         value, states, pairs = 0.0, np.zeros(mdp.n_states), np.zeros((mdp.n_states, mdp.n_actions))
         flows = np.zeros(0 if system is None else system.moves.source.size)
-        for goals, sources, found in self._found(starts):
+        for goals, sources, found in self._found(starts, GoalSystem.flows):
             solved = np.zeros(goals.size, dtype=bool)
             if system is not None and found is not None:
                 solved = found.solved
@@ -154,27 +154,38 @@ class GoalsSolution:
             pairs[system.moves.source, system.moves.action] += flows
         return Expectation(value, Visits(states, pairs if steps or system is not None else None))
 
-    def _found(self, starts: Any) -> Iterator[tuple[Ints, Floats, GoalFlows | None]]:
-        """Goals, their rows of `starts` and what the shared system says; chunks that are iterated share the threads."""
-        chunks, system = self.chunks(starts), self.system
+    def _found(
+        self, table: Any, asked: Callable[[GoalSystem, Ints, Floats, bool], T]
+    ) -> Iterator[tuple[Ints, Floats, T | None]]:
+        """Goals, their rows of a table (G, S) and what the shared system answers, None without one.
+
+        Chunks that are iterated share the threads.
+        """
+        chunks, system = self.chunks(table), self.system
         at_once = max(1, min(MOST, HELD // (ITERATED * self.model.mdp.n_states)))
+
+        def iterated(chunk: tuple[Ints, Floats]) -> T | None:
+            assert system is not None
+            with contextlib.suppress(Slow):
+                return asked(system, *chunk, True)
+            return None
+
         while some := list(islice(chunks, at_once if self.model.iterates else 1)):
-            found: Sequence[GoalFlows | None] = [None] * len(some)
+            found: list[T | None] = [None] * len(some)
             if system is not None:
                 if system.iterates:
-                    found = on_threads(lambda chunk: system.iterated(*chunk), some)
+                    found = on_threads(iterated, some)
                     system.iterates = None not in found  # what is slow is not tried once more
                 found = [
-                    system.flows(*chunk) if part is None else part for chunk, part in zip(some, found, strict=True)
+                    asked(system, *chunk, False) if part is None else part
+                    for chunk, part in zip(some, found, strict=True)
                 ]
             yield from ((*chunk, part) for chunk, part in zip(some, found, strict=True))
 
     def values(self, needed: Any) -> Iterator[tuple[int, Floats]]:
         """Each goal and V (S,) towards it, right where `needed` (G, S) is not zero."""
-        for goals, sources in self.chunks(needed):
-            z, solved = np.zeros(sources.shape), np.zeros(goals.size, dtype=bool)
-            if self.system is not None:
-                z, solved = self.system.values(goals, sources != 0)
+        for goals, sources, found in self._found(needed, GoalSystem.values):
+            z, solved = (sources, np.zeros(goals.size, dtype=bool)) if found is None else found
             for g, goal in enumerate(goals.tolist()):
                 if solved[g]:
                     with np.errstate(divide="ignore"):
@@ -236,21 +247,16 @@ class GoalSystem:
         which = np.flatnonzero(number[states] >= 0)
         return which, number[states[which]]
 
-    def values(self, goals: Ints, needed: Flags) -> tuple[Floats, Flags]:
-        """z towards each goal, (G, S), and for which goals it is right at the states `needed` (G, S)."""
-        z, solved, _ = self._or_factors(lambda iterate: self._solved(goals, needed, iterate=iterate))
+    def values(self, goals: Ints, needed: Any, iterate: bool = False) -> tuple[Floats, Flags]:
+        """z towards each goal, (G, S), and for which goals it is right where `needed` (G, S) is not zero.
+
+        iterate : by iteration, on whatever thread; raises Slow where that is slow
+        """
+        z, solved, _ = self._solved(goals, needed != 0, iterate=iterate)
         return z, solved
 
-    def _or_factors(self, found: Callable[[bool], T]) -> T:
-        """What is found by iteration or, once that was slow, by factors: so it would be for the next goals."""
-        if self.iterates:
-            with contextlib.suppress(Slow):
-                return found(True)
-            self.iterates = False
-        return found(False)
-
     def _solved(self, goals: Ints, needed: Flags, *, iterate: bool) -> tuple[Floats, Flags, Iterated | None]:
-        """The same, and the iteration that found them, if it was one; raises Slow where it does not find them."""
+        """The same, and the iteration that found them, if it was one."""
         at = np.arange(goals.size)
         if iterate:
             right = np.zeros((needed.shape[1], goals.size))
@@ -279,17 +285,11 @@ class GoalSystem:
         np.subtract.at(right, (g, self.moves.target[out]), (rest.sum(axis=1) / self.end[goals])[g] * self.gain[out])
         return np.asarray(self.lu.solve(np.asfortranarray(np.where(solved[:, None], right, 0.0).T), trans="T").T)
 
-    def flows(self, goals: Ints, sources: Floats) -> GoalFlows:
-        """Values and flows towards each goal from its source (G, S), and which of them the shared system serves."""
-        return self._or_factors(lambda iterate: self._flows_of(goals, sources, iterate=iterate))
+    def flows(self, goals: Ints, sources: Floats, iterate: bool = False) -> GoalFlows:
+        """Values and flows towards each goal from its source (G, S), and which of them the shared system serves.
 
-    def iterated(self, goals: Ints, sources: Floats) -> GoalFlows | None:
-        """The same by iteration alone, on whatever thread; None where that is slow."""
-        with contextlib.suppress(Slow):
-            return self._flows_of(goals, sources, iterate=True)
-        return None
-
-    def _flows_of(self, goals: Ints, sources: Floats, *, iterate: bool) -> GoalFlows:
+        iterate : as for `values`
+        """
         at, begins = np.arange(goals.size), sources != 0
         z, solved, found = self._solved(goals, begins, iterate=iterate)
         if not solved.any():

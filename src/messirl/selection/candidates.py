@@ -27,18 +27,17 @@ from messirl._checks import numbers
 from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX, THETA_PRIOR, TOL
 from messirl._types import Flags, Floats
 from messirl.estimators.methods import LIGHT_RIDGE, METHODS, baseline, equal_trace
-from messirl.estimators.parts.beginning import first_theta
+from messirl.estimators.parts.beginning import bend_at, first_theta
 from messirl.estimators.parts.reference import usual_policy
 from messirl.estimators.parts.streaming import Together, counts_of_both, penalty_of
 from messirl.objective import Objective, made_likely
-from messirl.optimise import FEW, lbfgs
+from messirl.optimise import lbfgs
 from messirl.planning import NoFiniteValue, log_likelihood, soft_policy
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.problem.counts import counts_of_sets
 from messirl.problem.mdp import MDP
 from messirl.problem.streamed import StreamedTrajectories
 from messirl.problem.trajectories import Trajectories
-from messirl.secants import MEMORY_SIZE
 from messirl.similarity import as_similarity
 
 LAMBDAS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
@@ -259,14 +258,7 @@ class Bench:
 
     def bend(self, candidate: Candidate, theta: Floats) -> Floats | None:
         """How much the likelihood of a candidate bends at θ, −∇²L (d, d); None where that is dear to know."""
-        likelihood, d = self.likelihood(candidate), self.mdp.n_features
-        if d > FEW and not (likelihood.bends_exactly and self.mdp.n_states * d <= MEMORY_SIZE):
-            return None
-        try:
-            found = likelihood.hessian(theta)
-        except NoFiniteValue:
-            return None
-        return -found if np.isfinite(found).all() else None
+        return bend_at(self.likelihood(candidate), theta)
 
     def based(self, candidate: Candidate) -> MDP:
         """The problem, with the base policy of a candidate."""

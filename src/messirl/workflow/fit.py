@@ -221,4 +221,4 @@ def _beside(settings: FitSettings, mdp: MDP, parts: Parts, model: Any, watcher: 
     ridge = {name: own[name] for name in ("ridge", "standardise") if name in own}
     light = [m.name for m in COMPARED if m.sets and not m.penalised]  # as the model, but for what they set
     others = [replace(m, sets=m.sets | ridge) if m.name in light else m for m in COMPARED if m != itself]
-    return compare(MESSI(**shared), mdp, parts.expert, parts.unlabelled, parts.test, others)
+    return compare(MESSI(**shared), mdp, parts.expert, parts.unlabelled, parts.test, others, model)

@@ -1,7 +1,11 @@
-"""Where the search for θ begins: at a given θ, at random, or at zero; with discount=1 where values are finite."""
+"""Where the search for θ begins: at a given θ, at random, or at zero; with discount=1 where values are finite.
+
+Who fits nearly the same many times may let a search begin at a fit that is `Nearby`.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,14 +14,56 @@ from messirl._checks import numbers
 from messirl._types import Floats
 from messirl.estimators.parts.standing import some_features
 from messirl.objective import Objective
+from messirl.optimise import FEW
+from messirl.planning import NoFiniteValue
 from messirl.planning.feasible import feasible_theta
 from messirl.planning.sampling import random_source
 from messirl.problem.mdp import MDP
 from messirl.problem.units import feature_spread
+from messirl.secants import MEMORY_SIZE
+
+
+@dataclass(frozen=True)
+class Nearby:
+    """A fit to nearly the same, as a `theta_init` that changes how long a search takes, and not what it finds.
+
+    The search begins there if J is concave, and finite there; else as if nothing were given.
+
+    theta : (d,)
+    bend : (d, d) how much its likelihood bends there, −∇²L; None where that is not known
+    """
+
+    theta: Floats
+    bend: Floats | None
+
+    def serves(self, objective: Objective, bound: float) -> bool:
+        """Whether the search for the top of an objective may begin there."""
+        within = bool((np.abs(self.theta) < bound).all())
+        return within and objective.concave and bool(np.isfinite(objective(self.theta).value))
+
+    def curvature(self, objective: Objective) -> Floats | None:
+        """About how much an objective bends there, penalty included, (d, d)."""
+        return self.bend if self.bend is None or objective.quadratic is None else self.bend + objective.quadratic
+
+
+def bend_at(likelihood: Objective, theta: Floats) -> Floats | None:
+    """How much a likelihood bends at θ, −∇²L (d, d); None where that is dear to know."""
+    n, d = likelihood.mdp.n_states, likelihood.mdp.n_features
+    if d > FEW and not (likelihood.bends_exactly and n * d <= MEMORY_SIZE):
+        return None
+    try:
+        found = likelihood.hessian(theta)
+    except NoFiniteValue:
+        return None
+    return -found if np.isfinite(found).all() else None
 
 
 def first_theta(mdp: MDP, objective: Objective, bound: float, given: Any = None, seed: Any = None) -> Floats:
-    """θ to begin at, (d,): `given`, an array or "random"; else zeros, or a θ of finite values where they have none."""
+    """θ to begin at, (d,): `given`, an array, "random" or `Nearby`; else zeros, or a θ at which values are finite."""
+    if isinstance(given, Nearby):
+        if given.serves(objective, bound):
+            return given.theta
+        given = None
     if isinstance(given, str):
         if given != "random":
             raise ValueError(f"theta_init={given!r}: give an array, 'random' or None for zeros")

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from messirl._checks import flag, is_whole, number
 from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, REFERENCE_STRENGTH, SOLVER, STEP_SIZE, THETA_MAX, TOL
 from messirl._types import Floats, Ints
-from messirl.estimators.parts.beginning import first_theta
+from messirl.estimators.parts.beginning import Nearby, first_theta
 from messirl.estimators.parts.policies import GoalPolicies, StepPolicies
 from messirl.estimators.parts.reference import usual_policy
 from messirl.estimators.parts.reward import RewardEstimator
@@ -290,7 +290,10 @@ class MaximumEntropy(RewardEstimator):
         if self.solver == "paper":
             search = fixed_steps(theta, step_size=float(self.step_size), **shared)
         else:
-            search = seek_maximum(theta, scale=objective.scale, **shared)
+            near = self.theta_init
+            known = isinstance(near, Nearby) and theta is near.theta
+            curvature = near.curvature(objective) if known else None
+            search = seek_maximum(theta, scale=objective.scale, curvature=curvature, **shared)
         return (yield from about(objective, search))
 
     def _finish(

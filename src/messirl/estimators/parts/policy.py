@@ -52,8 +52,11 @@ class PolicyEstimator(Saved):
 
     def score(self, trajectories: TrajectoriesLike) -> float:
         """Mean log-probability per step, pooled over trajectories: log π(a|s), or log Σ_a π(a|s) p(s'|s,a)."""
+        return self._scored(as_trajectories(trajectories))[0]
+
+    def _scored(self, trajectories: Trajectories) -> tuple[float, Floats]:
+        """The score, and the log-probability of each of the trajectories, (n,)."""
         self._fitted()
-        trajectories = as_trajectories(trajectories)
         check_trajectories(self.mdp_, trajectories)
         steps = int((trajectories.lengths - 1).sum()) if len(trajectories) else 0
         if steps == 0:
@@ -61,7 +64,8 @@ class PolicyEstimator(Saved):
         if isinstance(self.policy_, Mapping) == (trajectories.goals is None):
             had = "the fit had goals, and the trajectories have none"
             raise ValueError(had if trajectories.goals is None else "the trajectories have goals, and the fit had none")
-        return float(self._log_likelihood(trajectories).sum() / steps)
+        logs = self._log_likelihood(trajectories)
+        return float(logs.sum() / steps), logs
 
     def _log_likelihood(self, trajectories: Trajectories) -> Floats:
         """Log-probability of each of the trajectories, (n,)."""
