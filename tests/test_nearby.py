@@ -10,6 +10,7 @@ from problems import KINDS, problem
 from messirl import MESSI, MaxEntIRL
 from messirl.estimators.methods import COMPARED, METHODS
 from messirl.estimators.parts.beginning import Nearby, bend_at, first_theta
+from messirl.estimators.parts.standing import IdentifiabilityWarning
 from messirl.evaluation.comparison import Neighbourhood, compare
 from messirl.objective import Objective
 
@@ -40,7 +41,7 @@ def test_a_fit_that_begins_nearby_finds_what_it_finds_otherwise(kind):
 def test_a_wrong_curvature_costs_steps_and_no_more(kind):
     mdp, expert, near = nearby(kind)
     d = mdp.n_features
-    for wrong in (None, 1e3 * np.eye(d), 1e-3 * np.eye(d)):
+    for wrong in (1e3 * np.eye(d), 1e-3 * np.eye(d)):
         model = MaxEntIRL(ridge=0.3, theta_init=Nearby(near.theta, wrong), **PENALISED).fit(mdp, expert)
         plain = MaxEntIRL(ridge=0.3, **PENALISED).fit(mdp, expert)
         assert_allclose(model.theta_, plain.theta_, rtol=1e-4, atol=1e-5)
@@ -55,7 +56,7 @@ def test_where_the_objective_need_not_be_concave_the_search_begins_as_ever():
 def test_where_values_are_not_finite_the_search_begins_as_ever():
     mdp, expert, _ = nearby("goals")
     objective = Objective.from_trajectories(mdp, expert)
-    lost = Nearby(np.full(mdp.n_features, 10.0), None)
+    lost = Nearby(np.full(mdp.n_features, 10.0), np.eye(mdp.n_features))
     assert not np.isfinite(objective(lost.theta).value)
     assert_array_equal(first_theta(mdp, objective, 500.0, lost), first_theta(mdp, objective, 500.0))
 
@@ -77,6 +78,18 @@ def test_fits_at_the_bound_are_nobodys_neighbours():
     other = MaxEntIRL(ridge=0.2, **PENALISED)
     near.fit(other, mdp, (expert,))
     assert_array_equal(other.theta_init_, np.zeros(mdp.n_features))
+
+
+def test_fits_whose_likelihood_is_flat_in_a_direction_are_nobodys_neighbours():
+    mdp, expert, _ = problem("finite")
+    twice = mdp.replace(features=np.hstack([mdp.features, mdp.features[:, :1]]))
+    near, other = Neighbourhood(expert), MaxEntIRL(ridge=0.2, **PENALISED)
+    with pytest.warns(IdentifiabilityWarning):
+        one = MaxEntIRL(ridge=0.2, **PENALISED).fit(twice, expert)
+    near.add(one)
+    with pytest.warns(IdentifiabilityWarning):
+        near.fit(other, twice, (expert,))
+    assert_array_equal(other.theta_init_, np.zeros(twice.n_features))
 
 
 def test_a_start_of_the_users_own_is_kept():

@@ -17,10 +17,12 @@ from messirl.estimators.parts.maximum_entropy import MaximumEntropy
 from messirl.estimators.parts.standing import quietly
 from messirl.estimators.uniform import uniform_score
 from messirl.objective import Objective
+from messirl.optimise import FEW
 from messirl.problem.mdp import MDP
 from messirl.problem.streamed import StreamedTrajectories
 from messirl.problem.trajectories import Trajectories
 
+FLAT = 1e-6  # curvature, relative to the largest, that says where the top of a likelihood is
 SHOWN = 1e-4  # the least difference between two scores that their four decimals show
 
 
@@ -85,18 +87,21 @@ class Neighbourhood:
             self.add(estimator)
 
     def add(self, model: MaximumEntropy) -> None:
-        """Let searches begin at this fit, if it is the first of its kind, and its weights have settled off the bound.
+        """Let searches begin at this fit, if it is the first of its kind and has few weights, all of them well known.
 
-        Without a penalty weights may lie at the bound, far from all others.
+        Where weights lie at the bound, or the likelihood hardly bends in some direction, other fits may be far away.
         """
         based = model.reference is not None
-        if based in self._known or not model.converged_ or model.standing_.box:
+        if based in self._known or model.theta_.size > FEW or not model.converged_ or model.standing_.box:
             return
         likelihood = Objective.from_trajectories(
             model.mdp_, self._expert, model.entropy, objective=model.likelihood_, checked=True
         )
-        if likelihood.concave:
-            self._known[based] = Nearby(model.theta_, bend_at(likelihood, model.theta_))
+        bend = bend_at(likelihood, model.theta_) if likelihood.concave else None
+        if bend is not None:
+            values = np.linalg.eigvalsh(bend / np.outer(likelihood.unit, likelihood.unit))
+            if values[0] > FLAT * values[-1]:
+                self._known[based] = Nearby(model.theta_, bend)
 
 
 def held_out_scores(model: Any, held_out: Trajectories | None) -> tuple[float | None, Floats | None]:

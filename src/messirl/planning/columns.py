@@ -102,3 +102,44 @@ def times(ptr, index, data, x):
         _product(ptr, index, data, s, x, total)
         put(total, out[s])
     return out
+
+
+@jit
+def sweep(ptr, index, data, held, right, z, flushed, enough):
+    """right + M z, (n, k), each column without its row of `held`, and zero where that is below `flushed`.
+
+    Returns as well which columns have grown by no more than a share `enough` in any row, (k,), and their largest (k,).
+    """
+    ahead = times(ptr, index, data, z)
+    settled, top = np.ones(z.shape[1], np.bool_), np.zeros(z.shape[1])
+    for i in range(held.shape[0]):
+        ahead[held[i], i] = 0.0
+    for s in range(z.shape[0]):
+        at, here, more = ahead[s], z[s], right[s]
+        for i in range(z.shape[1]):
+            at[i] += more[i]
+        for i in range(z.shape[1]):
+            at[i] = 0.0 if at[i] < flushed else at[i]
+        for i in range(z.shape[1]):
+            settled[i] &= at[i] - here[i] <= enough * at[i]
+        for i in range(z.shape[1]):
+            top[i] = max(top[i], at[i])
+    return ahead, settled, top
+
+
+@jit
+def onwards(ptr, index, data, held, z, mass):
+    """z · (Mᵀ (mass / z)), (n, k), each column without its row of `held`, where M comes by columns."""
+    share = np.zeros(z.shape)
+    for s in range(z.shape[0]):
+        here, own, at = z[s], mass[s], share[s]
+        for i in range(z.shape[1]):
+            at[i] = own[i] / here[i] if here[i] > 0.0 else 0.0
+    for i in range(held.shape[0]):
+        share[held[i], i] = 0.0
+    out = times(ptr, index, data, share)
+    for s in range(z.shape[0]):
+        here, at = z[s], out[s]
+        for i in range(z.shape[1]):
+            at[i] *= here[i]
+    return out

@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from messirl._types import Flags, Floats, Ints
-from messirl.planning.columns import solve_columns, times
+from messirl.planning.columns import onwards, solve_columns, sweep, times
 
 LEAST_WORK = 1e8  # of a factorisation, in products: below, it takes milliseconds
 ADVANTAGE = 10.0  # a factorisation's products are that much cheaper than those of sparse sweeps
@@ -76,8 +76,8 @@ class Iterated:
     """
 
     def __init__(self, matrix: Rows, transposed: Rows, right: Floats, begin: Floats, held: Ints | None = None) -> None:
-        self.matrix, self.transposed, self.held = matrix, transposed, held
-        self._columns = np.arange(right.shape[1])
+        self.matrix, self.transposed = matrix, transposed
+        self.held = np.zeros(0, dtype=np.int64) if held is None else held
         self.hopeless: Flags = np.zeros(right.shape[1], dtype=bool)  # (k,) no finite z, for certain
         self.z = self._values(right, begin)
         self._steps: Floats = np.zeros_like(right)  # d, twice which is more than the expected number of steps
@@ -117,15 +117,13 @@ class Iterated:
     def _values(self, right: Floats, begin: Floats) -> Floats:
         z = np.array(begin)
         with np.errstate(over="ignore", invalid="ignore"):
-            for sweep in range(1, MAX_SWEEPS):
-                ahead = self._ahead(z) + right
-                ahead[ahead < FLUSHED] = 0.0
-                growth, z = ahead - z, ahead
-                if not np.isfinite(z).all():
+            for number in range(1, MAX_SWEEPS):
+                before = z
+                z, settled, top = sweep(*self.matrix, self.held, right, before, FLUSHED, SETTLED)
+                if not np.isfinite(top).all():
                     raise Slow
-                settled = (growth <= SETTLED * ahead).all(axis=0)
-                if sweep >= UNSETTLED and sweep & (sweep - 1) == 0:  # at powers of two
-                    self.hopeless |= ~settled & self._grows(np.maximum(growth, 0.0))
+                if number >= UNSETTLED and number & (number - 1) == 0:  # at powers of two
+                    self.hopeless |= ~settled & self._grows(np.maximum(z - before, 0.0))
                 if (settled | self.hopeless).all():
                     break
         worst = np.inf
@@ -167,13 +165,11 @@ class Iterated:
 
     def _onwards(self, mass: Floats) -> Floats:
         """Pᵀ mass."""
-        out = np.divide(mass, self.z, out=np.zeros_like(mass), where=self.z > 0)
-        return np.asarray(times(*self.transposed, self._cleared(out)) * self.z)
+        return np.asarray(onwards(*self.transposed, self.held, self.z, mass))
 
     def _cleared(self, table: Floats) -> Floats:
         """A table (n, k) with zero in the row that each column is without."""
-        if self.held is not None:
-            table[self.held, self._columns] = 0.0
+        table[self.held, np.arange(self.held.size)] = 0.0
         return table
 
     def _grows(self, w: Floats) -> Flags:

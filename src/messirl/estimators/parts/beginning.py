@@ -30,20 +30,20 @@ class Nearby:
     The search begins there if J is concave, and finite there; else as if nothing were given.
 
     theta : (d,)
-    bend : (d, d) how much its likelihood bends there, −∇²L; None where that is not known
+    bend : (d, d) how much its likelihood bends there, −∇²L
     """
 
     theta: Floats
-    bend: Floats | None
+    bend: Floats
 
     def serves(self, objective: Objective, bound: float) -> bool:
         """Whether the search for the top of an objective may begin there."""
         within = bool((np.abs(self.theta) < bound).all())
         return within and objective.concave and bool(np.isfinite(objective(self.theta).value))
 
-    def curvature(self, objective: Objective) -> Floats | None:
+    def curvature(self, objective: Objective) -> Floats:
         """About how much an objective bends there, penalty included, (d, d)."""
-        return self.bend if self.bend is None or objective.quadratic is None else self.bend + objective.quadratic
+        return self.bend if objective.quadratic is None else self.bend + objective.quadratic
 
 
 def bend_at(likelihood: Objective, theta: Floats) -> Floats | None:
