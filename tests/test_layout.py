@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from seeds import generator
+from worlds import random_mdp
 
-from messirl import MDP
+from messirl import MDP, soft_policy
 from messirl.domains import slippery
 from messirl.planning import layout
+from messirl.planning.kernels import LINE
 from messirl.planning.layout import layout_of
 
 
@@ -52,3 +54,23 @@ def test_rows_that_do_not_quite_sum_to_one_are_corrected_and_the_others_left_alo
     assert_allclose(got[1, 1], moves[1, 1] / moves[1, 1].sum(), rtol=1e-15)
     assert_allclose(got[0], moves[0], rtol=1e-15)
     assert_array_equal(got[2], np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("horizon", [None, 5])
+def test_a_policy_that_came_from_the_kernels_is_not_copied(horizon):
+    mdp = random_mdp(3, discount=0.9, horizon=horizon)
+    policy, layout = soft_policy(mdp, mdp.reward(np.ones(mdp.n_features))), layout_of(mdp)
+    assert np.shares_memory(layout.action_major(policy), policy)
+    for other in (policy.copy(), np.array(policy, order="F"), policy[..., ::-1], policy * 1.0):
+        stored = layout.action_major(other)
+        assert not np.shares_memory(stored, other)
+        assert_array_equal(layout.state_major(stored), other)
+        assert not stored[..., mdp.n_states :].any()
+
+
+def test_what_the_kernels_read_begins_a_line_of_the_cache():
+    mdp = random_mdp(3, discount=0.9, horizon=5)
+    layout = layout_of(mdp)
+    for array in (layout.prob, layout.pad(np.ones(mdp.n_states)), layout.pad(np.ones((3, mdp.n_states)))):
+        assert array.ctypes.data % LINE == 0
+        assert array.flags.c_contiguous

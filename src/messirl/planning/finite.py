@@ -21,7 +21,7 @@ from messirl._memory import foresee
 from messirl._types import Flags, Floats, Ints
 from messirl.planning.arguments import check_allowed
 from messirl.planning.kernels import hard_sweep
-from messirl.planning.layout import NONE, Terms, layout_of, terms_of, usable_actions
+from messirl.planning.layout import NONE, Terms, aligned, layout_of, terms_of, usable_actions
 from messirl.planning.solution import CANNOT_START, Expectation, Solution, Visits
 from messirl.planning.structure import lifespan
 from messirl.planning.sweeps import Walk, backward
@@ -100,9 +100,9 @@ class FiniteModel:
         """Values (H, S padded), of which the last are known, and room for policies (H − 1, A, S padded)."""
         layout = layout_of(self.mdp)
         self._foresee(self.mdp.n_actions + 1)
-        values = np.empty((self.horizon, layout.padded))
+        values = aligned(self.horizon, layout.padded)
         values[-1] = self.last_values(reward)
-        return values, np.empty((self.horizon - 1, self.mdp.n_actions, layout.padded))
+        return values, aligned(self.horizon - 1, self.mdp.n_actions, layout.padded)
 
     def _foresee(self, tables: int) -> None:
         """Refuse so many numbers per state and step if there is no room for them."""
@@ -202,8 +202,8 @@ class CheckpointedSolution(FiniteSolution):
         self._firsts = range(0, horizon - 1, self._length)
         self._ahead = np.empty((len(self._firsts), padded))  # V at the step after each piece
         self._ahead[-1] = model.last_values(reward)
-        self._values = np.empty((self._length + 1, padded))
-        self._policies = np.empty((self._length, mdp.n_actions, padded))
+        self._values = aligned(self._length + 1, padded)
+        self._policies = aligned(self._length, mdp.n_actions, padded)
         self._held = -1  # which piece is in there
         for piece in reversed(range(1, len(self._firsts))):
             self._ahead[piece - 1] = self._computed(piece, self._policies[:0])[0]

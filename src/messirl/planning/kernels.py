@@ -25,6 +25,7 @@ from messirl._compiled import inlined, jit
 from messirl.planning.krylov import bicgstab_alone
 
 B = 128
+LINE = 64  # bytes that the cache holds together
 LOWEST = -1e300
 TINY = -709.4  # exp of less is taken as zero
 
@@ -131,14 +132,28 @@ def _widest(off):
     return most
 
 
+@inlined
+def _room(rows):
+    """(rows, B) numbers to work in, from where a line of the cache begins: vectors then lie within one."""
+    room = np.empty(rows * B + LINE // 8)
+    skip = (LINE - room.ctypes.data % LINE) // 8
+    return room[skip : skip + rows * B].reshape((rows, B))
+
+
 @jit
 def soft_sweep(lo, hi, shared, off, idx, prob, n_actions, state_reward, action_reward, gamma, v, out, policy):
     """One soft Bellman backup of blocks lo … hi−1, and its policy (A, S) unless there is no room for one.
 
     V(s) = r(s) + log Σ_a exp(r(s,a) + γ Σ p v),   π(a|s) = exp(Q(s,a) − V(s))
     """
-    gathered = np.empty((_widest(off), B))
-    q, top, total = np.empty((n_actions, B)), np.empty(B), np.empty(B)
+    room = _room(2 + n_actions + _widest(off))
+    _soft_blocks(lo, hi, shared, off, idx, prob, state_reward, action_reward, gamma, v, out, policy, n_actions, room)
+
+
+@jit
+def _soft_blocks(lo, hi, shared, off, idx, prob, state_reward, action_reward, gamma, v, out, policy, n_actions, room):
+    """The same, worked out in `room` (2 + A + slots, B)."""
+    top, total, q, gathered = room[0], room[1], room[2 : 2 + n_actions], room[2 + n_actions :]
     for b in range(lo, hi):
         factor = _action_values(shared, off, idx, prob, action_reward, gamma, v, b, gathered, q, top)
         for i in range(B):
@@ -217,9 +232,12 @@ def soft_backward(
 ):
     """values[t], policy[t] from the last values back to the first; `fixed` states keep theirs and have no policy."""
     blocks, kept, none = off.shape[0] - 1, policy.shape[0] > 0, np.empty((0, 0))
+    room = _room(2 + n_actions + _widest(off))
     for t in range(values.shape[0] - 2, -1, -1):
         v, out, here = values[t + 1], values[t], policy[t] if kept else none
-        soft_sweep(0, blocks, shared, off, idx, prob, n_actions, state_reward, action_reward, gamma, v, out, here)
+        _soft_blocks(
+            0, blocks, shared, off, idx, prob, state_reward, action_reward, gamma, v, out, here, n_actions, room
+        )
         for j in range(fixed.shape[0]):
             out[fixed[j]] = fixed_value[j]
             for a in range(here.shape[0]):
@@ -279,9 +297,15 @@ def push(lo, hi, shared, off, idx, prob, n_actions, policy, moving, now, first, 
     loses or gains because its policy does not sum to one (to zero where `moving` is 0), or a large number where one is
     negative.
     """
-    mass = np.empty((n_actions, B))
-    flow, lost = np.empty(B), np.empty(B)
-    worst = 0.0
+    room = _room(2 + n_actions)
+    return _push_blocks(lo, hi, shared, off, idx, prob, policy, moving, now, first, then, weight, by_action, room)
+
+
+@jit
+def _push_blocks(lo, hi, shared, off, idx, prob, policy, moving, now, first, then, weight, by_action, room):
+    """The same, worked out in `room` (2 + A, B)."""
+    flow, lost, mass = room[0], room[1], room[2:]
+    n_actions, worst = mass.shape[0], 0.0
     for b in range(lo, hi):
         at = b * B
         reached = False
@@ -355,9 +379,10 @@ def forward(shared, off, idx, prob, n_actions, policies, moving, now, more, gamm
     once, blocks, worst = more.shape[0] == 0, off.shape[0] - 1, 0.0
     factor = 1.0 if once else gamma
     then, spans, none = np.zeros((1, now.shape[0])), np.array([[0, now.shape[0]]]), np.empty(0)
+    room = _room(2 + n_actions)
     for t in range(policies.shape[0]):
-        fault = push(
-            0, blocks, shared, off, idx, prob, n_actions, policies[t], moving, now, 0, then[0], weight, by_action
+        fault = _push_blocks(
+            0, blocks, shared, off, idx, prob, policies[t], moving, now, 0, then[0], weight, by_action, room
         )
         worst = max(worst, fault) if fault == fault else math.nan
         weight *= gamma if once else 1.0

@@ -6,6 +6,7 @@ every visited state, the last included: V_last = r. A state-action reward counts
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,13 +16,24 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from messirl._types import Flags, Floats, Ints
-from messirl.planning.kernels import B
+from messirl.planning.kernels import LINE, B
 from messirl.planning.parts import Part, parts_of
 from messirl.problem.mdp import MDP
 
 NONE: Floats = np.zeros((0, 0))
 STATES_AT_ONCE = 512 * B
 GATHER_COST = 2.0  # a gathered value costs about as much as two products
+
+
+def aligned(*shape: int) -> Floats:
+    """Room for numbers, from where a line of the cache begins: the kernels' vectors then lie within one each."""
+    return _within(np.empty(math.prod(shape) + LINE // 8), shape)
+
+
+def _within(room: Floats, shape: tuple[int, ...]) -> Floats:
+    """An array of this shape within a room that is a line larger."""
+    skip = -room.__array_interface__["data"][0] % LINE // 8
+    return room[skip : skip + math.prod(shape)].reshape(shape)
 
 
 @dataclass(frozen=True)
@@ -44,18 +56,20 @@ class Layout:
 
     def pad(self, per_state: npt.NDArray[Any]) -> Floats:
         """(…, S) with zeros for the states that are not there, (…, S padded)."""
-        out = np.zeros((*per_state.shape[:-1], self.padded))
+        out = aligned(*per_state.shape[:-1], self.padded)
         out[..., : self.n_states] = per_state
+        out[..., self.n_states :] = 0.0
         return out
 
     def action_major(self, policy: Floats) -> Floats:
         """A policy (…, S, A) as the kernels store it, (…, A, S padded); no copy if it came from them."""
-        base = policy.base
-        shape = (*policy.shape[:-2], self.n_actions, self.padded)
-        if isinstance(base, np.ndarray) and base.shape == shape and base.flags.c_contiguous:
-            view = self.state_major(base)
+        stored, shape = policy.base, (*policy.shape[:-2], self.n_actions, self.padded)
+        if isinstance(stored, np.ndarray) and stored.shape == (math.prod(shape) + LINE // 8,):
+            stored = _within(stored, shape)
+        if isinstance(stored, np.ndarray) and stored.shape == shape and stored.flags.c_contiguous:
+            view = self.state_major(stored)
             if view.__array_interface__ == policy.__array_interface__:  # the same place, type, shape and strides
-                return base
+                return stored
         out = np.zeros(shape)
         out[..., : self.n_states] = np.swapaxes(policy, -1, -2)
         return out
@@ -84,7 +98,8 @@ def _build(transitions: sp.csr_array, n_states: int, n_actions: int) -> Layout:
     off = np.concatenate([[0], np.cumsum(slots)]).astype(np.int64)
     lanes = np.minimum(np.arange(n_blocks * B, dtype=np.uint32).reshape(-1, B), n_states - 1)
     idx = np.repeat(lanes, slots, axis=0)  # a slot that a state does not need leads to the state itself, with p = 0
-    prob = np.zeros((int(off[-1]) * (n_actions if shared else 1), B))
+    prob = aligned(int(off[-1]) * (n_actions if shared else 1), B)
+    prob[:] = 0.0
     for part in _parts(transitions, n_states, n_actions):
         block, lane = part.state // B, part.state % B
         number = off[block] + (part.slot if shared else part.action * per_row[block] + part.within)

@@ -19,7 +19,7 @@ from messirl._types import Flags, Floats, Ints
 from messirl.planning.arguments import check_allowed
 from messirl.planning.chain import EPS, Chain
 from messirl.planning.kernels import hard_sweep
-from messirl.planning.layout import Layout, Terms, layout_of, terms_of
+from messirl.planning.layout import Layout, Terms, aligned, layout_of, terms_of
 from messirl.planning.solution import NO_VALUE, NoFiniteValue, Solution, Visits
 from messirl.planning.structure import Structure, ends_of, structure_of
 from messirl.planning.sweeps import soft_backup
@@ -86,7 +86,7 @@ class StationaryModel:
         """Soft values and the policy."""
         mdp, layout, structure = self.mdp, layout_of(self.mdp), self.structure
         terms, still, values = self._known(reward, mdp.log_reference)
-        policy, ahead, chain = np.empty((mdp.n_actions, layout.padded)), np.empty(layout.padded), Chain(mdp)
+        policy, ahead, chain = aligned(mdp.n_actions, layout.padded), aligned(layout.padded), Chain(mdp)
         if self._values is not None:
             values = np.where(still, values, layout.pad(self._values))
         elif mdp.discount == 1.0:
