@@ -9,9 +9,10 @@ from seeds import generator
 from worlds import random_mdp
 
 from messirl import MDP, soft_policy
+from messirl._compiled import LINE
 from messirl.domains import slippery
 from messirl.planning import layout
-from messirl.planning.kernels import LINE
+from messirl.planning.kernels import B
 from messirl.planning.layout import layout_of
 
 
@@ -30,6 +31,7 @@ def test_a_layout_made_in_parts_is_the_one_made_at_once(monkeypatch, determinist
     assert parts.shared == whole.shared
     assert_array_equal(parts.off, whole.off)
     assert_array_equal(parts.idx, whole.idx)
+    assert_array_equal(parts.own, whole.own)
     assert_allclose(parts.prob, whole.prob, rtol=1e-15)
 
 
@@ -74,3 +76,39 @@ def test_what_the_kernels_read_begins_a_line_of_the_cache():
     for array in (layout.prob, layout.pad(np.ones(mdp.n_states)), layout.pad(np.ones((3, mdp.n_states)))):
         assert array.ctypes.data % LINE == 0
         assert array.flags.c_contiguous
+
+
+def moves_stored(stored):
+    """The transitions (S·A, S) that a layout holds."""
+    moves = np.zeros((stored.padded * stored.n_actions, stored.n_states))
+    for b in range(stored.off.size - 1):
+        slots = np.arange(stored.off[b], stored.off[b + 1])
+        for a in range(stored.n_actions):
+            for u, slot in enumerate(slots):
+                if not stored.shared and u // (len(slots) // stored.n_actions) != a:
+                    continue
+                row = stored.own[b] + (u * stored.n_actions + a if stored.shared else u)
+                states = b * B + np.arange(B)
+                np.add.at(moves, (states * stored.n_actions + a, stored.idx[slot]), stored.prob[row])
+    return moves[: stored.n_states * stored.n_actions]
+
+
+@pytest.mark.parametrize("success", [0.7, 1.0])
+@pytest.mark.parametrize("side", [3, 16, 40])
+def test_blocks_that_are_alike_share_their_probabilities(side, success):
+    mdp = MDP(slippery(side, success), np.ones((side * side, 1)), discount=0.9)
+    stored = layout_of(mdp)
+    assert_array_equal(moves_stored(stored), mdp.transitions.toarray())
+    if side == 40:  # thirteen blocks, most of them off the edge
+        assert len(set(stored.own.tolist())) < stored.own.size
+
+
+def test_blocks_that_are_not_alike_have_their_own():
+    rng, n = generator(3), 400
+    moves = np.zeros((n, 2, n))
+    for s in range(n - 150):  # the last blocks hold no moves at all
+        moves[s, :, rng.choice(n, 3, replace=False)] = rng.dirichlet(np.ones(3), 2).T
+    mdp = MDP(moves, np.ones((n, 1)), discount=0.9)
+    stored = layout_of(mdp)
+    assert_array_equal(moves_stored(stored), mdp.transitions.toarray())
+    assert len(set(stored.own[:2].tolist())) == 2

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from messirl import MDP, soft_policy, soft_values, state_visitation
-from messirl.planning import model_for
+from messirl.planning import chain as chains, model_for
 from messirl.planning.chain import Chain, chain_matrix, gram
 from messirl.planning.finite import FiniteModel
 from messirl.planning.models import model_for_goals, where_met
@@ -295,3 +295,23 @@ def test_with_a_horizon_the_usable_actions_are_those_that_the_policy_takes(dead_
         taken.append(usable)
     assert_array_equal(model.live, np.any(taken, axis=0))
     assert (model.live < mdp.allowed).any() == dead_end
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_chains_of_many_states_that_krylov_fails_on_are_swept_and_not_factorised(monkeypatch, seed):
+    def fails(*_):
+        return np.inf
+
+    def refused(*_):
+        raise AssertionError
+
+    mdp, reward = problem(seed, "endless with ends")
+    found = model_for(mdp).solve(reward)
+    chain, matrix = Chain(mdp).follow(found.policy), chain_matrix(mdp, np.ascontiguousarray(found.table)).toarray()
+    monkeypatch.setattr(chains, "bicgstab", fails)
+    monkeypatch.setattr(chains, "factorised", refused)
+    monkeypatch.setattr(chains, "MANY", 0)
+    system, b = np.eye(S) - mdp.discount * matrix, signed(seed, S)
+    assert_allclose(chain.solve(chain.layout.pad(b), tolerance=0.0)[:S], np.linalg.solve(system, b), **EXACT)
+    source = np.abs(b)
+    assert_allclose(chain.visits(source), np.linalg.solve(system.T, source), **EXACT)

@@ -7,6 +7,7 @@ from typing import Any
 from numba import config, get_num_threads, njit
 from numba.np.ufunc import parallel
 
+LINE = 64  # bytes that the cache holds together
 FLAGS = {"contract", "nsz", "arcp"}  # no reassociation: rounding by a magic number must survive
 
 jit: Any = njit(cache=True, fastmath=FLAGS, error_model="numpy", nogil=True)

@@ -16,7 +16,7 @@ from scipy.sparse.linalg import splu
 from messirl._types import Flags, Floats, Ints
 from messirl.planning.columns import solve_columns, times
 from messirl.planning.iterated import by_rows, fills_in
-from messirl.planning.kernels import B, bicgstab, reached
+from messirl.planning.kernels import B, bicgstab, contract, reached
 from messirl.planning.layout import layout_of
 from messirl.planning.solution import NoFiniteValue
 from messirl.planning.structure import reach
@@ -26,6 +26,8 @@ from messirl.problem.mdp import MDP
 MAX_KRYLOV = 2000
 MAX_SIGNED = 200  # of a guess that may serve no more
 PASSES = 6
+MANY = 100_000  # states from which on factors take gigabytes
+MAX_SWEEPS = 20_000
 UNSCALED: Floats = np.zeros(0)
 UNSURE = 1e-3  # rounding of a solution, relative to its right-hand side, from which on it is not believed
 LOSS = 1e-12  # of a row of a chain: less is rounding
@@ -161,7 +163,7 @@ class Chain:
         layout = self.layout
         if self.mdp.discount < 1.0:
             x = np.zeros(layout.padded)
-            system = (layout.off, layout.idx, self._weights, self.mdp.discount, UNSCALED, b, x)
+            system = (*self._dynamics, UNSCALED, b, x)
             before = float(np.abs(b).max())
             for _ in range(PASSES):  # each pass starts from the true residual: rounding does not build up
                 bicgstab(*system, max(tolerance, 1e-10 * before), MAX_KRYLOV)
@@ -171,6 +173,11 @@ class Chain:
                 if not residual < 0.5 * before:
                     break
                 before = residual
+            if self.mdp.n_states > MANY:
+                x[:] = 0.0
+                residual = contract(*system, tolerance, MAX_SWEEPS)
+                if residual <= max(tolerance, 64.0 * EPS * float(np.abs(x).max())):
+                    return x
         return layout.pad(factorised(self.matrix, self.mdp.discount).solve(b[: self.mdp.n_states]))
 
     def visits(self, source: Floats, guess: Floats | None = None) -> Floats:
@@ -195,6 +202,11 @@ class Chain:
                     return visits[: self.mdp.n_states]
                 if not np.isfinite(residual):
                     break
+            if self.mdp.n_states > MANY:
+                scale = self.layout.pad(self.reach(source)) * mean + 1e-3 * mean
+                y = np.zeros(self.layout.padded)
+                if contract(*self._dynamics, scale, b / scale, y, 1e-14, MAX_SWEEPS) <= 1e-13:
+                    return np.asarray((scale * y)[: self.mdp.n_states])
         found: Floats = factorised(self.matrix, self.mdp.discount).solve(source, trans="T")
         least = 0.0 if positive else -np.inf
         return np.where(self.reach(np.abs(source)), np.maximum(found, least), 0.0)
@@ -208,9 +220,13 @@ class Chain:
         visits, residual = self._scaled_visits(pad(source), pad(guess), pad(size) + least, MAX_SIGNED)
         return visits[: self.mdp.n_states] if residual <= 1e-13 else None
 
+    @property
+    def _dynamics(self) -> tuple[Any, ...]:
+        """What the loops over slots take first."""
+        return self.layout.off, self.layout.idx, self._weights, self.mdp.discount
+
     def _scaled_visits(self, b: Floats, guess: Floats, scale: Floats, most: int = MAX_KRYLOV) -> tuple[Floats, float]:
         """ρ by y = ρ/scale, all (S padded,), and the residual of y."""
-        dynamics = (self.layout.off, self.layout.idx, self._weights, self.mdp.discount)
-        y, system = guess / scale, (*dynamics, scale, b / scale)
+        y, system = guess / scale, (*self._dynamics, scale, b / scale)
         bicgstab(*system, y, 1e-14, most)
         return scale * y, bicgstab(*system, y, np.inf, 0)

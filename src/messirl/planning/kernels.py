@@ -4,9 +4,11 @@ Layout (built in layout.py). States lie in blocks of B; the last block is padded
 Block b owns the slots off[b] … off[b+1]−1, each a row of B successors, `idx[slot, i]`:
 
 - shared:   a slot is one successor of the state, whichever action leads there, with A rows of probabilities,
-            `prob[slot·A + a, i]`: few gathers, where actions share successors (slippery grids)
-- separate: slot a·K + k is the k-th successor of action a, `prob[slot, i]`: fewer products, where they do not
-            (deterministic moves: K = 1)
+            `prob[own[b] + u·A + a, i]` of its u-th slot: few gathers, where actions share successors (slippery grids)
+- separate: slot a·K + k is the k-th successor of action a, `prob[own[b] + a·K + k, i]`: fewer products, where they do
+            not (deterministic moves: K = 1)
+
+Blocks with the same probabilities have them in the same rows: moves that are alike everywhere stay in the cache.
 
 All inner loops run over the B states of a block and become vector instructions; exp and log are written out for that
 reason (relative errors 2.2e-16 and 4.3e-16). Values of states that cannot be entered are kept finite in here, so that
@@ -21,11 +23,10 @@ import math
 
 import numpy as np
 
-from messirl._compiled import inlined, jit
-from messirl.planning.krylov import bicgstab_alone
+from messirl._compiled import LINE, inlined, jit
+from messirl.planning.krylov import STALLED, bicgstab_alone
 
 B = 128
-LINE = 64  # bytes that the cache holds together
 LOWEST = -1e300
 TINY = -709.4  # exp of less is taken as zero
 
@@ -82,7 +83,7 @@ def _products(prob, row, stride, n, x, out):
 
 
 @jit
-def _next_values(shared, off, idx, prob, v, b, gathered, q):
+def _next_values(shared, off, idx, own, prob, v, b, gathered, q):
     """q[a, i] = Σ_s' p(s'|s,a) v(s') for the states of block b."""
     first = off[b]
     n_slots = off[b + 1] - first
@@ -92,25 +93,25 @@ def _next_values(shared, off, idx, prob, v, b, gathered, q):
             for i in range(B):
                 gathered[u, i] = v[idx[first + u, i]]
         for a in range(n_actions):
-            _products(prob, first * n_actions + a, n_actions, n_slots, gathered, q[a])
+            _products(prob, own[b] + a, n_actions, n_slots, gathered, q[a])
         return
     per_action = n_slots // n_actions
     for a in range(n_actions):
         for i in range(B):
             q[a, i] = 0.0
-        for k in range(per_action):
-            slot = first + a * per_action + k
+        for k in range(a * per_action, (a + 1) * per_action):
+            slot, row = first + k, own[b] + k
             for i in range(B):
-                q[a, i] += prob[slot, i] * v[idx[slot, i]]
+                q[a, i] += prob[row, i] * v[idx[slot, i]]
 
 
 @jit
-def _action_values(shared, off, idx, prob, action_reward, gamma, v, b, gathered, q, top):
+def _action_values(shared, off, idx, own, prob, action_reward, gamma, v, b, gathered, q, top):
     """q ← r(s,a) + γ Σ p v, and top ← its maximum over a; returns what is left to multiply both with.
 
     Without action rewards that is γ: it need not be multiplied in twice.
     """
-    _next_values(shared, off, idx, prob, v, b, gathered, q)
+    _next_values(shared, off, idx, own, prob, v, b, gathered, q)
     with_rewards = action_reward.shape[0] > 0
     for i in range(B):
         top[i] = LOWEST
@@ -134,28 +135,31 @@ def _widest(off):
 
 @inlined
 def _room(rows):
-    """(rows, B) numbers to work in, from where a line of the cache begins: vectors then lie within one."""
+    """(rows, B) numbers to work in, from where a line of the cache begins: vectors then lie within one each."""
     room = np.empty(rows * B + LINE // 8)
     skip = (LINE - room.ctypes.data % LINE) // 8
     return room[skip : skip + rows * B].reshape((rows, B))
 
 
 @jit
-def soft_sweep(lo, hi, shared, off, idx, prob, n_actions, state_reward, action_reward, gamma, v, out, policy):
+def soft_sweep(lo, hi, shared, off, idx, own, prob, n_actions, state_reward, action_reward, gamma, v, out, policy):
     """One soft Bellman backup of blocks lo … hi−1, and its policy (A, S) unless there is no room for one.
 
     V(s) = r(s) + log Σ_a exp(r(s,a) + γ Σ p v),   π(a|s) = exp(Q(s,a) − V(s))
     """
     room = _room(2 + n_actions + _widest(off))
-    _soft_blocks(lo, hi, shared, off, idx, prob, state_reward, action_reward, gamma, v, out, policy, n_actions, room)
+    given = (state_reward, action_reward, gamma, v, out, policy)
+    _soft_blocks(lo, hi, shared, off, idx, own, prob, n_actions, *given, room)
 
 
 @jit
-def _soft_blocks(lo, hi, shared, off, idx, prob, state_reward, action_reward, gamma, v, out, policy, n_actions, room):
+def _soft_blocks(
+    lo, hi, shared, off, idx, own, prob, n_actions, state_reward, action_reward, gamma, v, out, policy, room
+):
     """The same, worked out in `room` (2 + A + slots, B)."""
     top, total, q, gathered = room[0], room[1], room[2 : 2 + n_actions], room[2 + n_actions :]
     for b in range(lo, hi):
-        factor = _action_values(shared, off, idx, prob, action_reward, gamma, v, b, gathered, q, top)
+        factor = _action_values(shared, off, idx, own, prob, action_reward, gamma, v, b, gathered, q, top)
         for i in range(B):
             total[i] = 0.0
         for a in range(n_actions):
@@ -176,12 +180,12 @@ def _soft_blocks(lo, hi, shared, off, idx, prob, state_reward, action_reward, ga
 
 
 @jit
-def hard_sweep(shared, off, idx, prob, n_actions, state_reward, action_reward, gamma, v, out, choice):
+def hard_sweep(shared, off, idx, own, prob, n_actions, state_reward, action_reward, gamma, v, out, choice):
     """One hard-max backup: V(s) = r(s) + max_a (r(s,a) + γ Σ p v), and the lowest action that attains it."""
     gathered = np.empty((_widest(off), B))
     q, top = np.empty((n_actions, B)), np.empty(B)
     for b in range(off.shape[0] - 1):
-        factor = _action_values(shared, off, idx, prob, action_reward, gamma, v, b, gathered, q, top)
+        factor = _action_values(shared, off, idx, own, prob, action_reward, gamma, v, b, gathered, q, top)
         for i in range(B):
             s = b * B + i
             out[s] = state_reward[s] + factor * top[i]
@@ -194,7 +198,9 @@ def hard_sweep(shared, off, idx, prob, n_actions, state_reward, action_reward, g
 
 
 @jit
-def mean_sweep(lo, hi, shared, off, idx, prob, n_actions, state_reward, action_reward, gamma, policy, v, out, gaps):
+def mean_sweep(
+    lo, hi, shared, off, idx, own, prob, n_actions, state_reward, action_reward, gamma, policy, v, out, gaps
+):
     """One backup of blocks lo … hi−1 under a given policy, and how much better than it each of its actions is.
 
     F(s) = r(s) + Σ_a π(a|s) (r(s,a) + γ Σ p v),   gaps[a, s] = r(s) + r(s,a) + γ Σ p v − F(s), zero where π(a|s) is
@@ -206,7 +212,7 @@ def mean_sweep(lo, hi, shared, off, idx, prob, n_actions, state_reward, action_r
     top, mean = np.empty(B), np.empty(B)
     largest, size = 0.0, 0.0
     for b in range(lo, hi):
-        factor = _action_values(shared, off, idx, prob, action_reward, gamma, v, b, gathered, q, top)
+        factor = _action_values(shared, off, idx, own, prob, action_reward, gamma, v, b, gathered, q, top)
         at = b * B
         for i in range(B):
             mean[i] = 0.0
@@ -228,16 +234,15 @@ def mean_sweep(lo, hi, shared, off, idx, prob, n_actions, state_reward, action_r
 
 @jit
 def soft_backward(
-    shared, off, idx, prob, n_actions, state_reward, action_reward, gamma, fixed, fixed_value, values, policy
+    shared, off, idx, own, prob, n_actions, state_reward, action_reward, gamma, fixed, fixed_value, values, policy
 ):
     """values[t], policy[t] from the last values back to the first; `fixed` states keep theirs and have no policy."""
     blocks, kept, none = off.shape[0] - 1, policy.shape[0] > 0, np.empty((0, 0))
     room = _room(2 + n_actions + _widest(off))
     for t in range(values.shape[0] - 2, -1, -1):
         v, out, here = values[t + 1], values[t], policy[t] if kept else none
-        _soft_blocks(
-            0, blocks, shared, off, idx, prob, state_reward, action_reward, gamma, v, out, here, n_actions, room
-        )
+        given = (state_reward, action_reward, gamma, v, out, here)
+        _soft_blocks(0, blocks, shared, off, idx, own, prob, n_actions, *given, room)
         for j in range(fixed.shape[0]):
             out[fixed[j]] = fixed_value[j]
             for a in range(here.shape[0]):
@@ -245,7 +250,7 @@ def soft_backward(
 
 
 @jit
-def merge(lo, hi, shared, off, idx, prob, n_actions, policy, weights):
+def merge(lo, hi, shared, off, idx, own, prob, n_actions, policy, weights):
     """weights[slot, i] = Σ_a π(a|s) p(slot|s,a) of blocks lo … hi−1: the transition matrix P_π on the slots."""
     for b in range(lo, hi):
         first = off[b]
@@ -257,15 +262,16 @@ def merge(lo, hi, shared, off, idx, prob, n_actions, policy, weights):
                 for i in range(B):
                     weights[slot, i] = 0.0
                 for a in range(n_actions):
+                    row = own[b] + u * n_actions + a
                     for i in range(B):
-                        weights[slot, i] += prob[slot * n_actions + a, i] * policy[a, at + i]
+                        weights[slot, i] += prob[row, i] * policy[a, at + i]
         else:
             per_action = n_slots // n_actions
             for a in range(n_actions):
-                for k in range(per_action):
-                    slot = first + a * per_action + k
+                for k in range(a * per_action, (a + 1) * per_action):
+                    slot, row = first + k, own[b] + k
                     for i in range(B):
-                        weights[slot, i] = prob[slot, i] * policy[a, at + i]
+                        weights[slot, i] = prob[row, i] * policy[a, at + i]
 
 
 @jit
@@ -290,7 +296,7 @@ def reached(off, idx, weights, first):
 
 
 @jit
-def push(lo, hi, shared, off, idx, prob, n_actions, policy, moving, now, first, then, weight, by_action):
+def push(lo, hi, shared, off, idx, own, prob, n_actions, policy, moving, now, first, then, weight, by_action):
     """then[s' − first] += Σ π(a|s) p(s'|s,a) now(s) over the states s of blocks lo … hi−1.
 
     Visits of actions, times `weight`, are added to `by_action`, unless it is empty. Returns the most mass that a state
@@ -298,16 +304,16 @@ def push(lo, hi, shared, off, idx, prob, n_actions, policy, moving, now, first, 
     negative.
     """
     room = _room(2 + n_actions)
-    return _push_blocks(lo, hi, shared, off, idx, prob, policy, moving, now, first, then, weight, by_action, room)
+    return _push_blocks(lo, hi, shared, off, idx, own, prob, policy, moving, now, first, then, weight, by_action, room)
 
 
 @jit
-def _push_blocks(lo, hi, shared, off, idx, prob, policy, moving, now, first, then, weight, by_action, room):
+def _push_blocks(lo, hi, shared, off, idx, own, prob, policy, moving, now, first, then, weight, by_action, room):
     """The same, worked out in `room` (2 + A, B)."""
     flow, lost, mass = room[0], room[1], room[2:]
     n_actions, worst = mass.shape[0], 0.0
     for b in range(lo, hi):
-        at = b * B
+        at, n_slots = b * B, off[b + 1] - off[b]
         reached = False
         for i in range(B):
             reached |= now[at + i] != 0.0
@@ -327,16 +333,18 @@ def _push_blocks(lo, hi, shared, off, idx, prob, policy, moving, now, first, the
                 for i in range(B):
                     by_action[a, at + i] += weight * mass[a, i]
         if shared:
-            for slot in range(off[b], off[b + 1]):
-                _products(prob, slot * n_actions, 1, n_actions, mass, flow)
+            for u in range(n_slots):
+                slot = off[b] + u
+                _products(prob, own[b] + u * n_actions, 1, n_actions, mass, flow)
                 for i in range(B):
                     then[idx[slot, i] - first] += flow[i]
         else:
-            per_action = (off[b + 1] - off[b]) // n_actions
+            per_action = n_slots // n_actions
             for a in range(n_actions):
-                for slot in range(off[b] + a * per_action, off[b] + (a + 1) * per_action):
+                for k in range(a * per_action, (a + 1) * per_action):
+                    slot, row = off[b] + k, own[b] + k
                     for i in range(B):
-                        then[idx[slot, i] - first] += mass[a, i] * prob[slot, i]
+                        then[idx[slot, i] - first] += mass[a, i] * prob[row, i]
     return worst
 
 
@@ -369,7 +377,7 @@ def arrive(lo, hi, spans, then, more, gamma, weight, now, total):
 
 
 @jit
-def forward(shared, off, idx, prob, n_actions, policies, moving, now, more, gamma, weight, total, by_action):
+def forward(shared, off, idx, own, prob, n_actions, policies, moving, now, more, gamma, weight, total, by_action):
     """ρ_t = m_t + γ P_πᵀ ρ_{t−1} under one policy per step: Σ ρ_t after the first is added to `total`.
 
     `now` (S,) is ρ at the first of these steps and, in the end, at the one after the last; `more` (T, S) are the
@@ -382,7 +390,7 @@ def forward(shared, off, idx, prob, n_actions, policies, moving, now, more, gamm
     room = _room(2 + n_actions)
     for t in range(policies.shape[0]):
         fault = _push_blocks(
-            0, blocks, shared, off, idx, prob, policies[t], moving, now, 0, then[0], weight, by_action, room
+            0, blocks, shared, off, idx, own, prob, policies[t], moving, now, 0, then[0], weight, by_action, room
         )
         worst = max(worst, fault) if fault == fault else math.nan
         weight *= gamma if once else 1.0
@@ -422,3 +430,26 @@ def _apply(operator, x, out):
 def bicgstab(off, idx, weights, gamma, scale, b, x, tolerance, max_iter):
     """Solve (I − γ P) x = b, or the scaled transpose of `_apply`, from the x given: see krylov.py."""
     return bicgstab_alone(_apply, (off, idx, weights, gamma, scale), b, x, tolerance, max_iter)
+
+
+@jit
+def contract(off, idx, weights, gamma, scale, b, x, tolerance, most):
+    """x ← x + b − A x, with A as of `bicgstab`, until ‖b − A x‖∞ ≤ tolerance or rounding; returns that norm.
+
+    Each time it falls by a factor of about γ: slow, and it cannot fail. It ends after `most` times.
+    """
+    n = b.shape[0]
+    out, worst, least, since = np.empty(n), np.inf, np.inf, 0
+    for step in range(most):
+        _apply((off, idx, weights, gamma, scale), x, out)
+        worst = 0.0
+        for i in range(n):
+            out[i] = b[i] - out[i]
+            worst = max(worst, abs(out[i]))
+        if worst < least:
+            least, since = worst, step
+        if worst <= tolerance or step - since > STALLED:
+            break
+        for i in range(n):
+            x[i] += out[i]
+    return worst

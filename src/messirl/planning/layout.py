@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from messirl._compiled import LINE
 from messirl._types import Flags, Floats, Ints
-from messirl.planning.kernels import LINE, B
+from messirl.planning.kernels import B
 from messirl.planning.parts import Part, parts_of
 from messirl.problem.mdp import MDP
 
@@ -43,6 +45,7 @@ class Layout:
     shared: bool
     off: Ints
     idx: npt.NDArray[np.uint32]
+    own: Ints
     prob: Floats
     n_actions: int
     n_states: int
@@ -52,7 +55,7 @@ class Layout:
     @property
     def dynamics(self) -> tuple[Any, ...]:
         """The arguments of a kernel that say where moves lead."""
-        return self.shared, self.off, self.idx, self.prob, self.n_actions
+        return self.shared, self.off, self.idx, self.own, self.prob, self.n_actions
 
     def pad(self, per_state: npt.NDArray[Any]) -> Floats:
         """(…, S) with zeros for the states that are not there, (…, S padded)."""
@@ -98,20 +101,51 @@ def _build(transitions: sp.csr_array, n_states: int, n_actions: int) -> Layout:
     off = np.concatenate([[0], np.cumsum(slots)]).astype(np.int64)
     lanes = np.minimum(np.arange(n_blocks * B, dtype=np.uint32).reshape(-1, B), n_states - 1)
     idx = np.repeat(lanes, slots, axis=0)  # a slot that a state does not need leads to the state itself, with p = 0
-    prob = aligned(int(off[-1]) * (n_actions if shared else 1), B)
-    prob[:] = 0.0
+    chances = Chances(off * n_actions if shared else off)
     for part in _parts(transitions, n_states, n_actions):
         block, lane = part.state // B, part.state % B
         number = off[block] + (part.slot if shared else part.action * per_row[block] + part.within)
         idx[number, lane] = part.successor
-        prob[number * n_actions + part.action if shared else number, lane] = part.chance
-    return Layout(shared, off, idx, prob, n_actions, n_states, n_blocks * B, parts_of(off, idx))
+        row = number * n_actions + part.action if shared else number
+        chances.add(part.first // B, -(-part.last // B), row, lane, part.chance)
+    return Layout(shared, off, idx, chances.own, chances.prob, n_actions, n_states, n_blocks * B, parts_of(off, idx))
+
+
+class Chances:
+    """The probabilities of blocks, each kind of block once: `own` (blocks,) is the first of its rows in `prob`.
+
+    edges : (blocks + 1,) the rows that each block would have if none were alike
+    """
+
+    def __init__(self, edges: Ints) -> None:
+        self._edges, self._known, self._used = edges, dict[bytes, int](), 0
+        self._room = aligned(int(edges[-1]), B)  # of which only what is used is ever touched
+        self.own = np.empty(edges.size - 1, dtype=np.int64)
+
+    def add(self, lo: int, hi: int, row: Ints, lane: Ints, chance: Floats) -> None:
+        """Blocks lo … hi−1, all of them at once, from their entries: row as in `edges`, and lane."""
+        first = int(self._edges[lo])
+        table = np.zeros((int(self._edges[hi]) - first, B))
+        table[row - first, lane] = chance
+        for b in range(lo, hi):
+            rows = table[self._edges[b] - first : self._edges[b + 1] - first]
+            self.own[b] = self._known.setdefault(blake2b(rows.data, digest_size=16).digest(), self._used)
+            if self.own[b] == self._used:
+                self._room[self._used : self._used + len(rows)] = rows
+                self._used += len(rows)
+
+    @property
+    def prob(self) -> Floats:
+        """(rows, B)."""
+        return self._room[: self._used]
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Entries of some rows: where each belongs, and its place in its row and among all successors of its state."""
+    """Entries of the states first … last−1: where each belongs, its place in its row and among all successors."""
 
+    first: int
+    last: int
     state: Ints
     action: Ints
     successor: Ints
@@ -122,8 +156,9 @@ class _Part:
 
 def _parts(transitions: sp.csr_array, n_states: int, n_actions: int) -> Iterator[_Part]:
     """All entries, some states at a time: large problems need little room beside their layout."""
-    for low in range(0, n_states, STATES_AT_ONCE):
-        high = min(low + STATES_AT_ONCE, n_states)
+    at_once = max(STATES_AT_ONCE // B, 1) * B  # whole blocks
+    for low in range(0, n_states, at_once):
+        high = min(low + at_once, n_states)
         pointer = transitions.indptr[low * n_actions : high * n_actions + 1].astype(np.int64)
         some = slice(int(pointer[0]), int(pointer[-1]))
         rows = np.repeat(np.arange(low * n_actions, high * n_actions), np.diff(pointer))
@@ -131,7 +166,9 @@ def _parts(transitions: sp.csr_array, n_states: int, n_actions: int) -> Iterator
         within = np.arange(some.start, some.stop) - transitions.indptr[rows]
         unique, slot_of = np.unique((state - low) * n_states + successor, return_inverse=True)
         first = np.searchsorted(unique, np.arange(high - low) * n_states)
-        yield _Part(state, rows % n_actions, successor, transitions.data[some], within, slot_of - first[state - low])
+        yield _Part(
+            low, high, state, rows % n_actions, successor, transitions.data[some], within, slot_of - first[state - low]
+        )
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from messirl._types import Flags, Floats, Ints
 from messirl.planning.lanes import DEAD, ENDS, MOVES, L, collect_lanes, rewards_lanes, solve_lanes, visits_lanes
+from messirl.planning.layout import aligned
 from messirl.planning.models import Planner
 from messirl.planning.solution import Visits
 from messirl.planning.stationary import Part, StationaryModel
@@ -98,8 +99,9 @@ def _one_batch(planners: Sequence[Planner], thetas: Sequence[Floats]) -> list[An
 def _solve(mdp: MDP, theta: Floats, sources: Sequence[Floats], values: Floats, visits: Sequence[Floats]) -> Flags:
     """Which lanes are solved, (L,); values (S, L), and the visits (S, L) from each source, are filled in."""
     moves, base, kind, discount = _dynamics(mdp)
-    reward, room = np.zeros_like(values), np.empty((7, *values.shape))
-    places, weights = (np.empty((rows, values.shape[1])) for rows in (moves[6].size - 1, moves[5].size))
+    reward, room = aligned(*values.shape), aligned(7, *values.shape)
+    reward[:] = 0.0
+    places, weights = (aligned(rows, values.shape[1]) for rows in (moves[6].size - 1, moves[5].size))
     rewards_lanes(*_features(mdp), theta, reward)
     solved = solve_lanes(moves, base, kind, discount, reward, values, weights, places, room)
     for source, often in zip(sources, visits, strict=True):
@@ -108,7 +110,10 @@ def _solve(mdp: MDP, theta: Floats, sources: Sequence[Floats], values: Floats, v
 
 
 def _side_by_side(columns: Sequence[Floats]) -> Floats:
-    return np.ascontiguousarray(np.array(columns).T)
+    table = aligned(len(columns[0]), len(columns))
+    for i, column in enumerate(columns):
+        table[:, i] = column
+    return table
 
 
 def _features(mdp: MDP) -> tuple[Any, ...]:
