@@ -4,7 +4,8 @@
     python -m benchmarks.large 1000 100 choices         one fit: side, horizon (0: none), objective
 
 Times are CPU seconds, peak memory is that of the process from its imports to the end of the fit. The share of the
-bandwidth is of what `read` reads, in the same process, in turns; both by the clock, with so many threads.
+bandwidth is of what `read` reads, in the same process, in turns; both by the clock, with so many threads. It is taken
+where every cell slips in its own way: where all are alike, their probabilities stay in the cache.
 """
 
 from __future__ import annotations
@@ -40,15 +41,22 @@ NUMBERS = 2**26  # that are read to measure the bandwidth
 TURNS = 15
 
 
-def grid(side: int, horizon: int | None) -> MDP:
-    """The grid of problems.py with sparse features, from a start where four macro-cells meet."""
+def grid(side: int, horizon: int | None, *, varied: bool = False) -> MDP:
+    """The grid of problems.py with sparse features, from a start where four macro-cells meet.
+
+    varied : whether every cell slips in its own way, so that no two blocks of states are alike
+    """
     x, y = np.arange(side * side) % side, np.arange(side * side) // side
     cell = (y * MACRO // side * MACRO + x * MACRO // side).astype(np.int32)
     features = sp.csr_array((np.ones(cell.size), cell, np.arange(cell.size + 1, dtype=np.int32)))
     middle = side // MACRO
     near = np.maximum(abs(x - middle), abs(y - middle)) < min(20, middle // 2)
     start = near / near.sum()
-    return MDP(slippery(side, SUCCESS), features, start=start, discount=DISCOUNT, horizon=horizon)
+    moves = slippery(side, SUCCESS)
+    if varied:
+        moves.data *= np.random.default_rng(0).uniform(0.8, 1.2, moves.data.size)
+        moves.data /= np.repeat(np.add.reduceat(moves.data, moves.indptr[:-1]), np.diff(moves.indptr))
+    return MDP(moves, features, start=start, discount=DISCOUNT, horizon=horizon)
 
 
 def walks(mdp: MDP, n: int, habits: list[float], seed: int) -> Trajectories:
@@ -95,23 +103,32 @@ def read(lo, hi, x):
 
 
 def backup(side: int) -> dict[str, float]:
-    """One soft backup, and reading: the least seconds by the clock of many turns, and the bytes of each."""
-    mdp, numbers = grid(side, HORIZON), np.ones(NUMBERS)
-    layout, reward = layout_of(mdp), mdp.reward(true_theta())
-    terms = terms_of(layout, reward, usable_actions(mdp))
-    ahead, here = layout.pad(reward), np.empty(layout.padded)
-    eighth = NUMBERS // 8
+    """One soft backup, where every cell slips in its own way and where all are alike, and reading.
+
+    The least seconds by the clock of many turns, and the bytes of the first and of reading.
+    """
+    numbers, eighth = np.ones(NUMBERS), NUMBERS // 8
     pieces = [Part(k * eighth, (k + 1) * eighth, 0, 0) for k in range(8)]
+    varied, size = _one_backup(grid(side, HORIZON, varied=True))
     calls: dict[str, Callable[[], object]] = {
-        "backup": lambda: soft_backup(layout, terms, DISCOUNT, ahead, here, NONE),
+        "backup": varied,
+        "alike": _one_backup(grid(side, HORIZON))[0],
         "reading": lambda: in_parts(pieces, lambda _, lo, hi: read(lo, hi, numbers)),
     }
     least = dict.fromkeys(calls, np.inf)
     for _ in range(TURNS + 1):  # the first compiles
         for name, call in calls.items():
             least[name] = min(least[name], once(call, time.perf_counter))
-    size = layout.idx.nbytes + layout.prob.nbytes + ahead.nbytes + terms.state.nbytes
     return {**least, "bytes": size, "read": numbers.nbytes, "states": side * side, "threads": numba.get_num_threads()}
+
+
+def _one_backup(mdp: MDP) -> tuple[Callable[[], object], int]:
+    """A soft backup, and the bytes it reads."""
+    layout, reward = layout_of(mdp), mdp.reward(true_theta())
+    terms = terms_of(layout, reward, usable_actions(mdp))
+    ahead, here = layout.pad(reward), np.empty(layout.padded)
+    size = layout.idx.nbytes + layout.prob.nbytes + ahead.nbytes + terms.state.nbytes
+    return lambda: soft_backup(layout, terms, DISCOUNT, ahead, here, NONE), size
 
 
 def _apart(*arguments: object, threads: int = 1) -> dict[str, float]:
@@ -131,6 +148,9 @@ def rows() -> Iterator[Row]:
             what = f"one backup, {found['states']:,} states, {threads} thread(s): reading alone"
             ours = f"{1e9 * found['backup'] / found['states']:.1f} ns each, {rate / 1e9:.3g} GB/s"
             yield Row(what, ours, f"{best / 1e9:.3g} GB/s", rate / best)
+            what = f"the same where all cells are alike, {found['states']:,} states, {threads} thread(s): as above"
+            each = [f"{1e9 * found[name] / found['states']:.1f} ns each" for name in ("alike", "backup")]
+            yield Row(what, *each, found["backup"] / found["alike"])
     for horizon in (HORIZON, 0):
         name = f"horizon {horizon}" if horizon else f"endless, γ {DISCOUNT}"
         for objective in ("counts", "choices"):
