@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from problems import problem
 from scipy.optimize import linprog, minimize
 from seeds import generator, pinned
@@ -15,7 +15,7 @@ from worlds import drawn, maze, random_mdp
 from messirl import MDP, Trajectories, feature_counts
 from messirl.estimators import LPAL, MWAL, SSIRL, AbbeelNg, NgRussell
 from messirl.estimators.abbeel_ng import closest, projected
-from messirl.estimators.parts.game import largest_count, stakes
+from messirl.estimators.parts.game import largest_count, stakes, weighed
 from messirl.estimators.parts.machine import support_vector_machine
 from messirl.estimators.parts.responses import best_policy, mixed_policy, occupancy
 from messirl.estimators.parts.ties import shared_evenly
@@ -371,6 +371,13 @@ def test_with_known_signs_lpal_does_better_than_the_experts():
     assert known.value_ >= unknown.value_ - 1e-7
     gain = np.array([1, -1, 1]) * (known.feature_counts_ - scale)
     assert (gain >= known.value_ * np.abs(mdp.features).max(axis=0) - 1e-6).all()
+
+
+@pytest.mark.parametrize("off", [-1e-16, 0.0, 1e-16])
+def test_rewards_that_cancel_leave_nothing_to_follow(off):
+    rows = np.array([[3.0, 0.0], [0.0, 0.1], [-3.0, 0.0], [0.0, -0.1]])
+    assert_array_equal(weighed(np.array([0.25 + off, 0.25, 0.25, 0.25 - off]), rows), [0.0, 0.0])
+    assert_allclose(weighed(np.array([0.25, 0.4, 0.25, 0.1]), rows), [0.0, 0.03])
 
 
 def test_the_game_does_not_depend_on_the_units_of_features():

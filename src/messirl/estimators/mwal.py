@@ -20,7 +20,7 @@ from scipy.special import softmax
 from messirl._checks import whole
 from messirl._types import Floats
 from messirl.estimators.parts.apprentice import Mixture
-from messirl.estimators.parts.game import largest_count, stakes, value_of
+from messirl.estimators.parts.game import largest_count, stakes, value_of, weighed
 from messirl.estimators.parts.reading import check_bounded, mean_counts, read_sets
 from messirl.estimators.parts.responses import Responses
 from messirl.problem.mdp import MDP
@@ -94,10 +94,10 @@ class MWAL(Mixture):
         for _ in range(rounds):
             weights = softmax(logs)
             mean += weights / rounds
-            logs = weakened(logs, rows @ (found.add(weights @ rows) - target), largest, rate)
+            logs = weakened(logs, rows @ (found.add(weighed(weights, rows)) - target), largest, rate)
         self._mix(found, np.append(0.0, np.full(rounds, 1.0 / rounds)))
         self.value_ = value_of(rows, self.weights_ @ self.policy_counts_, target)
-        self.bound_ = float(mean @ rows @ (found.best(mean @ rows)[1] - target))
+        self.bound_ = float(mean @ rows @ (found.best(weighed(mean, rows))[1] - target))
         self.converged_ = True
         return self
 

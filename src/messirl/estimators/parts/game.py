@@ -16,6 +16,7 @@ import numpy as np
 
 from messirl._checks import numbers
 from messirl._types import Floats
+from messirl.estimators.parts.responses import TIE
 from messirl.problem.mdp import MDP
 
 
@@ -31,6 +32,15 @@ def stakes(mdp: MDP, signs: Any) -> Floats:
     largest = np.asarray(largest.todense() if hasattr(largest, "todense") else largest).ravel()
     unit = np.diag(1.0 / np.where(largest > 0.0, largest, 1.0))
     return np.concatenate([unit[known >= 0.0], -unit[known <= 0.0]])
+
+
+def weighed(weights: Floats, rows: Floats) -> Floats:
+    """Σ_i w_i g_i, (d,): the reward that these weights (m,) make, zero where all that is left of it is rounding.
+
+    Where good and bad weigh the same they cancel, and any reward may be what rounding leaves.
+    """
+    found, terms = weights @ rows, weights @ np.abs(rows)
+    return np.asarray(np.where(np.abs(found) > TIE * terms, found, 0.0))
 
 
 def value_of(rows: Floats, counts: Floats, target: Floats) -> float:
