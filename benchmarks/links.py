@@ -72,4 +72,6 @@ def trips(goals: int) -> Problem:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("usage: python -m benchmarks.links FOLDER [GOALS]")
     write_problem(trips(int(sys.argv[2]) if len(sys.argv) > 2 else GOALS[-1]), sys.argv[1])

@@ -10,7 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from messirl import MDP, Trajectories, optimal_policy, sample, soft_policy, soft_values, state_visitation
-from messirl.planning import Planner, columns, iterated, kernels, lanes, loops, parts, visits
+from messirl.planning import Planner, columns, iterated, kernels, lanes, loops, model_for, parts, visits
+from messirl.planning.chain import UNSCALED, Chain
 from messirl.planning.goal_slopes import goals_curvature
 from messirl.planning.identify import unidentified
 from messirl.planning.together import expectations
@@ -83,6 +84,9 @@ exercise(stuck, by_state, start=last, horizon=4, discount=0.95)
 exercise(stuck, by_state, start=last, discount=0.9)
 endless = exercise(sp.csr_array(slippery.reshape(S * A, S)), by_state, discount=0.9)
 expectations([Planner(endless, "causal", start)], [np.ones(1)])
+chain = Chain(endless).follow(model_for(endless).solve(by_state).policy)
+for scale in (UNSCALED, np.ones(chain.layout.padded)):
+    kernels.contract(*chain._dynamics, scale, chain.layout.pad(start), np.zeros(chain.layout.padded), 1e-3, 10)
 iterated.LEAST_WORK = iterated.ADVANTAGE = 0.0
 for goals in (np.array([2, 2]), np.array([2, 3])):
     linked = MDP(steady, np.ones((S, A, 1)), discount=1.0)

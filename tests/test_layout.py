@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from seeds import generator
 from worlds import random_mdp
 
-from messirl import MDP, soft_policy
+from messirl import MDP, soft_policy, soft_values, state_visitation
 from messirl._compiled import LINE
 from messirl.domains import slippery
 from messirl.planning import layout
@@ -112,3 +112,19 @@ def test_blocks_that_are_not_alike_have_their_own():
     stored = layout_of(mdp)
     assert_array_equal(moves_stored(stored), mdp.transitions.toarray())
     assert len(set(stored.own[:2].tolist())) == 2
+
+
+def test_what_fills_the_last_block_of_a_policy_from_elsewhere_is_not_looked_at():
+    mdp = random_mdp(3, discount=0.9, horizon=5, start=np.full(5, 0.2))
+    policy = soft_policy(mdp, mdp.reward(np.ones(mdp.n_features)))
+    filled = np.full((4, mdp.n_actions, B), np.nan)
+    filled[..., :5] = np.swapaxes(policy, -1, -2)
+    assert_array_equal(
+        state_visitation(mdp, np.swapaxes(filled[..., :5], -1, -2)), state_visitation(mdp, policy.copy())
+    )
+
+
+@pytest.mark.parametrize("n", [1, 200])
+def test_a_problem_without_any_move_has_values(n):
+    mdp = MDP(np.zeros((n, 2, n)), np.ones((n, 1)), discount=0.9, terminal=np.ones(n, dtype=bool))
+    assert_array_equal(soft_values(mdp, np.full(n, 2.0)), np.full(n, 2.0))

@@ -11,6 +11,7 @@ from messirl import MDP, soft_policy, soft_values, state_visitation
 from messirl.planning import chain as chains, model_for
 from messirl.planning.chain import Chain, chain_matrix, gram
 from messirl.planning.finite import FiniteModel
+from messirl.planning.layout import layout_of
 from messirl.planning.models import model_for_goals, where_met
 from messirl.planning.noncausal import NoncausalModel
 from messirl.planning.paths import PathModel
@@ -297,21 +298,55 @@ def test_with_a_horizon_the_usable_actions_are_those_that_the_policy_takes(dead_
     assert (model.live < mdp.allowed).any() == dead_end
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_chains_of_many_states_that_krylov_fails_on_are_swept_and_not_factorised(monkeypatch, seed):
-    def fails(*_):
-        return np.inf
+def swept(monkeypatch):
+    """Let Krylov's method fail, and factors be refused, as if there were many states."""
 
     def refused(*_):
         raise AssertionError
 
+    monkeypatch.setattr(chains, "bicgstab", lambda *_: np.inf)
+    monkeypatch.setattr(chains, "factorised", refused)
+    monkeypatch.setattr(chains, "MANY", 0)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_chains_of_many_states_that_krylov_fails_on_are_swept_and_not_factorised(monkeypatch, seed):
     mdp, reward = problem(seed, "endless with ends")
     found = model_for(mdp).solve(reward)
     chain, matrix = Chain(mdp).follow(found.policy), chain_matrix(mdp, np.ascontiguousarray(found.table)).toarray()
-    monkeypatch.setattr(chains, "bicgstab", fails)
-    monkeypatch.setattr(chains, "factorised", refused)
-    monkeypatch.setattr(chains, "MANY", 0)
+    swept(monkeypatch)
     system, b = np.eye(S) - mdp.discount * matrix, signed(seed, S)
     assert_allclose(chain.solve(chain.layout.pad(b), tolerance=0.0)[:S], np.linalg.solve(system, b), **EXACT)
     source = np.abs(b)
     assert_allclose(chain.visits(source), np.linalg.solve(system.T, source), **EXACT)
+
+
+@pytest.mark.parametrize("ahead", [1.0, 0.7])
+def test_visits_that_gather_at_the_end_of_a_corridor_are_swept(monkeypatch, ahead):
+    n, discount = 600, 0.99
+    moves = np.stack([np.eye(n)[np.maximum(np.arange(n) - 1, 0)], np.eye(n)[np.minimum(np.arange(n) + 1, n - 1)]], 1)
+    mdp = MDP(moves, np.ones((n, 1)), discount=discount)
+    policy = np.tile([1.0 - ahead, ahead], (n, 1))
+    chain = Chain(mdp).follow(layout_of(mdp).action_major(policy))
+    swept(monkeypatch)
+    for source in (np.full(n, 1.0 / n), np.eye(n)[0]):
+        wanted = np.linalg.solve(np.eye(n) - discount * chain_matrix(mdp, policy).toarray().T, source)
+        assert_allclose(chain.visits(source), wanted, rtol=1e-9, atol=1e-11)
+
+
+def test_sweeps_that_would_not_get_there_are_not_begun(monkeypatch):
+    mdp, reward = problem(0, "endless")
+    chain = Chain(mdp.replace(discount=0.99999)).follow(model_for(mdp).solve(reward).policy)
+    swept(monkeypatch)
+    with pytest.raises(AssertionError):
+        chain.solve(chain.layout.pad(np.ones(S)), tolerance=0.0)
+    with pytest.raises(AssertionError):
+        chain.visits(np.ones(S))
+
+
+def test_what_is_no_number_is_not_taken_for_a_solution(monkeypatch):
+    mdp, reward = problem(0, "endless")
+    chain = Chain(mdp).follow(model_for(mdp).solve(reward).policy)
+    swept(monkeypatch)
+    with pytest.raises(AssertionError):  # goes on to the factors
+        chain.solve(chain.layout.pad(np.full(S, np.nan)), tolerance=1e-12)

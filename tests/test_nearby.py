@@ -101,6 +101,22 @@ def test_a_start_of_the_users_own_is_kept():
     assert_array_equal(model.theta_init_, own)
 
 
+def test_em_begins_as_ever_since_its_start_decides_where_it_ends():
+    mdp, expert, unlabelled = problem("finite")
+    settings = MESSI(lambda0=5.0, objective="counts", max_iter=30)
+    alone, after = (
+        compare(settings, mdp, expert[:6], unlabelled, None, [METHODS[name] for name in names])[-1]
+        for names in (["EM"], ["MaxEnt", "EM"])
+    )
+    assert alone.expert == after.expert
+
+
+def test_what_a_penalty_holds_is_not_asked_of_a_fit_that_began_nearby():
+    mdp, expert, near = nearby("goals")
+    assert MaxEntIRL(ridge=0.2, theta_init=near, **PENALISED).fit(mdp, expert).standing_.penalty == ()
+    assert near in {near}
+
+
 def test_fixed_steps_begin_as_ever():
     mdp, expert, _ = problem("finite")
     near, model = Neighbourhood(expert), MaxEntIRL(solver="paper", max_iter=5)

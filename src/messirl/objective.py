@@ -174,9 +174,10 @@ class Objective:
         if not self.mdp.must_end:
             return self._evaluated(t)
         # Whether values are finite is asked before a search begins there.
-        if self._last is None or not np.array_equal(self._last[0], t):
-            self._last = t.copy(), self._evaluated(t)
-        return self._last[1]
+        last = self._last
+        if last is None or not np.array_equal(last[0], t):
+            last = self._last = t.copy(), self._evaluated(t)
+        return last[1]
 
     def _evaluated(self, theta: Floats) -> Evaluation:
         try:

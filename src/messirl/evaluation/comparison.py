@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from messirl._types import Floats
+from messirl.estimators.maxent import MaxEntIRL
 from messirl.estimators.messi import MESSI
 from messirl.estimators.methods import COMPARED, Method
 from messirl.estimators.parts.beginning import Nearby, bend_at
@@ -22,7 +23,7 @@ from messirl.problem.mdp import MDP
 from messirl.problem.streamed import StreamedTrajectories
 from messirl.problem.trajectories import Trajectories
 
-FLAT = 1e-6  # curvature, relative to the largest, that says where the top of a likelihood is
+BENT = 1e-6  # curvature, relative to the largest, that says where the top of a likelihood is
 SHOWN = 1e-4  # the least difference between two scores that their four decimals show
 
 
@@ -71,7 +72,7 @@ def compare(
 
 
 class Neighbourhood:
-    """Fits to about the same experts: each search begins where the first one with a base policy, or without, ended."""
+    """Fits of one θ to about the same experts: a search begins at the first one that will do, base policy or none."""
 
     def __init__(self, expert: Trajectories) -> None:
         self._expert = expert
@@ -79,11 +80,11 @@ class Neighbourhood:
 
     def fit(self, estimator: Any, mdp: MDP, data: tuple[Any, ...]) -> None:
         """Fit an estimator to its data."""
-        maximum_entropy = isinstance(estimator, MaximumEntropy) and estimator.solver == "lbfgs"
-        if maximum_entropy and estimator.theta_init is None:
+        one_search = type(estimator) in (MaxEntIRL, MESSI) and estimator.solver == "lbfgs"
+        if one_search and estimator.theta_init is None:
             estimator.set_params(theta_init=self._known.get(estimator.reference is not None))
         estimator.fit(mdp, *data)
-        if maximum_entropy:
+        if one_search:
             self.add(estimator)
 
     def add(self, model: MaximumEntropy) -> None:
@@ -100,8 +101,8 @@ class Neighbourhood:
         bend = bend_at(likelihood, model.theta_) if likelihood.concave else None
         if bend is not None:
             values = np.linalg.eigvalsh(bend / np.outer(likelihood.unit, likelihood.unit))
-            if values[0] > FLAT * values[-1]:
-                self._known[based] = Nearby(model.theta_, bend)
+            if values[0] > BENT * values[-1]:
+                self._known[based] = Nearby(model.theta_.copy(), bend)
 
 
 def held_out_scores(model: Any, held_out: Trajectories | None) -> tuple[float | None, Floats | None]:

@@ -173,7 +173,8 @@ class Chain:
                 if not residual < 0.5 * before:
                     break
                 before = residual
-            if self.mdp.n_states > MANY:
+            size = float(np.abs(b).max())
+            if self._sweeps_do(max(tolerance / max(size, np.finfo(float).tiny), 64.0 * EPS)):
                 x[:] = 0.0
                 residual = contract(*system, tolerance, MAX_SWEEPS)
                 if residual <= max(tolerance, 64.0 * EPS * float(np.abs(x).max())):
@@ -202,11 +203,12 @@ class Chain:
                     return visits[: self.mdp.n_states]
                 if not np.isfinite(residual):
                     break
-            if self.mdp.n_states > MANY:
-                scale = self.layout.pad(self.reach(source)) * mean + 1e-3 * mean
-                y = np.zeros(self.layout.padded)
-                if contract(*self._dynamics, scale, b / scale, y, 1e-14, MAX_SWEEPS) <= 1e-13:
-                    return np.asarray((scale * y)[: self.mdp.n_states])
+            rounding = EPS / (1.0 - self.mdp.discount)  # of all visits together, relative to the source
+            if self._sweeps_do(64.0 * rounding):
+                visits, mass = np.zeros(self.layout.padded), float(source.sum())
+                left = contract(*self._dynamics, np.ones_like(b), b, visits, 4.0 * rounding * mass, MAX_SWEEPS)
+                if left <= 64.0 * rounding * mass:
+                    return visits[: self.mdp.n_states]
         found: Floats = factorised(self.matrix, self.mdp.discount).solve(source, trans="T")
         least = 0.0 if positive else -np.inf
         return np.where(self.reach(np.abs(source)), np.maximum(found, least), 0.0)
@@ -219,6 +221,10 @@ class Chain:
         pad, least = self.layout.pad, 1e-3 * float(size.mean())
         visits, residual = self._scaled_visits(pad(source), pad(guess), pad(size) + least, MAX_SIGNED)
         return visits[: self.mdp.n_states] if residual <= 1e-13 else None
+
+    def _sweeps_do(self, wanted: float) -> bool:
+        """Whether factors would be large, and sweeps get a residual down to `wanted` of what it was (γ < 1)."""
+        return self.mdp.n_states > MANY and self.mdp.discount**MAX_SWEEPS <= wanted
 
     @property
     def _dynamics(self) -> tuple[Any, ...]:

@@ -434,22 +434,25 @@ def bicgstab(off, idx, weights, gamma, scale, b, x, tolerance, max_iter):
 
 @jit
 def contract(off, idx, weights, gamma, scale, b, x, tolerance, most):
-    """x ← x + b − A x, with A as of `bicgstab`, until ‖b − A x‖∞ ≤ tolerance or rounding; returns that norm.
+    """x ← x + b − A x, with A as of `bicgstab`, until ‖b − A x‖ ≤ tolerance or rounding; returns that norm.
 
-    Each time it falls by a factor of about γ: slow, and it cannot fail. It ends after `most` times.
+    It is the largest entry or, of the transpose, the sum of them in units of `scale`: what falls by γ each time. Slow,
+    but it does not fail. It ends after `most` times, or where something is not a number.
     """
-    n = b.shape[0]
-    out, worst, least, since = np.empty(n), np.inf, np.inf, 0
+    n, transposed = b.shape[0], scale.shape[0] > 0
+    out, size, least, since = np.empty(n), np.inf, np.inf, 0
     for step in range(most):
         _apply((off, idx, weights, gamma, scale), x, out)
-        worst = 0.0
+        top = total = 0.0
         for i in range(n):
             out[i] = b[i] - out[i]
-            worst = max(worst, abs(out[i]))
-        if worst < least:
-            least, since = worst, step
-        if worst <= tolerance or step - since > STALLED:
+            top = max(top, abs(out[i]))
+            total += scale[i] * abs(out[i]) if transposed else 0.0 * out[i]
+        size = total if transposed or total != total else top
+        if size < least:
+            least, since = size, step
+        if not size > tolerance or step - since > STALLED:
             break
         for i in range(n):
             x[i] += out[i]
-    return worst
+    return size

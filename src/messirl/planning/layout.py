@@ -71,7 +71,8 @@ class Layout:
             stored = _within(stored, shape)
         if isinstance(stored, np.ndarray) and stored.shape == shape and stored.flags.c_contiguous:
             view = self.state_major(stored)
-            if view.__array_interface__ == policy.__array_interface__:  # the same place, type, shape and strides
+            same = view.__array_interface__ == policy.__array_interface__  # place, type, shape and strides
+            if same and np.isfinite(stored[..., self.n_states :]).all():  # what fills the last block may be anything
                 return stored
         out = np.zeros(shape)
         out[..., : self.n_states] = np.swapaxes(policy, -1, -2)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -42,10 +43,11 @@ def parts_of(off: Ints, idx: Any) -> tuple[Part, ...]:
     """The parts of a layout, all of about the same size."""
     blocks = off.size - 1
     edges = np.linspace(0, blocks, max(1, min(MOST, blocks * B // STATES)) + 1).astype(int)
-    return tuple(
-        Part(lo, hi, int(idx[off[lo] : off[hi]].min()), int(idx[off[lo] : off[hi]].max()) + 1)
-        for lo, hi in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
-    )
+    return tuple(_part(lo, hi, idx[off[lo] : off[hi]]) for lo, hi in pairwise(edges.tolist()))
+
+
+def _part(lo: int, hi: int, met: Any) -> Part:
+    return Part(lo, hi, int(met.min()), int(met.max()) + 1) if met.size else Part(lo, hi, 0, 0)
 
 
 def in_parts(parts: Sequence[Part], work: Callable[[int, int, int], T]) -> list[T]:

@@ -23,11 +23,12 @@ from messirl.problem.units import feature_spread
 from messirl.secants import MEMORY_SIZE
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Nearby:
     """A fit to nearly the same, as a `theta_init` that changes how long a search takes, and not what it finds.
 
-    The search begins there if J is concave, and finite there; else as if nothing were given.
+    The search begins there if J is concave, and finite there; else as if nothing were given. It is for fits whose
+    scores alone are looked at: which weights the penalty holds is not asked.
 
     theta : (d,)
     bend : (d, d) how much its likelihood bends there, −∇²L

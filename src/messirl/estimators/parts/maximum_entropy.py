@@ -342,7 +342,7 @@ class MaximumEntropy(RewardEstimator):
 
     def _standing(self, objective: Objective, result: Result, unidentified: Floats) -> Standing:
         penalty: tuple[int, ...] = ()
-        if objective.quadratic is not None:
+        if objective.quadratic is not None and not isinstance(self.theta_init, Nearby):
             penalty = held_by_penalty(objective.quadratic @ result.theta, self._gap(objective), objective.unit)
         return Standing(
             box=held_by_box(result.theta, result.point.gradient, self._bound),
