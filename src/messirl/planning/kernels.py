@@ -148,8 +148,9 @@ def soft_sweep(lo, hi, shared, off, idx, own, prob, n_actions, state_reward, act
     V(s) = r(s) + log Σ_a exp(r(s,a) + γ Σ p v),   π(a|s) = exp(Q(s,a) − V(s))
     """
     room = _room(2 + n_actions + _widest(off))
-    given = (state_reward, action_reward, gamma, v, out, policy)
-    _soft_blocks(lo, hi, shared, off, idx, own, prob, n_actions, *given, room)
+    _soft_blocks(
+        lo, hi, shared, off, idx, own, prob, n_actions, state_reward, action_reward, gamma, v, out, policy, room
+    )
 
 
 @jit
@@ -241,8 +242,9 @@ def soft_backward(
     room = _room(2 + n_actions + _widest(off))
     for t in range(values.shape[0] - 2, -1, -1):
         v, out, here = values[t + 1], values[t], policy[t] if kept else none
-        given = (state_reward, action_reward, gamma, v, out, here)
-        _soft_blocks(0, blocks, shared, off, idx, own, prob, n_actions, *given, room)
+        _soft_blocks(
+            0, blocks, shared, off, idx, own, prob, n_actions, state_reward, action_reward, gamma, v, out, here, room
+        )
         for j in range(fixed.shape[0]):
             out[fixed[j]] = fixed_value[j]
             for a in range(here.shape[0]):
