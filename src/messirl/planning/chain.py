@@ -164,7 +164,7 @@ class Chain:
         if self.mdp.discount < 1.0:
             x = np.zeros(layout.padded)
             system = (*self._dynamics, UNSCALED, b, x)
-            before = float(np.abs(b).max())
+            size = before = float(np.abs(b).max())
             for _ in range(PASSES):  # each pass starts from the true residual: rounding does not build up
                 bicgstab(*system, max(tolerance, 1e-10 * before), MAX_KRYLOV)
                 residual = bicgstab(*system, np.inf, 0)
@@ -173,7 +173,6 @@ class Chain:
                 if not residual < 0.5 * before:
                     break
                 before = residual
-            size = float(np.abs(b).max())
             if self._sweeps_do(max(tolerance / max(size, np.finfo(float).tiny), 64.0 * EPS)):
                 x[:] = 0.0
                 residual = contract(*system, tolerance, MAX_SWEEPS)

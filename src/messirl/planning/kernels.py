@@ -449,8 +449,8 @@ def contract(off, idx, weights, gamma, scale, b, x, tolerance, most):
         for i in range(n):
             out[i] = b[i] - out[i]
             top = max(top, abs(out[i]))
-            total += scale[i] * abs(out[i]) if transposed else 0.0 * out[i]
-        size = total if transposed or total != total else top
+            total += scale[i] * abs(out[i]) if transposed else abs(out[i])
+        size = total if transposed or total != total else top  # max forgets what is not a number
         if size < least:
             least, since = size, step
         if not size > tolerance or step - since > STALLED:
