@@ -20,7 +20,7 @@ from benchmarks.table import Row, seconds
 from benchmarks.timing import compare
 from messirl import MDP, MESSI, Trajectories, feature_counts, sample, soft_policy
 from messirl.objective import Objective
-from messirl.optimise import lbfgs
+from messirl.optim.lbfgs import lbfgs
 from messirl.similarity import RBF, penalty_matrix
 
 SIDE, HORIZON = 16, 100

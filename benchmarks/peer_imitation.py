@@ -22,7 +22,7 @@ from benchmarks.table import Row, seconds
 from benchmarks.timing import compare
 from messirl import MDP, soft_policy, soft_values, state_visitation
 from messirl.objective import Objective
-from messirl.optimise import paper
+from messirl.optim.fixed_steps import paper
 from messirl.planning import Planner
 
 HORIZON = 100

@@ -27,7 +27,7 @@ from messirl.estimators.parts.beginning import first_theta
 from messirl.estimators.parts.reference import usual_policy
 from messirl.io import read_problem
 from messirl.objective import Evaluation, Objective
-from messirl.optimise import lbfgs
+from messirl.optim.lbfgs import lbfgs
 from messirl.planning import NoFiniteValue
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.problem.counts import feature_counts

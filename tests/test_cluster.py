@@ -309,7 +309,7 @@ def test_any_source_file_changes_the_fingerprint(tmp_path, monkeypatch):
     home = copied(tmp_path)
     monkeypatch.setattr(cluster, "__file__", str(home / "cluster.py"))
     assert cluster.fingerprint.__wrapped__() == cluster.fingerprint()
-    with (home / "optimise.py").open("a") as file:
+    with (home / "objective.py").open("a") as file:
         file.write("\n")
     assert cluster.fingerprint.__wrapped__() != cluster.fingerprint()
 
@@ -331,7 +331,7 @@ def with_another_version(folder):
 
 
 def with_other_files(folder):
-    with (copied(folder) / "optimise.py").open("a") as file:
+    with (copied(folder) / "objective.py").open("a") as file:
         file.write("# another solver\n")
 
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 HOUSE = Path(messirl.__file__).parent
 NEVER = {  # rooms above that are closed all the same
     "similarity": {"planning"},
-    "optimise": {"planning", "objective"},
+    "optim": {"planning", "objective"},
 }
 COMPUTED = {"_lazy.py", "cli/__init__.py"}  # where the name of a module that is imported may be computed
 

@@ -17,12 +17,13 @@ from messirl.domains import gridworld, highway, pit
 from messirl.estimators.parts.standing import quietly
 from messirl.estimators.parts.together import SIDE_BY_SIDE, side_by_side
 from messirl.objective import Objective, evaluations
-from messirl.optimise import lbfgs, paper
+from messirl.optim.fixed_steps import paper
+from messirl.optim.lbfgs import lbfgs
+from messirl.optim.lbfgs_memory import Secants
 from messirl.planning import Planner, together
 from messirl.planning.lanes import L
 from messirl.planning.together import expectations, in_lanes
 from messirl.problem.trajectories import Trajectories
-from messirl.secants import Secants
 
 
 def uniform(n):

@@ -15,7 +15,9 @@ from worlds import ROUNDING, never_falls
 
 from messirl import MESSI, MaxEntIRL, feature_counts, soft_policy, state_visitation
 from messirl.estimators.parts.beginning import first_theta
-from messirl.optimise import lbfgs, paper, projected_norm, rescaled
+from messirl.optim.climb import projected_norm
+from messirl.optim.fixed_steps import paper, rescaled
+from messirl.optim.lbfgs import lbfgs
 from messirl.selection import Bench, Candidate
 from messirl.similarity import RBF, CompleteGraph, penalty_matrix
 

@@ -20,7 +20,7 @@ from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL, Trajectories
 from messirl.estimators.uniform import uniform_score
 from messirl.evaluation import estimation_table
 from messirl.evaluation.comparison import below_chance
-from messirl.optimise import ROUNDING
+from messirl.optim.climb import ROUNDING
 from messirl.problem.units import feature_spread, spread_of
 from messirl.similarity import RBF
 

@@ -22,7 +22,7 @@ import contextlib
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -30,12 +30,13 @@ import numpy.typing as npt
 from messirl._checks import numbers
 from messirl._types import Flags, Floats
 from messirl.planning import NoFiniteValue, Planner, Visits, model_for
+from messirl.planning.chain import MANY
 from messirl.planning.chosen import Chosen
 from messirl.planning.curvature import curvature, differences
 from messirl.planning.goal_slopes import OutOfReach, goals_curvature
 from messirl.planning.goals import GoalsModel
 from messirl.planning.likelihood import move_probability
-from messirl.planning.models import where_met
+from messirl.planning.stationary import StationaryModel
 from messirl.planning.together import expectations, in_lanes
 from messirl.problem.choices import Choices, choice_mass, choices_of
 from messirl.problem.counts import checked_feature_counts
@@ -45,6 +46,7 @@ from messirl.problem.trajectories import Trajectories
 from messirl.problem.units import feature_spread
 
 OBJECTIVES = ("counts", "choices")
+LARGE = 4_000_000  # numbers of a table of states, steps and features from which on ∇²J is not asked for in passing
 
 
 def made_likely(objective: str | None, entropy: str = "causal", solver: str = "lbfgs") -> str:
@@ -72,6 +74,21 @@ class Evaluation:
         if self.visits is None:
             raise NoFiniteValue("no visits: the model has no finite value at this theta")
         return self.visits.states
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """Trajectories of the policy of some θ₀ from everywhere, as a source of values and the counts they collect.
+
+    B(θ) = Σ_s b(s) (V_θ(s) − F(s)ᵀθ), with F(s) the counts that the policy of θ₀ expects from s, is convex, least at
+    θ₀, and infinite where the value of any of these states is: −B is the mean log-likelihood of such trajectories.
+
+    source : b, shaped as the sources that a planner is asked for, summing to 1
+    counts : Σ_s b(s) F(s), (d,)
+    """
+
+    source: Any
+    counts: Floats
 
 
 class Objective:
@@ -139,6 +156,20 @@ class Objective:
         """The same likelihood with another penalty."""
         other = copy(self)
         other.quadratic, other._last = quadratic, None
+        return other
+
+    def barrier(self, theta: Floats) -> Barrier:
+        """The barrier that is least at θ."""
+        assert isinstance(self.planner.model, StationaryModel | GoalsModel)
+        source = self.planner.model.everywhere()
+        expected = self.planner.solve(self.mdp.reward(theta)).expectation(source, steps=self.mdp.state_action)
+        return Barrier(source, expected.visits.counts(self.mdp))
+
+    def behind(self, barrier: Barrier, weight: float) -> Self:
+        """J − weight · B, with B a barrier."""
+        other, planner = copy(self), copy(self.planner)
+        planner.source = self.planner.asked + weight * barrier.source
+        other.planner, other.target, other._last = planner, self.target + weight * barrier.counts, None
         return other
 
     def with_prior(self, quadratic: Floats | None, spread: float | None) -> Floats | None:
@@ -221,10 +252,10 @@ class Objective:
         bend = None
         if self.bends_exactly:
             source = planner.start if planner.source is None else planner.source
-            bend, _ = curvature(self.mdp, where_met(self.mdp, self.mdp.reward(t), planner.start).table, source)
+            bend, _ = curvature(self.mdp, planner.solve(self.mdp.reward(t)).table, source)
         elif self._bends and isinstance(planner.model, GoalsModel):
             with contextlib.suppress(OutOfReach):
-                bend = goals_curvature(planner.model.solve(self.mdp.reward(t)), planner.asked)
+                bend = goals_curvature(planner.solve(self.mdp.reward(t)), planner.asked)
         if bend is None:
             table = differences(lambda at: self(at).gradient, t, self.unit)
             return np.asarray(0.5 * (table + table.T))
@@ -234,6 +265,13 @@ class Objective:
     def bends_exactly(self) -> bool:
         """Whether ∇²J is had without differences whatever θ, and from one system."""
         return self._bends and self.planner.goals is None and self.planner.entropy == "causal"
+
+    @property
+    def curvature_is_cheap(self) -> bool:
+        """Whether ∇²J is had without differences, and about as quickly as J."""
+        n, d = self.mdp.n_states * (self.mdp.horizon or 1), self.mdp.n_features
+        known = self.bends_exactly or (self._bends and isinstance(self.planner.model, GoalsModel))
+        return known and n <= MANY and n * d <= LARGE
 
     _bends = True  # whether ∇²L is that of the values alone
 
@@ -279,7 +317,7 @@ class SharedChoices(Objective):
 
     def _likelihood(self, theta: Floats) -> tuple[float, Floats, Visits]:
         reward = self.mdp.reward(theta)
-        solution = self.planner.model.solve(reward)
+        solution = self.planner.solve(reward)
         value, often = self.chosen.shared_out(reward, solution)
         expected = solution.expectation(self.chosen.source(often), steps=self.mdp.state_action)
         return value, self.chosen.collected(often), expected.visits

@@ -39,7 +39,7 @@ from messirl.dynamics.samples import (
 from messirl.dynamics.soft_iteration import RefittedModel, RefittedObjective
 from messirl.estimators.parts.persistence import Saved
 from messirl.objective import OBJECTIVES, Objective, bending
-from messirl.optimise import lbfgs
+from messirl.optim.lbfgs import lbfgs
 from messirl.planning import Planner, soft_values
 from messirl.planning.sampling import random_source
 from messirl.problem.trajectories import Trajectories

@@ -22,7 +22,7 @@ from messirl.estimators.parts.reference import base_counts
 from messirl.estimators.parts.streaming import refuse_streamed
 from messirl.estimators.parts.together import Learning, answered_alone
 from messirl.objective import Objective
-from messirl.optimise import Callback, Result
+from messirl.optim.climb import Callback, Result
 from messirl.planning import start_values
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.problem.mdp import MDP

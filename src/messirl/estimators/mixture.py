@@ -31,7 +31,8 @@ from messirl.estimators.parts.grouped import Grouped, as_labels
 from messirl.estimators.parts.streaming import refuse_streamed
 from messirl.estimators.parts.together import Learning, Question, about, answered_alone
 from messirl.objective import Evaluation, Objective
-from messirl.optimise import ASKED, HISTORY, Result, seek_maximum
+from messirl.optim.climb import ASKED, HISTORY, Result
+from messirl.optim.lbfgs import seek_maximum
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.planning.sampling import random_source
 from messirl.problem.faults import check_trajectories

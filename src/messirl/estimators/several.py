@@ -15,18 +15,20 @@ own, which shares nothing with others but the trajectories of the penalty.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import block_diag
 
 from messirl._checks import number
 from messirl._types import Floats, Ints
 from messirl._words import listed
 from messirl.estimators.parts.grouped import Grouped, as_labels
 from messirl.estimators.parts.together import Learning, answered_alone
-from messirl.objective import Evaluation, Objective, bending, checked_weights
+from messirl.objective import Barrier, Evaluation, Objective, bending, checked_weights
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 
@@ -201,9 +203,34 @@ class Stacked:
         """Whether J is known to be concave."""
         return all(part.concave for part in self.parts)
 
+    @property
+    def curvature_is_cheap(self) -> bool:
+        """Whether ∇²J is had about as quickly as J."""
+        return all(part.curvature_is_cheap for part in self.parts)
+
+    def hessian(self, theta: Floats) -> Floats:
+        """∇²J, (K·d, K·d)."""
+        parts = [part.hessian(own) for part, own in self._split(theta)]
+        bend = block_diag(*(w * part for w, part in zip(self.weight, parts, strict=True)))
+        return np.asarray(bend if self.quadratic is None else bend - self.quadratic)
+
+    def barrier(self, theta: Floats) -> list[Barrier]:
+        """The barrier of each group, which is least at θ."""
+        return [part.barrier(own) for part, own in self._split(theta)]
+
+    def behind(self, barriers: list[Barrier], weight: float) -> Self:
+        """J less the weighted barriers of all groups."""
+        other = copy(self)
+        other.parts = [part.behind(own, weight) for part, own in zip(self.parts, barriers, strict=True)]
+        return other
+
+    def _split(self, theta: Floats) -> list[tuple[Objective, Floats]]:
+        """The objective of each group with its own weights."""
+        return list(zip(self.parts, np.split(theta, len(self.parts)), strict=True))
+
     def __call__(self, theta: Floats) -> Evaluation:
         """J and its gradient."""
-        found = [part(own) for part, own in zip(self.parts, np.split(theta, len(self.parts)), strict=True)]
+        found = [part(own) for part, own in self._split(theta)]
         nothing = np.zeros_like(theta)
         if not all(np.isfinite(one.value) for one in found):
             return Evaluation(-np.inf, nothing, nothing, None)

@@ -18,7 +18,7 @@ from messirl.estimators.parts.maximum_entropy import MaximumEntropy
 from messirl.estimators.parts.standing import quietly
 from messirl.estimators.uniform import uniform_score
 from messirl.objective import Objective
-from messirl.optimise import FEW
+from messirl.optim.climb import FEW
 from messirl.problem.mdp import MDP
 from messirl.problem.streamed import StreamedTrajectories
 from messirl.problem.trajectories import Trajectories

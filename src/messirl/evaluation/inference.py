@@ -35,7 +35,7 @@ from messirl.estimators.parts.maximum_entropy import MaximumEntropy
 from messirl.estimators.parts.standing import some_features
 from messirl.evaluation import formats
 from messirl.objective import Objective
-from messirl.optimise import projected_norm
+from messirl.optim.climb import projected_norm
 from messirl.planning.curvature import value_gradients
 from messirl.planning.scores import choice_scores
 from messirl.problem.choices import choice_mass, choices_of

@@ -27,7 +27,7 @@ from messirl.planning.parts import MOST, on_threads
 from messirl.planning.paths import PathModel, Places, connections_fill_in, m_matrix_lu, moves_of
 from messirl.planning.solution import Expectation, NoFiniteValue, Visits
 from messirl.planning.stationary import StationaryModel
-from messirl.planning.structure import Arcs, reachable
+from messirl.planning.structure import Arcs, reach, reachable
 from messirl.planning.tally import counted
 from messirl.problem.mdp import MDP
 
@@ -100,6 +100,22 @@ class GoalsModel:
         for goal in self.goals.tolist():
             live |= self.towards(goal).live
         return live
+
+    def everywhere(self) -> sp.csr_array:
+        """Starts (G, S) spread, for each goal, evenly over the states from which its trips can still reach it."""
+        assert self.starts is not None
+        arcs, rows = self.meetings[0], []
+        for number, goal in enumerate(self.goals.tolist()):
+            before = arcs.source != goal
+            begin, end = np.zeros(self.mdp.n_states, dtype=bool), np.arange(self.mdp.n_states) == goal
+            begin[self.starts[[number]].indices] = True
+            met = reach((arcs.source[before], arcs.target[before]), begin) & ~end
+            if self.shared:
+                met &= reach((arcs.target[before], arcs.source[before]), end)
+            else:
+                met &= self.towards(goal).structure.alive
+            rows.append(sp.csr_array(float(self.starts[[number]].sum()) * met[None] / max(int(met.sum()), 1)))
+        return sp.csr_array(sp.vstack(rows))
 
     @cached_property
     def iterates(self) -> bool:

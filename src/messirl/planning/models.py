@@ -81,6 +81,7 @@ class Planner:
         self.goals: Ints | None = None
         self.last: Floats | None = None  # the θ at which it was last asked in a lane (together.py)
         self._parts: tuple[Any, list[Part]] = (None, [])
+        self._solved: dict[bytes, Any] = {}  # the last solution, by its reward; copies of a planner share it
         if isinstance(start, Trips):
             self.model = model_for_goals(mdp, entropy, start.goals, start.within, start.starts)
             self._starts, self.goals = start.starts, start.goals
@@ -102,7 +103,18 @@ class Planner:
 
         steps : whether visits of (state, action) pairs are wanted also where the features do not need them
         """
-        return self.model.solve(reward).expectation(self.asked, steps=steps or self.mdp.state_action)
+        found: Expectation = self.solve(reward).expectation(self.asked, steps=steps or self.mdp.state_action)
+        return found
+
+    def solve(self, reward: Floats) -> Any:
+        """The model's solution; with discount=1 the last one is kept, because a search asks for it more than once."""
+        if not self.mdp.must_end:
+            return self.model.solve(reward)
+        key = reward.tobytes()
+        if key not in self._solved:
+            self._solved.clear()
+            self._solved[key] = self.model.solve(reward)
+        return self._solved[key]
 
     @property
     def asked(self) -> Any:
@@ -118,7 +130,8 @@ class Planner:
 
     def from_start(self, reward: Floats) -> Expectation:
         """The expectation from the start, whatever the source."""
-        return self.model.solve(reward).expectation(self._starts, steps=self.mdp.state_action)
+        found: Expectation = self.solve(reward).expectation(self._starts, steps=self.mdp.state_action)
+        return found
 
 
 def where_met(mdp: MDP, reward: Floats, start: Floats, goal: int | None = None, *, entropy: str = "causal") -> Solution:

@@ -77,6 +77,11 @@ class StationaryModel:
         """The actions that the model may take, (S, A)."""
         return self.structure.live
 
+    def everywhere(self) -> Floats:
+        """A start spread evenly over the states that have a value and do not end, (S,)."""
+        inner = self.structure.alive & ~self.structure.ends
+        return np.asarray(inner / max(int(inner.sum()), 1))
+
     def usable(self, states: Ints, step: Ints) -> Flags:
         """Which actions the model may take in these states, at any step, (n, A)."""
         return self.live[states]

@@ -31,7 +31,7 @@ from messirl.estimators.parts.beginning import bend_at, first_theta
 from messirl.estimators.parts.reference import usual_policy
 from messirl.estimators.parts.streaming import Together, counts_of_both, penalty_of
 from messirl.objective import Objective, made_likely
-from messirl.optimise import lbfgs
+from messirl.optim.lbfgs import lbfgs
 from messirl.planning import NoFiniteValue, log_likelihood, soft_policy
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.problem.counts import counts_of_sets

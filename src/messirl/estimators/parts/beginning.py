@@ -14,13 +14,13 @@ from messirl._checks import numbers
 from messirl._types import Floats
 from messirl.estimators.parts.standing import some_features
 from messirl.objective import Objective
-from messirl.optimise import FEW
+from messirl.optim.climb import FEW
+from messirl.optim.lbfgs_memory import MEMORY_SIZE
 from messirl.planning import NoFiniteValue
 from messirl.planning.feasible import feasible_theta
 from messirl.planning.sampling import random_source
 from messirl.problem.mdp import MDP
 from messirl.problem.units import feature_spread
-from messirl.secants import MEMORY_SIZE
 
 
 @dataclass(frozen=True, eq=False)

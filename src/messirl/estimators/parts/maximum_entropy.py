@@ -19,6 +19,7 @@ from messirl._checks import flag, is_whole, number
 from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, REFERENCE_STRENGTH, SOLVER, STEP_SIZE, THETA_MAX, TOL
 from messirl._types import Floats, Ints
 from messirl.estimators.parts.beginning import Nearby, first_theta
+from messirl.estimators.parts.central_path import find_maximum
 from messirl.estimators.parts.policies import GoalPolicies, StepPolicies
 from messirl.estimators.parts.reference import usual_policy
 from messirl.estimators.parts.reward import RewardEstimator
@@ -34,7 +35,8 @@ from messirl.estimators.parts.standing import (
 from messirl.estimators.parts.streaming import IN_MEMORY, Together, counts_of_both
 from messirl.estimators.parts.together import Learning, Question, about
 from messirl.objective import OBJECTIVES, Evaluation, Objective, check_start, made_likely
-from messirl.optimise import HISTORY, Callback, Result, fixed_steps, seek_maximum
+from messirl.optim.climb import HISTORY, Callback, Result
+from messirl.optim.fixed_steps import fixed_steps
 from messirl.planning import NoFiniteValue, log_likelihood
 from messirl.planning.arguments import check_entropy
 from messirl.planning.finite import CheckpointedSolution
@@ -284,17 +286,15 @@ class MaximumEntropy(RewardEstimator):
             "bound": self._bound,
             "max_iter": max_iter,
             "tol": float(self.tol),
-            "unit": objective.unit,
             "callback": callback,
         }
         if self.solver == "paper":
-            search = fixed_steps(theta, step_size=float(self.step_size), **shared)
-        else:
-            near = self.theta_init
-            known = isinstance(near, Nearby) and theta is near.theta
-            curvature = near.curvature(objective) if known else None
-            search = seek_maximum(theta, scale=objective.scale, curvature=curvature, **shared)
-        return (yield from about(objective, search))
+            search = fixed_steps(theta, step_size=float(self.step_size), unit=objective.unit, **shared)
+            return (yield from about(objective, search))
+        near = self.theta_init
+        known = isinstance(near, Nearby) and theta is near.theta
+        curvature = near.curvature(objective) if known else None
+        return (yield from find_maximum(objective, theta, curvature=curvature, **shared))
 
     def _finish(
         self, mdp: MDP, expert: Trajectories, objective: Objective, theta_start: Floats, result: Result

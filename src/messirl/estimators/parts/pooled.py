@@ -17,7 +17,7 @@ from messirl.estimators.parts.streaming import Together
 from messirl.estimators.parts.summit import upward
 from messirl.estimators.parts.together import Question
 from messirl.objective import Evaluation, Objective, checked_weights
-from messirl.optimise import Result
+from messirl.optim.climb import Result
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 

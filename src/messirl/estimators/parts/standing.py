@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from messirl._types import Flags, Floats
-from messirl.optimise import EDGE, NEAR, ROUNDING, UNSETTLED, Result
+from messirl.optim.climb import EDGE, NEAR, ROUNDING, UNSETTLED, Result
 from messirl.problem.mdp import MDP
 from messirl.problem.units import feature_spread
 from messirl.similarity.landmarks import ApproximationWarning

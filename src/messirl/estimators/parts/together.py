@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from messirl._types import Floats
 from messirl.objective import Evaluation, Objective, evaluations
-from messirl.optimise import Asking, Result
+from messirl.optim.climb import Asking, Result
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 

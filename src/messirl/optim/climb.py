@@ -1,20 +1,15 @@
-"""Maximising a concave function over the box ‖θ‖∞ ≤ θ_max; nothing here knows of an MDP.
+"""A search for the maximum of a function over the box ‖θ‖∞ ≤ θ_max: where it is, how it got there, ways to go on.
 
-- `lbfgs`: the optimum, by projected L-BFGS and, close to it, Newton steps. Where the function is −inf the step is
-  shortened; the value never falls. It stops when no weight would move by more than `tol`, or else says why it stopped
-  and which weights are not settled.
-- `paper`: Alg. 1. A fixed number of fixed steps; where θ leaves the box it is rescaled onto it.
+Nothing here knows of an MDP. Weights are measured in units of their own: `unit` (d,) is the spread of each feature, so
+that θ_j · unit_j has no unit. A feature given in millimetres instead of metres then changes neither the search nor when
+it stops.
 
-Both measure weights in units of their own: `unit` (d,) is the spread of each feature, so that θ_j · unit_j has no unit.
-A feature given in millimetres instead of metres then changes neither the search nor when it stops.
-
-Each solver is a search that asks: a generator that yields θ and is sent the evaluation there. So many searches can be
-answered at once; `lbfgs` and `paper` answer one with a function.
+A search is a generator that yields θ and is sent the evaluation there, so that several searches can be answered at
+once; `answered` answers one with a function.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -22,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from messirl._types import Flags, Floats
-from messirl.secants import Secants
+from messirl.optim.lbfgs_memory import Secants
 
 ARMIJO = 1e-4
 MAX_TRIALS = 60
@@ -36,6 +31,7 @@ PROBE = 1e-4  # length, in units, of the differences that give its curvature
 ENOUGH = 1e-2  # share of the squared residual at which its step is accurate enough, to about a tenth
 FEW = 16  # with so few weights Newton's step is computed in full
 RESOLVED = 1e-8  # curvature, relative to the largest, that such differences can tell from zero
+EXACT = 1e-13  # the same of an exact Hessian
 RISING = 1e-10  # relative rise of a value that is more than rounding
 DRAWN_BACK = 1e-6  # how far towards the start a result is drawn whose values cannot be found anew
 
@@ -59,6 +55,7 @@ class Result:
     """Where a solver ended, and why.
 
     move : (d,) how far each weight would still move, relative to max(|θ_j|, 1/unit_j), judged by the curvature so far
+    curvature : (d, d) −∇² there, where the search was given an exact Hessian and came close to an optimum
     """
 
     theta: Floats
@@ -68,13 +65,31 @@ class Result:
     reason: str
     gradient_norm: float
     move: Floats
+    curvature: Floats | None = None
 
-    def after(self, before: Result) -> Result:
-        """The two as one search, of which `before` was the first part."""
+    @property
+    def iterations(self) -> int:
+        """Iterations done."""
+        return int(self.history.iteration[-1])
+
+    @property
+    def evaluations(self) -> int:
+        """Evaluations asked for."""
+        return int(self.history.evaluations[-1])
+
+    def after(self, before: Result, *, unseen: Result | None = None) -> Result:
+        """The two as one search, of which `before` was the first part.
+
+        unseen : a search of another function in between, whose iterations and evaluations count
+        """
         rest = np.array(self.history[1:])
-        for name in ("iteration", "evaluations"):
-            rest[name] += before.history[name][-1]
-        return replace(self, history=np.concatenate([before.history, rest]).view(np.recarray))
+        parts = [before] if unseen is None else [before, unseen]
+        rest["iteration"] += sum(part.iterations for part in parts)
+        rest["evaluations"] += sum(part.evaluations for part in parts)
+        history = np.concatenate([before.history, rest]).view(np.recarray)
+        history.evaluations[-1] = self.evaluations + sum(part.evaluations for part in parts)
+        history.objective[:] = np.maximum.accumulate(history.objective)
+        return replace(self, history=history)
 
     def drawn_back(self, start: Floats, objective: Callable[[Floats], Any]) -> Result:
         """The result a little towards the start, and so a little inside of where values are finite."""
@@ -87,12 +102,23 @@ class Result:
         return self.reason == ASKED
 
 
+def wants_to_stop(callback: Callback, row: Any, theta: Floats, point: Any) -> bool:
+    """Tell a callback of an iteration, a row of the history, and return whether it asks to stop."""
+    answer = callback({**dict(zip(COLUMNS, row, strict=True)), "theta": theta.copy(), "point": point})
+    return isinstance(answer, bool | np.bool_) and bool(answer)
+
+
 def projected_norm(theta: Floats, gradient: Floats, bound: float) -> float:
     """‖clip(θ + g) − θ‖∞: how far the gradient still leads inside the box. Zero at the optimum."""
     return float(np.abs(np.clip(theta + gradient, -bound, bound) - theta).max(initial=0.0))
 
 
-class _Climb:
+def relative_move(here: Floats, there: Floats, unit: Floats) -> Floats:
+    """How far each weight goes from here to there, (d,), relative to max(|θ_j|, 1/unit_j)."""
+    return np.asarray(np.abs(there - here) * unit / np.maximum(1.0, np.abs(here) * unit))
+
+
+class Climb:
     """A point on the way up, how it got there, and the ways to go on from it.
 
     unit, scale : (d,) or None, as for `lbfgs`. Directions and gradients are those of θ · scale
@@ -115,41 +141,40 @@ class _Climb:
         curvature: Floats | None = None,
         bend: Bend | None = None,
     ) -> None:
-        self.bound, self.tol, self.callback, self.rising = bound, tol, callback, rising
+        self.theta, self.bound, self.tol, self.callback, self.rising = theta, bound, tol, callback, rising
         self.certain, self.bend = certain, bend
         self.unit = np.ones_like(theta) if unit is None else unit
         self.scale = self.unit if scale is None else scale
         self.secants = Secants(theta.size, self._scaled(curvature))
-        self.evaluations = self.edged = 0
+        self.evaluations = self.edged = self.blocked = 0
+        self.hessian: Floats | None = None  # −∇² at `theta`, once it has been asked for
         self.stride = np.inf  # how far the last step went, as `move` measures it
         self.foreseen = False  # whether the curvature known before it foresaw how the gradient falls along it
         self.rows: list[tuple[int, float, float, float, int]] = []  # of the history
 
     def begin(self, theta: Floats) -> Asking[None]:
         """Stand at θ."""
-        point = _finite((yield from self.at(theta)), "at the start", "begin at a theta with more negative rewards")
+        point = finite_point((yield from self.at(theta)), "at the start", "begin at a theta with more negative rewards")
         self.arrive(theta, point)
 
     def at(self, theta: Floats) -> Asking[Any]:
         """The evaluation at θ."""
         self.evaluations += 1
-        return (yield theta)
+        point = yield theta
+        self.blocked += not np.isfinite(point.value)
+        return point
 
     def _scaled(self, curvature: Floats | None) -> Floats | None:
         return None if curvature is None else curvature / np.outer(self.scale, self.scale)
 
     def arrive(self, theta: Floats, point: Any) -> None:
         """Stand there, and say so."""
-        self.theta, self.point, self.iteration = theta, point, len(self.rows)
+        self.theta, self.point, self.iteration, self.hessian = theta, point, len(self.rows), None
         norm = projected_norm(theta, point.gradient, self.bound)
         size = float(np.abs(theta).max(initial=0.0))
         value = max(point.value, self.rows[-1][1]) if self.rising and self.rows else point.value
         self.rows.append((self.iteration, value, size, norm, self.evaluations))
-        self.stopped = False
-        if self.callback is not None:
-            state = dict(zip(COLUMNS, self.rows[-1], strict=True))
-            answer = self.callback({**state, "theta": theta.copy(), "point": point})
-            self.stopped = isinstance(answer, bool | np.bool_) and bool(answer)
+        self.stopped = self.callback is not None and wants_to_stop(self.callback, self.rows[-1], theta, point)
 
     def step_to(self, theta: Floats, point: Any) -> None:
         """Go on from there, and learn the curvature on the way."""
@@ -168,9 +193,10 @@ class _Climb:
         self.secants.relearn(np.diff(thetas, axis=0) * self.scale, -np.diff(gradients, axis=0) / self.scale)
 
     def result(self, move: Floats, reason: str, *, converged: bool = False) -> Result:
+        """The search ended here."""
         self.rows[-1] = (*self.rows[-1][:-1], self.evaluations)  # evaluations after the last step count too
         history = np.array(self.rows, dtype=HISTORY).view(np.recarray)
-        return Result(self.theta, self.point, history, converged, reason, self.rows[-1][3], move)
+        return Result(self.theta, self.point, history, converged, reason, self.rows[-1][3], move, self.hessian)
 
     @property
     def free(self) -> Flags:
@@ -179,9 +205,11 @@ class _Climb:
 
     @property
     def at_box(self) -> Flags:
+        """The weights that lie on the edge of the box."""
         return np.asarray(np.abs(self.theta) >= self.bound)
 
     def gradient(self, free: Flags) -> Floats:
+        """The gradient with respect to θ · scale on the free weights, zero on the others."""
         return np.where(free, self.point.gradient / self.scale, 0.0)
 
     def lead(self, solve: Callable[[Floats, Flags], Asking[Floats]]) -> Asking[tuple[Floats, Floats]]:
@@ -204,7 +232,7 @@ class _Climb:
         return self._relative(np.clip(self.theta + direction / self.scale, -self.bound, self.bound))
 
     def _relative(self, theta: Floats) -> Floats:
-        return np.asarray(np.abs(theta - self.theta) * self.unit / np.maximum(1.0, np.abs(self.theta) * self.unit))
+        return relative_move(self.theta, theta, self.unit)
 
     def along(self, direction: Floats, step: float = 1.0) -> Asking[bool]:
         """Backtrack along the projected path clip(θ + α d) until the value has risen enough; returns whether it has.
@@ -219,7 +247,7 @@ class _Climb:
             moved = ahead - theta
             promised = float(point.gradient @ moved)
             if not promised > 0.0:  # the box cuts off too much: go until the first weight reaches it
-                first = _reach(direction, (self.bound - np.sign(direction) * theta) * self.scale) * (1.0 + 1e-9)
+                first = reach_of(direction, (self.bound - np.sign(direction) * theta) * self.scale) * (1.0 + 1e-9)
                 if step <= first:
                     return False
                 step = first
@@ -257,12 +285,17 @@ class _Climb:
         return self.secants.solve(gradient, free)
 
     def newton(self, gradient: Floats, free: Flags) -> Asking[Floats]:
-        """Newton's step H⁻¹ g by conjugate gradients, H from differences of gradients; NaN if it fails.
+        """Newton's step H⁻¹ g; NaN if it fails.
 
-        A direction in which the function is flat, as far as such differences can tell, is left out, unless the function
-        still rises there: then the step is as long as the weights.
+        H is exact where `bend` gives it, else H is applied by differences of gradients, within conjugate gradients.
+        A direction in which the function is flat, as far as H can tell, is left out, unless the function still rises
+        there: then the step is as long as the weights.
         """
         size = np.maximum(1.0, np.abs(self.theta) * self.scale)
+        if self.bend is not None and self.hessian is None:
+            self.hessian = self.bend(self.theta)
+        if self.hessian is not None:
+            return self._exact_step(self.hessian, gradient, free, size)
         step, rest = np.zeros_like(gradient), gradient.copy()
         lead = self.secants.solve(rest, free)
         way, left = lead, float(rest @ lead)
@@ -279,7 +312,7 @@ class _Climb:
             curvature, square = float(way @ bent), float(way @ way)
             steepest = max(steepest, curvature / square)
             if not curvature > RESOLVED * steepest * square:
-                reach = _reach(way, size)
+                reach = reach_of(way, size)
                 rises = reach * left > RISING * (1.0 + abs(self.point.value))
                 return step + reach * way if rises else step
             weakest = min(weakest, curvature / square)
@@ -289,9 +322,23 @@ class _Climb:
             way = lead + left / before * way
         return step
 
+    def _exact_step(self, hessian: Floats, gradient: Floats, free: Flags, size: Floats) -> Floats:
+        """Newton's step from the eigenvectors of −∇², in units of `scale`, on the free weights."""
+        step = np.zeros_like(gradient)
+        scaled = hessian / np.outer(self.scale, self.scale)
+        values, vectors = np.linalg.eigh(scaled[np.ix_(free, free)])
+        slopes = vectors.T @ gradient[free]
+        curved = values > EXACT * float(np.abs(values).max(initial=0.0))
+        step[free] = vectors[:, curved] @ (slopes[curved] / values[curved])
+        for slope, way in zip(slopes[~curved], vectors[:, ~curved].T, strict=True):
+            reach = reach_of(way, size[free])
+            if reach * abs(slope) > RISING * (1.0 + abs(self.point.value)):
+                step[free] += np.copysign(reach, slope) * way
+        return step
+
     def _bend(self, way: Floats, size: Floats, free: Flags) -> Asking[Floats | None]:
         """H v: how fast the gradient falls along a direction; None if the function is not finite close by."""
-        reach = _reach(way, PROBE * np.maximum(1.0, PROBE * size))  # by more than the rounding of large weights
+        reach = reach_of(way, PROBE * np.maximum(1.0, PROBE * size))  # by more than the rounding of large weights
         for length in (reach, -reach):
             there = yield from self.at(self.theta + length * way / self.scale)
             if np.isfinite(there.value):
@@ -310,139 +357,13 @@ def answered(function: Function, search: Asking[T]) -> T:
         return found
 
 
-def lbfgs(function: Function, theta: Floats, **options: Any) -> Result:
-    """The maximum over the box; options are those of `seek_maximum`."""
-    return answered(function, seek_maximum(theta, **options))
-
-
-def paper(function: Function, theta: Floats, **options: Any) -> Result:
-    """Alg. 1, with the update of Eq. 7 corrected: where its fixed steps lead; options are those of `fixed_steps`."""
-    return answered(function, fixed_steps(theta, **options))
-
-
-def seek_maximum(
-    theta: Floats,
-    *,
-    bound: float,
-    max_iter: int,
-    tol: float,
-    unit: Floats | None = None,
-    scale: Floats | None = None,
-    callback: Callback | None = None,
-    certain: bool = True,
-    curvature: Floats | None = None,
-    bend: Bend | None = None,
-) -> Asking[Result]:
-    """The maximum over the box, by projected L-BFGS and, close to it, Newton steps.
-
-    tol : the maximum counts as found when no weight would move by more than `tol` · max(|θ_j|, 1/unit_j) to reach it
-    unit : (d,) the spread of each feature; None: 1 for all
-    scale : (d,) the search is over θ · scale, in which the function should bend about equally in all directions;
-        None: `unit`
-    certain : whether Newton's method confirms the maximum; if not, and the weights are many, the secants are trusted,
-        which suits many rough fits
-    curvature : (d, d) about how the function bends where the search begins, −∇², where that is known
-    bend : the same at any θ; asked where a step was not what `curvature` said it would be
-    """
-    begin = np.clip(theta, -bound, bound)
-    said: dict[str, Any] = {"certain": certain, "curvature": curvature, "bend": bend}
-    climb = _Climb(begin, bound, tol, unit, scale, callback, rising=True, **said)
-    yield from climb.begin(begin)
-    expected: list[float] = []  # the largest move at each step since the value hardly rises
-    rounds = 0
-    while True:
-        reason = f"max_iter={max_iter} iterations were done"
-        # Few secants may all have gone one way, and Newton's method is cheap; a curvature that holds leaves no way out.
-        certain = certain or (theta.size <= FEW and not climb.secants.told)
-        gradient, direction = yield from climb.lead(climb.by_secants)
-        move = climb.move(direction)
-        if climb.stopped:
-            return climb.result(move, ASKED)
-        slope, noise = float(np.abs(gradient).sum()), NOISE * (1.0 + abs(climb.point.value))
-        if slope == 0.0 or (not climb.secants.known and slope <= noise):  # moves of a whole unit would change nothing
-            return climb.result(np.zeros_like(move), SETTLED, converged=True)
-        largest, gain = float(move.max()), float(gradient @ direction)
-        known, near = climb.secants.known, largest <= max(NEAR, tol)
-        expected = [*expected, largest] if known and gain <= 1e-3 * tol * (1.0 + abs(climb.point.value)) else []
-        stale = len(expected) >= 2 * STALE and min(expected[-STALE:]) > 0.5 * min(expected[:-STALE])
-        # A long step sees a mean curvature, not the one where it ends, and a curvature too large foresees small moves.
-        local = certain or (climb.stride <= NEAR and climb.foreseen)
-        if not (stale or (known and local and largest <= 0.5 * tol)):
-            if climb.iteration >= max_iter:
-                return climb.result(move, reason)
-            if climb.edged >= EDGED:
-                return climb.result(move, EDGE)
-            if (yield from climb.up(direction, gradient, near=near)):
-                continue
-            reason = ROUNDING
-        elif stale:
-            reason = UNSETTLED
-        if not certain and largest <= tol:
-            return climb.result(move, SETTLED, converged=True)
-        if not (known and near):
-            return climb.result(move, reason)
-        _, step = yield from climb.lead(climb.newton)
-        if not np.isfinite(step).all():
-            return climb.result(move, EDGE)
-        move = climb.move(step)
-        if move.max() <= 0.9 * tol:  # the move is known to about a tenth
-            return climb.result(move, SETTLED, converged=True)
-        if climb.iteration >= max_iter:
-            return climb.result(move, reason)
-        rounds += 1
-        if rounds > ROUNDS:
-            return climb.result(move, UNSETTLED)
-        if not (yield from climb.along(step)):
-            return climb.result(move, ROUNDING)
-        expected = []
-
-
-def fixed_steps(
-    theta: Floats,
-    *,
-    bound: float,
-    max_iter: int,
-    step_size: float,
-    tol: float,
-    unit: Floats | None = None,
-    callback: Callback | None = None,
-) -> Asking[Result]:
-    """Alg. 1, with the update of Eq. 7 corrected: θ ← θ + step · ∇J(θ), then θ ← θ · θ_max/‖θ‖∞ where ‖θ‖∞ > θ_max.
-
-    `tol` and `unit` only serve to say whether the weights would still move, judged by the curvature along the steps.
-    """
-    begin = rescaled(theta, bound)
-    climb = _Climb(begin, bound, tol, unit, None, callback, rising=False)
-    yield from climb.begin(begin)
-    been = deque([(climb.theta, climb.point.gradient)], maxlen=climb.secants.capacity + 1)
-    while climb.iteration < max_iter and not climb.stopped:
-        ahead = rescaled(climb.theta + step_size * climb.point.gradient, bound)
-        when = f"after {climb.iteration + 1} steps of size {step_size:g}"
-        there = _finite(
-            (yield from climb.at(ahead)), when, "take smaller steps, or use solver='lbfgs', which backs off"
-        )
-        climb.arrive(ahead, there)
-        been.append((ahead, there.gradient))
-    climb.learn(been)
-    gradient = climb.gradient(climb.free)
-    move = climb.move(climb.secants.solve(gradient, climb.free))
-    converged = bool(move.max(initial=0.0) <= tol) and (climb.secants.n > 0 or not gradient.any())
-    reason = ASKED if climb.stopped else f"all {max_iter} fixed steps were taken"
-    return climb.result(move, reason, converged=converged)
-
-
-def rescaled(theta: Floats, bound: float) -> Floats:
-    """The projection of Alg. 1, step 4."""
-    size = float(np.abs(theta).max(initial=0.0))
-    return theta * (bound / size) if size > bound else theta
-
-
-def _reach(way: Floats, most: Floats) -> float:
+def reach_of(way: Floats, most: Floats) -> float:
     """How far to go along a direction until the first coordinate has moved by the most it may."""
     return float((most / np.maximum(np.abs(way), 1e-300)).min())
 
 
-def _finite(point: Any, when: str, remedy: str) -> Any:
+def finite_point(point: Any, when: str, remedy: str) -> Any:
+    """Return the point, or raise a ValueError where its value is not finite."""
     if not np.isfinite(point.value):
         raise ValueError(f"the objective is not finite {when}: the model has no finite value there; {remedy}")
     return point

@@ -1,0 +1,108 @@
+"""The maximum of J where values are finite only for some θ: discount 1 and no horizon.
+
+The edge of that set may give no warning: where the spectral radius of a rarely visited cycle nears 1, J hardly falls
+before it is −∞, and a search that climbs J alone stops there. Such a search is given up, and the central path
+
+    θ(w) = argmax J(θ) − w B(θ),     w = 1, …, 0
+
+is followed by Newton's method. B (see `Barrier`) is the negative mean log-likelihood of trajectories that start
+everywhere and follow the policy of the first θ, so that θ(∞) is that θ, and every state keeps a finite value.
+
+Reference: Boyd and Vandenberghe, Convex Optimization, chapter 11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from messirl._types import Floats
+from messirl.estimators.parts.together import Question, about
+from messirl.objective import Evaluation, Objective
+from messirl.optim.climb import ASKED, EDGE, Bend, Callback, Result, relative_move, wants_to_stop
+from messirl.optim.lbfgs import seek_maximum
+from messirl.optim.newton import seek_by_newton
+from messirl.planning import NoFiniteValue
+
+MOST_BLOCKED = 20  # evaluations without a finite value, after which a search follows the central path
+FIRST_WEIGHT, LAST_WEIGHT = 1.0, 1e-13  # of the barrier
+SHRINK = 0.1  # of its weight, from one point of the path to the next
+CLOSE = 1e-2  # decrement, relative to the weight, at which a point of the path is close enough
+REACHED = 0.1  # by how much a Newton step on J itself must lower the decrement for the path to end
+
+LIMITED = "the objective rises up to the edge beyond which the model has no finite value: it has no maximum"
+
+
+def curvature_of(objective: Objective) -> Bend:
+    """−∇²J as a function of θ; None where it is not finite."""
+
+    def bend(theta: Floats) -> Floats | None:
+        try:
+            found = -objective.hessian(theta)
+        except NoFiniteValue:
+            return None
+        return found if np.isfinite(found).all() else None
+
+    return bend
+
+
+def find_maximum(
+    objective: Objective,
+    theta: Floats,
+    *,
+    max_iter: int,
+    callback: Callback | None = None,
+    curvature: Floats | None = None,
+    **options: Any,
+) -> Generator[Question, Evaluation, Result]:
+    """The maximum of J over the box, from θ; options are those of `seek_maximum`."""
+    bend = options.pop("bend", None)
+    if bend is None and objective.curvature_is_cheap:
+        bend = curvature_of(objective)
+    options |= {"unit": objective.unit, "scale": objective.scale, "bend": bend}
+    path = bend is not None and objective.mdp.must_end
+    search = seek_maximum(
+        theta,
+        max_iter=max_iter,
+        callback=callback,
+        curvature=curvature,
+        most_blocked=MOST_BLOCKED if path else np.inf,
+        **options,
+    )
+    found = yield from about(objective, search)
+    if path and found.reason == EDGE:
+        found = yield from _follow(objective, theta, found, max_iter, callback, options)
+    return found
+
+
+def _follow(
+    objective: Objective,
+    start: Floats,
+    before: Result,
+    max_iter: int,
+    callback: Callback | None,
+    options: dict[str, Any],
+) -> Generator[Question, Evaluation, Result]:
+    """The maximum by the central path from a start; `before` is the search that was given up."""
+    barrier, weight, theta, done = objective.barrier(start), FIRST_WEIGHT, start, before
+    newton = {name: options[name] for name in ("bound", "unit", "scale")}
+    while weight >= LAST_WEIGHT and done.iterations < max_iter:
+        guarded, left = objective.behind(barrier, weight), max_iter - done.iterations
+        search = seek_by_newton(theta, max_iter=left, tol=CLOSE * weight, bend=curvature_of(guarded), **newton)
+        point = yield from about(guarded, search)
+        search = seek_by_newton(point.theta, max_iter=1, tol=0.0, bend=curvature_of(objective), **newton)
+        ahead = yield from about(objective, search)
+        done, theta = ahead.after(done, unseen=point), point.theta
+        if callback is not None and wants_to_stop(callback, done.history[-1], done.theta, done.point):
+            return replace(done, reason=ASKED)
+        stride = relative_move(theta, ahead.theta, options["unit"])
+        if ahead.evaluations == 2 and ahead.move.max() <= REACHED * stride.max():  # Newton's method converges from here
+            theta = ahead.theta
+            break
+        weight *= SHRINK
+    left = max(max_iter - done.iterations, 0)
+    found = (yield from about(objective, seek_maximum(theta, max_iter=left, callback=callback, **options))).after(done)
+    return replace(found, reason=LIMITED) if found.reason == EDGE else found

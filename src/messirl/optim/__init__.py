@@ -1,0 +1,1 @@
+"""Optimisers over a box, of functions that may be −∞ outside a convex set."""

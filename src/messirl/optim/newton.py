@@ -1,0 +1,35 @@
+"""The maximum over the box ‖θ‖∞ ≤ θ_max by Newton's method with an exact Hessian and a line search."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from messirl._types import Floats
+from messirl.optim.climb import ROUNDING, SETTLED, Asking, Bend, Climb, Result
+
+
+def seek_by_newton(
+    theta: Floats,
+    *,
+    bound: float,
+    max_iter: int,
+    tol: float,
+    bend: Bend,
+    unit: Floats | None = None,
+    scale: Floats | None = None,
+) -> Asking[Result]:
+    """The maximum over the box by Newton steps alone, each shortened until the value rises.
+
+    tol : the decrement gᵀH⁻¹g, twice the rise that the next step foresees, at which the search ends
+    """
+    climb = Climb(np.clip(theta, -bound, bound), bound, tol, unit, scale, None, rising=True, bend=bend)
+    yield from climb.begin(climb.theta)
+    while True:
+        gradient, direction = yield from climb.lead(climb.newton)
+        move = climb.move(direction)
+        if not gradient @ direction > tol:
+            return climb.result(move, SETTLED, converged=True)
+        if climb.iteration >= max_iter:
+            return climb.result(move, f"max_iter={max_iter} iterations were done")
+        if not (yield from climb.along(direction)):
+            return climb.result(move, ROUNDING)
