@@ -157,7 +157,13 @@ def test_a_fit_that_nothing_holds_makes_no_remark():
     mdp, expert, _ = case("finite")
     model = MaxEntIRL().fit(mdp, expert)
     assert model.remarks_ == []
-    assert model.standing_.names(mdp) == {"box": [], "penalty": [], "unidentified": [], "unsettled": []}
+    assert model.standing_.names(mdp) == {
+        "box": [],
+        "penalty": [],
+        "unidentified": [],
+        "unsettled": [],
+        "undetermined": [],
+    }
 
 
 def test_weights_that_run_on_are_not_called_converged_and_are_named():

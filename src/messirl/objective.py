@@ -46,6 +46,7 @@ from messirl.problem.trajectories import Trajectories
 from messirl.problem.units import feature_spread
 
 OBJECTIVES = ("counts", "choices")
+FEW = 16  # weights: differences of gradients then give ∇²J at the end of a search
 LARGE = 4_000_000  # numbers of a table of states, steps and features from which on ∇²J is not asked for in passing
 
 
@@ -269,9 +270,18 @@ class Objective:
     @property
     def curvature_is_cheap(self) -> bool:
         """Whether ∇²J is had without differences, and about as quickly as J."""
-        n, d = self.mdp.n_states * (self.mdp.horizon or 1), self.mdp.n_features
         known = self.bends_exactly or (self._bends and isinstance(self.planner.model, GoalsModel))
-        return known and n <= MANY and n * d <= LARGE
+        return known and self._is_small(self.mdp.n_features)
+
+    @property
+    def curvature_is_affordable(self) -> bool:
+        """Whether ∇²J can be asked for once at the end of a search, by differences if need be."""
+        return self.curvature_is_cheap or (self.mdp.n_features <= FEW and self._is_small(1))
+
+    def _is_small(self, width: int) -> bool:
+        """Whether there are choices, and tables of states and steps with this many columns are small."""
+        n, steps = self.mdp.n_states, self.mdp.horizon or 2
+        return steps > 1 and n * steps <= MANY and n * steps * width <= LARGE
 
     _bends = True  # whether ∇²L is that of the values alone
 

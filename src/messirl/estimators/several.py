@@ -132,7 +132,7 @@ class SeveralExperts(Grouped):
         shared = together.penalised(together.with_prior(quadratic, self.theta_prior))
         mean = self.thetas_.mean(axis=0)
         move = result.move.reshape(self.thetas_.shape).max(axis=0)
-        return mdp, expert, shared, theta, replace(result, theta=mean, point=shared(mean), move=move)
+        return mdp, expert, shared, theta, replace(result, theta=mean, point=shared(mean), move=move, curvature=None)
 
     def score(self, trajectories: TrajectoriesLike, groups: npt.ArrayLike | None = None) -> float:
         """Mean log-probability per step, pooled: under θ_0 or, with `groups` (n,), each under that of its group."""

@@ -11,10 +11,11 @@ See identify.py. All look under the policy that takes every live action of every
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from messirl._types import Flags, Floats, Ints
@@ -99,6 +100,16 @@ class Finite(Probe):
         stuck = ~mdp.allowed.any(axis=1) & ~mdp.terminal
         risky = (mdp.transitions @ stuck.astype(np.float64) > 0).reshape(mdp.allowed.shape)
         super().__init__(mdp, mdp.allowed & ~risky, start)
+        self._met = None if start is None else self._when_met(start)
+
+    def _when_met(self, start: Floats) -> npt.NDArray[np.uint8]:
+        """Whether each state can be met at each step, as bits, (H, S/8)."""
+        assert self.mdp.horizon is not None
+        matrix, here, met = self._matrix.T.tocsr(), start > 0.0, []
+        for _ in range(self.mdp.horizon):
+            met.append(np.packbits(here))
+            here = (matrix @ here.astype(np.float64)) > 0.0
+        return np.array(met)
 
     def look(self, v: Floats) -> Look:
         """Step 1 is the last choice, step H − 1 the first."""
@@ -106,8 +117,19 @@ class Finite(Probe):
         terms = self._terms(v)
         ahead, here = terms[0].copy(), np.empty(self.layout.padded)
         for step in range(1, self.mdp.horizon):
-            yield step, *self._sweep(terms, ahead, here)
+            largest, values, gaps = self._sweep(terms, ahead, here)
+            if self._met is not None:  # elsewhere it cannot be at this step
+                table = np.where(self._states_met(step), gaps().reshape(self.policy.shape), 0.0).ravel()
+                largest, gaps = float(np.abs(table).max(initial=0.0)), partial(_same, table)
+            yield step, largest, values, gaps
             ahead, here = here, ahead
+
+    def _states_met(self, step: int) -> Flags:
+        """Which states (S padded,) can be met where a step is the last but so many."""
+        assert self._met is not None
+        assert self.mdp.horizon is not None
+        bits = np.unpackbits(self._met[self.mdp.horizon - 1 - step], count=self.mdp.n_states)
+        return self.layout.pad(bits.astype(np.float64)) > 0.0
 
     def rows(self, step: int, places: Ints, directions: Floats) -> Floats:
         """A_f by what the choice changes in the visits of each later step."""
@@ -226,6 +248,10 @@ class Local(Probe):
         of = np.repeat(np.arange(moves.size), width)
         entry = np.arange(of.size) + np.repeat(rows.indptr[moves] - np.cumsum(width) + width, width)
         return of, rows.indices[entry].astype(np.int64), rows.data[entry]
+
+
+def _same(table: Floats) -> Floats:
+    return table
 
 
 def _array(table: Any) -> Floats:

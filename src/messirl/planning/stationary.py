@@ -29,7 +29,11 @@ from messirl.problem.mdp import MDP
 MAX_NEWTON = 200
 MAX_SWEEPS = 100_000
 LARGEST = 1e250
-TRUSTED = 1e-6  # relative error of a value above which it is not called finite (γ = 1)
+TRUSTED = 1e-5  # relative error of a value above which it is not believed (γ = 1)
+TOO_LONG = (
+    "under this reward a trajectory takes about {:.0e} steps to end (discount=1), too many to compute its value; "
+    "make rewards of steps more negative, or use a discount below 1 or a horizon"
+)
 OVERFLOW = "the values are too large to be computed with: use smaller rewards"
 
 
@@ -118,8 +122,9 @@ class StationaryModel:
             raise self._no_value
         if mdp.discount == 1.0:
             duration = chain.solve((~still).astype(np.float64), tolerance=0.0)
-            if not (residual + EPS * size) * float(np.abs(duration).max()) <= TRUSTED * size:
-                raise self._no_value
+            steps = float(np.abs(duration).max())
+            if not (residual + EPS * size) * steps <= TRUSTED * size:
+                raise NoFiniteValue(TOO_LONG.format(steps) if np.isfinite(steps) else NO_VALUE)
         solution = StationarySolution(self, values, policy, chain)
         self._values = solution.values
         return solution

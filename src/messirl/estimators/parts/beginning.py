@@ -112,8 +112,9 @@ def _no_value_at(theta: Floats, mdp: MDP, objective: Objective, bound: float) ->
     text = "at theta_init the model has no finite value: a trajectory that goes on and on is worth infinitely much"
     if found is None:
         return f"{text}; leave theta_init out"
-    lower = [j for j in range(mdp.n_features) if found[j] < theta[j]]
+    lower = np.flatnonzero(found < theta)
+    change, which = ("more negative", lower) if lower.size else ("larger", np.flatnonzero(found > theta))
     return (
-        f"{text}; make the weights of {some_features(mdp, lower)} more negative ({found[lower[0]]:.3g} for the first "
-        "does), or leave theta_init out"
+        f"{text}; make the weights of {some_features(mdp, which.tolist())} {change} ({found[which[0]]:.3g} for the "
+        "first is enough), or leave theta_init out"
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,18 +24,24 @@ from messirl.estimators.parts.policies import GoalPolicies, StepPolicies
 from messirl.estimators.parts.reference import usual_policy
 from messirl.estimators.parts.reward import RewardEstimator
 from messirl.estimators.parts.standing import (
+    BOUNDLESS,
+    OPEN,
+    UNDETERMINED,
     IdentifiabilityWarning,
     Standing,
+    direction,
     held_by_box,
     held_by_penalty,
+    largest_parts,
     not_converged,
     numbers_of,
     some_features,
+    widest_direction,
 )
 from messirl.estimators.parts.streaming import IN_MEMORY, Together, counts_of_both
 from messirl.estimators.parts.together import Learning, Question, about
 from messirl.objective import OBJECTIVES, Evaluation, Objective, check_start, made_likely
-from messirl.optim.climb import HISTORY, Callback, Result
+from messirl.optim.climb import HISTORY, NEAR, Callback, Result
 from messirl.optim.fixed_steps import fixed_steps
 from messirl.planning import NoFiniteValue, log_likelihood
 from messirl.planning.arguments import check_entropy
@@ -314,13 +320,23 @@ class MaximumEntropy(RewardEstimator):
         self.objective_ = float(result.history.objective[-1])
         self.history_ = result.history
         self.n_iter_ = int(result.history.iteration[-1])
-        self.converged_ = result.converged
-        self.termination_ = result.reason
         self.gradient_norm_ = result.gradient_norm
         self.quadratic_ = objective.quadratic
         unidentified = self._unidentified(mdp, expert)
-        self.standing_ = self._standing(objective, result, unidentified)
-        if not result.converged:
+        open_way, length = self._open_direction(objective, result, unidentified)
+        if result.converged and length > BOUNDLESS:
+            result = replace(result, converged=False, reason=OPEN)
+        self.converged_, self.termination_ = result.converged, result.reason
+        self.standing_ = self._standing(objective, result, unidentified, open_way)
+        if open_way is not None:
+            warnings.warn(
+                f"the trajectories hardly determine theta along {direction(mdp, open_way)}: the standard error is more "
+                "than ten times that. A choice that is always made the same way (separation) leaves weights without a "
+                "finite optimum. Give theta_prior=10, a penalty, or more trajectories",
+                IdentifiabilityWarning,
+                stacklevel=3,
+            )
+        if not result.converged and result.reason != OPEN:
             said = f"{type(self).__name__} {not_converged(result, self.standing_, mdp, self.tol)}"
             warnings.warn(said, ConvergenceWarning, stacklevel=3)
         if len(unidentified):
@@ -340,7 +356,27 @@ class MaximumEntropy(RewardEstimator):
         offset = offsets(self.mdp_)
         return [*self.standing_.remarks(self.mdp_, self.theta_), *(() if offset is None else (offset,))]
 
-    def _standing(self, objective: Objective, result: Result, unidentified: Floats) -> Standing:
+    def _open_direction(
+        self, objective: Objective, result: Result, unidentified: Floats
+    ) -> tuple[Floats | None, float]:
+        """The change of θ (d,), about as large as the weights, of which the trajectories tell least, if it is little.
+
+        Also its standard error, relative to the weights; 0 where that is not known.
+        """
+        bent = result.curvature
+        if self.solver == "paper" or result.move.max(initial=0.0) > NEAR:
+            return None, 0.0
+        if bent is None and objective.curvature_is_affordable:
+            bent = -objective.hessian(result.theta)
+        if bent is None or not np.isfinite(bent).all():
+            return None, 0.0
+        known = (result.theta, objective.unit, self._bound, unidentified)
+        change, length = widest_direction(objective.size * bent, *known)
+        return (change / length if length > UNDETERMINED else None), length
+
+    def _standing(
+        self, objective: Objective, result: Result, unidentified: Floats, open_way: Floats | None
+    ) -> Standing:
         penalty: tuple[int, ...] = ()
         if objective.quadratic is not None and not isinstance(self.theta_init, Nearby):
             penalty = held_by_penalty(objective.quadratic @ result.theta, self._gap(objective), objective.unit)
@@ -349,6 +385,7 @@ class MaximumEntropy(RewardEstimator):
             penalty=penalty,
             unidentified=numbers_of(np.abs(unidentified).max(axis=0, initial=0.0) > 0),
             unsettled=() if result.converged else numbers_of(result.move > self.tol),
+            undetermined=() if open_way is None else numbers_of(largest_parts(open_way * objective.unit)),
         )
 
     def _gap(self, objective: Objective) -> Floats:

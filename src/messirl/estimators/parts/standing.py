@@ -4,6 +4,8 @@
     penalty        the penalty keeps the expected count of its feature away from the expert's: more than half of the
                    gap that there was at the start is still there
     unidentified   a change of the weight, alone or with others, changes the probability of no trajectory
+    undetermined   the trajectories hardly tell: its standard error is more than ten times its size, as where a choice
+                   is always made the same way (separation)
     unsettled      the search ended before the weight came to rest: the data hardly determine it
 
 Box and penalty act in the units of the features. A feature given in millimetres needs a weight a thousand times
@@ -18,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import null_space
 from sklearn.exceptions import ConvergenceWarning
 
 from messirl._types import Flags, Floats
@@ -27,6 +30,11 @@ from messirl.problem.units import feature_spread
 from messirl.similarity.landmarks import ApproximationWarning
 
 SHOWN = 6  # most features that a remark names
+UNDETERMINED = 10.0  # standard error of a weight, relative to its size, above which trajectories say little of it
+BOUNDLESS = 1e4  # the same, above which no search can tell where the optimum is
+OPEN = "a change of the weights hardly changes the objective, so that no optimum can be told"
+EPS = float(np.finfo(np.float64).eps)
+NAMED = 0.1  # share of a direction, relative to its largest, from which on a feature is named
 HELD = 0.5  # share of the gap to the expert's counts above which the penalty holds a weight
 
 
@@ -51,6 +59,7 @@ class Standing:
     penalty: tuple[int, ...] = ()
     unidentified: tuple[int, ...] = ()
     unsettled: tuple[int, ...] = ()
+    undetermined: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, held: Mapping[str, Sequence[int]]) -> Standing:
@@ -98,6 +107,44 @@ def held_by_box(theta: Floats, gradient: Floats, bound: float) -> tuple[int, ...
 def held_by_penalty(pull: Floats, gap: Floats, unit: Floats) -> tuple[int, ...]:
     """Features for which the penalty's pull (d,) leaves more than half of the first gap (d,) to the expert's counts."""
     return numbers_of((np.abs(gap) > 1e-6 * unit) & (np.abs(pull) > HELD * np.abs(gap)))
+
+
+def widest_direction(
+    information: Floats, theta: Floats, unit: Floats, bound: float, blind: Floats
+) -> tuple[Floats, float]:
+    """The change of θ (d,) by one standard error that is largest relative to the weights, and how large it is.
+
+    information : (d, d) the curvature of the log-likelihood and of all that is subtracted from it, at θ
+    unit : (d,) the spread of each feature; the size of a weight is max(|θ_j|, 1/unit_j)
+    blind : (m, d) directions that change nothing, which are left out, as are weights at the bound
+    """
+    size, held = np.maximum(np.abs(theta), 1.0 / unit), np.abs(theta) >= bound * (1.0 - 1e-9)
+    own, d = np.diag(information), theta.size
+    scale = np.where(own * size**2 > EPS, 1.0 / np.sqrt(np.maximum(own, 1e-300)), size)  # about one standard error
+    left_out = np.concatenate([blind / scale, np.eye(d)[held]])
+    basis = null_space(left_out / np.linalg.norm(left_out, axis=1, keepdims=True)) if len(left_out) else np.eye(d)
+    values, vectors = np.linalg.eigh(basis.T @ (information * np.outer(scale, scale)) @ basis)
+    changes = scale[:, None] * (basis @ vectors) / np.sqrt(np.maximum(values, EPS))
+    lengths = np.abs(changes / size[:, None]).max(axis=0, initial=0.0)
+    if not lengths.size:
+        return np.zeros_like(theta), 0.0
+    widest = int(np.argmax(lengths))
+    return changes[:, widest], float(lengths[widest])
+
+
+def largest_parts(change: Floats) -> Flags:
+    """Which parts (d,) of a change of θ, in units of the features, are large enough to be named."""
+    size = np.abs(change)
+    return np.asarray(size > NAMED * size.max(initial=0.0))
+
+
+def direction(mdp: MDP, change: Floats) -> str:
+    """A direction of θ in words, such as "+1.2 tolls − 0.8 time"."""
+    parts = change * feature_spread(mdp)
+    named = np.flatnonzero(largest_parts(parts))
+    shown = named[np.argsort(-np.abs(parts[named]), kind="stable")][:SHOWN].tolist()
+    terms = [f"{'+' if change[j] > 0 else '−'} {abs(change[j]):.2g} {mdp.feature_label(j)}" for j in shown]
+    return " ".join(terms).removeprefix("+ ")
 
 
 def not_converged(result: Result, standing: Standing, mdp: MDP, tol: float) -> str:
