@@ -210,8 +210,10 @@ def test_going_on_after_the_goal_is_named():
 
 
 def test_a_last_state_that_is_not_the_goal_is_named():
-    with pytest.raises(ValueError, match="trajectory 1 ends in state 2, not in its goal 5"):
+    with pytest.raises(ValueError, match="trajectory 1 ends in state 2, not in its goal"):
         feature_counts(maze(discount=0.95), Trajectories.from_lists([[0, 1], [1, 2]], goals=[1, 5]))
+    with pytest.raises(ValueError, match="trajectory 0 ends in state 1, not in its goal 3: end it there, or correct"):
+        feature_counts(maze(discount=0.95), Trajectories.from_lists([[0, 1], [1, 2]], goals=[3, 5]))
 
 
 def test_goals_and_a_horizon_contradict():
@@ -291,9 +293,11 @@ def test_every_fault_is_found_and_not_only_the_first():
     )
 
 
-def test_a_goal_that_was_passed_is_one_fault_and_one_that_was_never_reached_another():
-    some = Trajectories.from_lists([[0, 1, 2], [0, 1], [3, 4]], goals=[1, 5, 4])
-    found = [(fault.kind, fault.trajectory, fault.step) for fault in trajectory_faults(maze(discount=0.95), some)]
+def test_a_goal_that_was_passed_is_one_fault_and_goals_that_nobody_reached_another():
+    mdp, some = maze(discount=0.95), Trajectories.from_lists([[0, 1, 2], [0, 1], [3, 4]], goals=[1, 5, 4])
+    found = [(fault.kind, fault.trajectory, fault.step) for fault in trajectory_faults(mdp, some)]
+    assert found == [("after goal", 0, 1)]  # the second is unfinished
+    found = [(fault.kind, fault.trajectory, fault.step) for fault in trajectory_faults(mdp, some[[0, 1]])]
     assert found == [("goal", 1, None), ("after goal", 0, 1)]
 
 

@@ -49,7 +49,8 @@ def test_a_wrong_curvature_costs_steps_and_no_more(kind):
 
 def test_where_the_objective_need_not_be_concave_the_search_begins_as_ever():
     mdp, expert, near = nearby("endless")
-    model = MaxEntIRL(objective="choices", ridge=0.3, theta_init=near).fit(mdp, expert)
+    assert not Objective.from_trajectories(mdp, expert[:1], objective="choices").concave
+    model = MaxEntIRL(objective="choices", ridge=0.3, theta_init=near).fit(mdp, expert[:1])
     assert_array_equal(model.theta_init_, np.zeros(mdp.n_features))
 
 

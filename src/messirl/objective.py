@@ -26,6 +26,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from messirl._checks import numbers
 from messirl._types import Flags, Floats
@@ -40,7 +41,7 @@ from messirl.planning.stationary import StationaryModel
 from messirl.planning.together import expectations, in_lanes
 from messirl.problem.choices import Choices, choice_mass, choices_of
 from messirl.problem.counts import checked_feature_counts
-from messirl.problem.faults import check_trajectories
+from messirl.problem.faults import check_trajectories, unfinished
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.problem.units import feature_spread
@@ -195,8 +196,22 @@ class Objective:
 
     @property
     def concave(self) -> bool:
-        """Whether J is known to be concave: counts always, choices where they are the same as counts."""
-        return self.planner.source is None or (self.mdp.deterministic and self.mdp.must_end)
+        """Whether J is known to be concave, as it is for counts, and for choices that are the same as counts.
+
+        V is convex and, where trajectories end, linear: a source that is negative only there leaves J concave.
+        """
+        source = self.planner.source
+        if source is None:
+            return True
+        if sp.issparse(source):
+            row, state = source.nonzero()
+            negative = np.asarray(source[row, state] < 0.0)
+            row, state = row[negative], state[negative]
+        else:
+            row, state = np.nonzero(np.atleast_2d(source) < 0.0)
+        if self.planner.goals is not None:
+            return bool((self.planner.goals[row] == state).all())
+        return bool((self.mdp.terminal[state] | (row + 1 == self.mdp.horizon)).all())
 
     def __call__(self, theta: npt.ArrayLike) -> Evaluation:
         """J and its gradient at θ (Eqs. 4 and 6)."""
@@ -423,7 +438,7 @@ def check_alive(mdp: MDP, expert: Trajectories, n_expert: int) -> None:
     left = np.flatnonzero(expert.leaves)
     states, step = expert.states[left], expert.step[left]
     if expert.goals is not None:
-        if mdp.deterministic:  # who gets to the goal was never without a way there
+        if mdp.deterministic and not unfinished(mdp, expert).any():  # nothing on the way to a goal is a dead end
             return
         usable = np.zeros((left.size, mdp.n_actions), dtype=bool)
         goal_of = np.repeat(expert.goals, expert.lengths - 1)

@@ -23,6 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
     from messirl.io.folder.reader import examine
     from messirl.io.folder.settings import SETTINGS, read_settings
     from messirl.io.folder.swap import current
+    from messirl.problem.faults import unfinished_note
     from messirl.problem.units import offsets, unequal_spreads
 
     problem, faults, notes = examine(arguments.folder)
@@ -30,7 +31,9 @@ def run(arguments: argparse.Namespace) -> int:
         unknown = read_settings(current(arguments.folder) / SETTINGS).unknown
         notes += tuple(f"{SETTINGS}: nothing is known of {key!r}, so it is ignored" for key in unknown)
         assert problem is not None, "nothing is wrong with it"
-        notes += tuple(text for text in (unequal_spreads(problem.mdp), offsets(problem.mdp)) if text is not None)
+        mdp, trajectories = problem.mdp, problem.trajectories
+        said = (unequal_spreads(mdp), offsets(mdp), unfinished_note(mdp, trajectories))
+        notes += tuple(text for text in said if text is not None)
     if arguments.json:
         rows = [{"file": f.where, "row": f.row, "what": f.what, "remedy": f.remedy} for f in faults]
         print(as_json({"folder": named(arguments.folder), "ok": not faults, "faults": rows, "notes": notes}))

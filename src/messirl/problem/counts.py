@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from messirl._types import Floats, Ints
-from messirl.problem.faults import check_trajectories
+from messirl.problem.faults import check_finished, check_trajectories
 from messirl.problem.mdp import MDP
 from messirl.problem.moves import move_keys, possible_moves
 from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
@@ -79,6 +79,7 @@ def counted(
 
     called : what messages call a trajectory, given its number
     """
+    check_finished(mdp, trajectories, whose, called)
     n, gamma = len(trajectories), mdp.discount
     if mdp.state_action:
         left = trajectories.leaves

@@ -12,9 +12,11 @@ from messirl.problem.mdp import MDP
 from messirl.problem.moves import entry_keys, look_up, move_keys, possible_moves
 from messirl.problem.trajectories import Trajectories
 
-ENDLESS = "endless"  # the one kind that a reader tolerates: it is a fault only with discount = 1
 RIGHT_LENGTH = "a trajectory has that many, or ends earlier in a terminal state"
-MUST_END = "with discount=1 and no horizon a trajectory must end in a terminal state or have a goal"
+UNFINISHED = (
+    "with discount=1 and no horizon an unfinished trajectory has no feature counts; use objective='choices' and no "
+    "penalty on counts, or leave it out"
+)
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,37 @@ def trajectory_faults(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
     yield from _lengths(mdp, trajectories)
 
 
+def unfinished(mdp: MDP, trajectories: Trajectories) -> Flags:
+    """Which trajectories stop before they have ended, (n,), where one has to end: with goals, or at discount 1."""
+    if trajectories.goals is not None:
+        return np.asarray(trajectories.goals != trajectories.last)
+    return ~mdp.terminal[trajectories.last] & mdp.must_end
+
+
+def unfinished_note(mdp: MDP, trajectories: Trajectories) -> str | None:
+    """How many trajectories are unfinished, and what follows, as a sentence; None where none is."""
+    n = int(unfinished(mdp, trajectories).sum()) if len(trajectories) else 0
+    if not n:
+        return None
+    where = "a terminal state" if trajectories.goals is None else "its goal"
+    return (
+        f"{n} of {len(trajectories)} trajectories end before {where}: their choices can be learnt from, but they have "
+        "no feature counts"
+    )
+
+
+def check_finished(mdp: MDP, trajectories: Trajectories, whose: str = "", called: Callable[[int], str] = str) -> None:
+    """Raise a ValueError that names an unfinished trajectory; `called` gives the name of one by its number."""
+    wrong = unfinished(mdp, trajectories)
+    if not wrong.any():
+        return
+    i = int(np.argmax(wrong))
+    last = mdp.state_label(int(trajectories.last[i]))
+    place = "which is not terminal" if trajectories.goals is None else "not in its goal"
+    more = f" ({int(wrong.sum())} are unfinished)" if wrong.sum() > 1 else ""
+    raise ValueError(f"trajectory {called(i)}{whose} ends in state {last}, {place}{more}: {UNFINISHED}")
+
+
 def start_faults(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
     """Trajectories without goals that begin in a state where `start` is zero."""
     if mdp.start is None or trajectories.goals is not None or len(trajectories) == 0:
@@ -112,7 +145,7 @@ def _goals(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
         yield Fault("goal and horizon", None, None, text, "a trajectory with a goal ends there, use horizon=None")
         return
     missed = goals != trajectories.last
-    if missed.any():  # if the goal was passed, going on after it is the fault instead
+    if missed.all():  # some may be unfinished; if the goal was passed, going on after it is the fault instead
         passed = np.logical_or.reduceat(_at_goal(trajectories), trajectories.offsets[:-1])
         remedy = "end it there, or correct the goal"
         for i in np.flatnonzero(missed & ~passed).tolist():
@@ -177,7 +210,3 @@ def _lengths(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
         for i in np.flatnonzero(wrong).tolist():
             text = f"has {lengths[i]} states, but horizon={mdp.horizon}"
             yield Fault("length", i, None, text, RIGHT_LENGTH)
-    elif mdp.discount == 1.0:
-        for i in np.flatnonzero(~ended).tolist():
-            last = (int(trajectories.last[i]),)
-            yield Fault(ENDLESS, i, None, "ends in state {0}, which is not terminal", MUST_END, last)

@@ -364,7 +364,7 @@ class MaximumEntropy(RewardEstimator):
         Also its standard error, relative to the weights; 0 where that is not known.
         """
         bent = result.curvature
-        if self.solver == "paper" or result.move.max(initial=0.0) > NEAR:
+        if self.solver == "paper" or result.move.max(initial=0.0) > NEAR or not np.isfinite(objective.size):
             return None, 0.0
         if bent is None and objective.curvature_is_affordable:
             bent = -objective.hessian(result.theta)

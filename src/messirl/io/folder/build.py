@@ -18,7 +18,7 @@ from messirl.io.tables.faults import LIMIT, Faults
 from messirl.io.tables.ids import ANY, Ids
 from messirl.io.tables.table import Table, load_table
 from messirl.problem.errors import InputError
-from messirl.problem.faults import ENDLESS, Fault, start_faults, trajectory_faults
+from messirl.problem.faults import Fault, start_faults, trajectory_faults
 from messirl.problem.mdp import MDP
 from messirl.problem.moves import entry_keys
 from messirl.problem.problem import Problem
@@ -244,13 +244,12 @@ def _step_features(states: States, edges: Edges, choice: Ints, size: tuple[int, 
 def _check_fit(faults: Faults, mdp: MDP, tracks: Tracks, table: Table, called: tuple[Ids, Ids]) -> None:
     """Every fault between trajectories and MDP, with the labels and the rows of the table.
 
-    With discount = 1 a trajectory must end in a terminal state, and it must begin where `start` allows it. These two
-    faults alone do not stop the reading, since the user may still mark terminal states, or give goals, a horizon or
+    That a trajectory begins where `start` does not allow it does not stop the reading, since the user may still give
     another start before a fit.
     """
     found = trajectory_faults(mdp, tracks.trajectories)
     if not faults.collect:
-        first = next((fault for fault in found if fault.kind != ENDLESS), None)
+        first = next(found, None)
         if first is not None:
             faults.add(_located(first, tracks, table, called))
         return
