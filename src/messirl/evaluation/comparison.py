@@ -19,6 +19,8 @@ from messirl.estimators.parts.standing import quietly
 from messirl.estimators.uniform import uniform_score
 from messirl.objective import Objective
 from messirl.optim.climb import FEW
+from messirl.planning import NoFiniteValue
+from messirl.planning.likelihood import finite_log_likelihood, parts_of_states
 from messirl.problem.mdp import MDP
 from messirl.problem.streamed import StreamedTrajectories
 from messirl.problem.trajectories import Trajectories
@@ -106,8 +108,28 @@ class Neighbourhood:
 
 
 def held_out_scores(model: Any, held_out: Trajectories | None) -> tuple[float | None, Floats | None]:
-    """The score of a fitted model on held-out trajectories, and the log-probability of each; None without any."""
-    return (None, None) if held_out is None else model._scored(held_out)
+    """The score of a fitted model on held-out trajectories, and the log-probability of each; None without any.
+
+    Both are −∞ where the model has no finite value.
+    """
+    if held_out is None:
+        return None, None
+    try:
+        found: tuple[float, Floats] = model._scored(held_out)
+    except NoFiniteValue:
+        logs = finite_log_likelihood(model.mdp_, model._log_likelihood, held_out)
+        return -np.inf, logs
+    return found
+
+
+def without_value(mdp: MDP, held_out: Trajectories | None, logs: Floats | None) -> str:
+    """How many held-out trajectories are impossible under a model, and where, in words; "" where none is."""
+    if held_out is None or logs is None or not mdp.must_end or np.isfinite(logs).all():
+        return ""
+    parts, lost = parts_of_states(mdp)[held_out.first], ~np.isfinite(logs)
+    said = f"no finite value for {int(lost.sum())} of {len(held_out)} held-out trajectories"
+    every, some = np.unique(parts).size, np.unique(parts[lost]).size
+    return said if every == 1 else f"{said}, in {some} of {every} separate parts of the state space"
 
 
 def below_chance(model: MaximumEntropy, expert: Trajectories) -> str | None:

@@ -108,6 +108,23 @@ def wants_to_stop(callback: Callback, row: Any, theta: Floats, point: Any) -> bo
     return isinstance(answer, bool | np.bool_) and bool(answer)
 
 
+def continued(callback: Callback | None, before: Result) -> Callback | None:
+    """A callback for a search that goes on after another one: numbered through, and without its first point."""
+    if callback is None:
+        return None
+
+    def later(state: dict[str, Any]) -> object:
+        if state["iteration"] == 0:
+            return None
+        counts = {
+            "iteration": state["iteration"] + before.iterations,
+            "evaluations": state["evaluations"] + before.evaluations,
+        }
+        return callback({**state, **counts})
+
+    return later
+
+
 def projected_norm(theta: Floats, gradient: Floats, bound: float) -> float:
     """‖clip(θ + g) − θ‖∞: how far the gradient still leads inside the box. Zero at the optimum."""
     return float(np.abs(np.clip(theta + gradient, -bound, bound) - theta).max(initial=0.0))

@@ -7,15 +7,18 @@ Of a policy given as numbers, or of the soft policy of a reward: then log π = Q
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse.csgraph import connected_components
 from scipy.special import logsumexp
 
 from messirl._types import Floats, Ints
+from messirl.planning.chain import chain_matrix
 from messirl.planning.models import values_by_goal, where_met
+from messirl.planning.solution import NoFiniteValue
 from messirl.planning.structure import ends_of
 from messirl.problem.faults import check_trajectories
 from messirl.problem.mdp import MDP
@@ -56,6 +59,35 @@ def reward_log_likelihood(
     for which, log_policy in log_policies(mdp, reward, trajectories, start, values):
         out[which] = sum_of_steps(mdp, log_policy, trajectories[which])
     return out
+
+
+def finite_log_likelihood(mdp: MDP, logs: Callable[[Trajectories], Floats], trajectories: Trajectories) -> Floats:
+    """`logs`, (n,), of the trajectories for which the model has a finite value; −∞ for the others.
+
+    With discount 1 a model fitted in some parts of the state space need have no value in others. Trajectories are asked
+    about part by part and, where a part has no value, start by start.
+    """
+    try:
+        return logs(trajectories)
+    except NoFiniteValue:
+        for label in (parts_of_states(mdp)[trajectories.first], trajectories.first):
+            groups = np.unique(label, return_inverse=True)[1]
+            if groups.max() > 0:
+                out = np.empty(len(trajectories))
+                for k in range(groups.max() + 1):
+                    out[groups == k] = finite_log_likelihood(mdp, logs, trajectories[groups == k])
+                return out
+        return np.full(len(trajectories), -np.inf)
+
+
+def parts_of_states(mdp: MDP) -> Ints:
+    """The number of the part that each state belongs to, (S,): no transition leads from one part to another."""
+
+    def build() -> Ints:
+        matrix = chain_matrix(mdp, mdp.allowed.astype(np.float64))
+        return np.asarray(connected_components(matrix, directed=False)[1], dtype=np.int64)
+
+    return mdp.memo("parts", build)
 
 
 def log_policies(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,8 @@ from messirl.estimators.methods import ALONE, COMPARED, EXPERT, METHODS, describ
 from messirl.estimators.parts.maximum_entropy import MaximumEntropy
 from messirl.estimators.parts.standing import quietly
 from messirl.evaluation import Breakdown, next_state_accuracy
-from messirl.evaluation.comparison import Comparison, below_chance, compare, held_out_scores
+from messirl.evaluation.comparison import Comparison, below_chance, compare, held_out_scores, without_value
+from messirl.planning import NoFiniteValue
 from messirl.problem.mdp import MDP
 from messirl.problem.problem import Problem
 from messirl.problem.streamed import StreamedTrajectories
@@ -131,7 +133,8 @@ def fit(
     statistics = {} if known["table"] is None else known["table"].statistics()
     statistics["objective"] = model.objective_
     if parts.test is not None:
-        statistics["next-state accuracy, held out"] = next_state_accuracy(model, parts.test)
+        with contextlib.suppress(NoFiniteValue):  # the scores say so
+            statistics["next-state accuracy, held out"] = next_state_accuracy(model, parts.test)
     record = FitRecord(
         title=folder,
         model=model,
@@ -159,19 +162,20 @@ def _scores(
     Also the log-probabilities of held-out trajectories under the model and, where that is another, the experts alone.
     """
     name, fitted_to = described(model)
-    note = "" if model.converged_ else f"did not converge: {model.termination_}"
     held_out, own = held_out_scores(model, parts.test)
+    note = _notes("" if model.converged_ else f"did not converge: {model.termination_}", mdp, parts, own)
     scores, logs = [Score(name, fitted_to, model.score(parts.expert), held_out, note)], [own]
     alone = 0
     for row in _beside(settings, mdp, parts, model, watcher) if settings.baselines else ():
-        method, note = METHODS[row.name], "" if row.converged else "did not converge"
+        method = METHODS[row.name]
+        note = _notes("" if row.converged else "did not converge", mdp, parts, row.logs)
         alone = len(scores) if row.name == ALONE else alone
         scores.append(Score(method.label, method.fitted_to, row.expert, row.held_out, note))
         logs.append(row.logs)
     twin = _twin(model, mdp, parts, watcher) if settings.baselines and fitted_to != EXPERT else None
     if twin is not None:
         held_out, own = held_out_scores(twin, parts.test)
-        note = "" if twin.converged_ else "did not converge"
+        note = _notes("" if twin.converged_ else "did not converge", mdp, parts, own)
         scores.append(Score(described(twin)[0], EXPERT, twin.score(parts.expert), held_out, note))
         logs.append(own)
     known = [one for one in logs if one is not None]
@@ -183,6 +187,11 @@ def _scores(
     gained = [None if i == alone else gain for i, gain in enumerate(gains)]
     told = [replace(score, gain=gain) for score, gain in zip(scores, gained, strict=True)]
     return told, verdict, [logs[0], logs[alone]] if alone else logs[:1]
+
+
+def _notes(note: str, mdp: MDP, parts: Parts, logs: Floats | None) -> str:
+    """A note on a score, and where its model has no finite value."""
+    return "; ".join(text for text in (note, without_value(mdp, parts.test, logs)) if text)
 
 
 def _broken_down(

@@ -104,5 +104,6 @@ def _follow(
             break
         weight *= SHRINK
     left = max(max_iter - done.iterations, 0)
-    found = (yield from about(objective, seek_maximum(theta, max_iter=left, callback=callback, **options))).after(done)
+    search = seek_maximum(theta, max_iter=left, callback=continued(callback, done), **options)
+    found = (yield from about(objective, search)).after(done)
     return replace(found, reason=LIMITED) if found.reason == EDGE else found

@@ -17,7 +17,7 @@ from messirl.estimators.parts.streaming import Together
 from messirl.estimators.parts.summit import upward
 from messirl.estimators.parts.together import Question
 from messirl.objective import Evaluation, Objective, checked_weights
-from messirl.optim.climb import Result
+from messirl.optim.climb import Result, continued
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
@@ -96,5 +96,5 @@ class PooledEstimator(MaximumEntropy):
         sides = [np.clip(result.theta + side * way, -self._bound, self._bound) for side in (0.1, -0.1)]
         begin = max(sides, key=lambda at: objective(at).value)
         left = self.max_iter - int(result.history.iteration[-1])
-        beyond = yield from self._optimise(objective, begin, left, self.callback)
+        beyond = yield from self._optimise(objective, begin, left, continued(self.callback, result))
         return beyond.after(result)
