@@ -22,7 +22,7 @@ import numpy as np
 from messirl._types import Floats
 from messirl.estimators.parts.together import Question, about
 from messirl.objective import Evaluation, Objective
-from messirl.optim.climb import ASKED, EDGE, Bend, Callback, Result, relative_move, wants_to_stop
+from messirl.optim.climb import ASKED, EDGE, Bend, Callback, Result, continued, relative_move, wants_to_stop
 from messirl.optim.lbfgs import seek_maximum
 from messirl.optim.newton import seek_by_newton
 from messirl.planning import NoFiniteValue
