@@ -268,7 +268,8 @@ class Objective:
         bend = None
         if self.bends_exactly:
             source = planner.start if planner.source is None else planner.source
-            bend, _ = curvature(self.mdp, planner.solve(self.mdp.reward(t)).table, source)
+            solution = planner.solve(self.mdp.reward(t))
+            bend, _ = curvature(self.mdp, solution.table, source, getattr(solution, "factors", None))
         elif self._bends and isinstance(planner.model, GoalsModel):
             with contextlib.suppress(OutOfReach):
                 bend = goals_curvature(planner.solve(self.mdp.reward(t)), planner.asked)

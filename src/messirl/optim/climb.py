@@ -77,18 +77,21 @@ class Result:
         """Evaluations asked for."""
         return int(self.history.evaluations[-1])
 
-    def after(self, before: Result, *, unseen: Result | None = None) -> Result:
-        """The two as one search, of which `before` was the first part.
-
-        unseen : a search of another function in between, whose iterations and evaluations count
-        """
+    def after(self, before: Result) -> Result:
+        """The two as one search, of which `before` was the first part."""
         rest = np.array(self.history[1:])
-        parts = [before] if unseen is None else [before, unseen]
-        rest["iteration"] += sum(part.iterations for part in parts)
-        rest["evaluations"] += sum(part.evaluations for part in parts)
+        rest["iteration"] += before.iterations
+        rest["evaluations"] += before.evaluations
         history = np.concatenate([before.history, rest]).view(np.recarray)
-        history.evaluations[-1] = self.evaluations + sum(part.evaluations for part in parts)
+        history.evaluations[-1] = self.evaluations + before.evaluations
         history.objective[:] = np.maximum.accumulate(history.objective)
+        return replace(self, history=history)
+
+    def at_a_cost_of(self, other: Result) -> Result:
+        """The same with the iterations and evaluations of a search of another function."""
+        history = self.history.copy()
+        history.iteration[-1] += other.iterations
+        history.evaluations[-1] += other.evaluations
         return replace(self, history=history)
 
     def drawn_back(self, start: Floats, objective: Callable[[Floats], Any]) -> Result:

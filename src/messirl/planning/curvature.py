@@ -30,13 +30,15 @@ from messirl.problem.units import feature_spread
 STEP = 1e-5  # of central differences, relative to the size of θ_j or to its unit, whichever is larger
 
 
-def curvature(mdp: MDP, policy: Floats, source: Floats) -> tuple[Floats, Floats]:
+def curvature(mdp: MDP, policy: Floats, source: Floats, factors: Any = None) -> tuple[Floats, Floats]:
     """∇² Σ_s m(s) V(s), (d, d), and F = ∇V at the first step, (S, d), of a soft causal policy without goals.
 
     source : m, any weights (S,) of where trajectories begin or, with a horizon, (H, S) of each step
+    factors : those of the policy's chain, if known, see `slopes`
     """
     with few_threads(float(mdp.allowed.size) * mdp.n_features**2):
-        factors = factorised(chain_matrix(mdp, policy), mdp.discount) if mdp.horizon is None else None
+        if factors is None and mdp.horizon is None:
+            factors = factorised(chain_matrix(mdp, policy), mdp.discount)
         rows, taken = feature_table(mdp), _taken(mdp, policy, source, factors)
         bend = np.zeros((mdp.n_features, mdp.n_features))
         for step, here, ahead in slopes(mdp, policy, factors=factors):

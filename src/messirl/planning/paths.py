@@ -156,6 +156,11 @@ class PathSolution(Solution):
         policy[self.arcs.action, self.arcs.source] = share
         return np.asarray(policy / np.maximum(policy.sum(axis=0), np.finfo(float).tiny))
 
+    @property
+    def factors(self) -> PolicySystem | None:
+        """I − P of the policy's chain, by the factors that there are already; None where the system was iterated."""
+        return None if self._iterated is not None or not self.inner.size else PolicySystem(self)
+
     def visits(self, source: Floats, *, steps: bool = True) -> Visits:
         """Expected visits from a source (S,); pairs of states and actions always too."""
         y = np.zeros(self.mdp.n_states)
@@ -176,6 +181,28 @@ class PathSolution(Solution):
                 return self._iterated.visits(source[:, None])[:, 0]
         lift = self.lift[self.inner]
         return np.asarray(self._lu.solve(source / lift, trans="T") * lift)
+
+
+class PolicySystem:
+    """I − P with `solve(b, trans)`, P the policy's chain: D (I − P) D⁻¹ = I − M, with D = diag(z) in units of W."""
+
+    def __init__(self, solution: PathSolution) -> None:
+        self._lu, self._inner, self._lift = solution._lu, solution.inner, solution.lift[solution.inner]
+        arcs, last = solution.arcs, ~solution.ways.onwards
+        share = (solution.gain * solution.lift[arcs.target] / solution.lift[arcs.source])[last]
+        shape = (solution.mdp.n_states,) * 2
+        self._to_ends = sp.csr_array(sp.coo_array((share, (arcs.source[last], arcs.target[last])), shape=shape))
+
+    def solve(self, b: Floats, trans: str = "N") -> Floats:
+        """x with (I − P) x = b, or with its transpose; b is (S,) or (S, k)."""
+        x, lift = np.array(b, dtype=np.float64), self._lift.reshape(-1, *[1] * (b.ndim - 1))
+        if trans == "T":
+            x[self._inner] = self._lu.solve(x[self._inner] / lift, trans="T") * lift
+            own = np.zeros_like(x)
+            own[self._inner] = x[self._inner]
+            return np.asarray(x + self._to_ends.T @ own)
+        x[self._inner] = self._lu.solve((b + self._to_ends @ b)[self._inner] * lift) / lift
+        return x
 
 
 def _summed(place: Ints, numbers: Floats, n: int) -> Floats:

@@ -28,10 +28,11 @@ from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, REFERENCE_STRENGTH, 
 from messirl._types import Flags, Floats
 from messirl.estimators.methods import LIGHT_RIDGE, METHODS, baseline, equal_trace
 from messirl.estimators.parts.beginning import bend_at, first_theta
+from messirl.estimators.parts.central_path import find_maximum
 from messirl.estimators.parts.reference import usual_policy
 from messirl.estimators.parts.streaming import Together, counts_of_both, penalty_of
+from messirl.estimators.parts.together import answered_alone
 from messirl.objective import Objective, made_likely
-from messirl.optim.lbfgs import lbfgs
 from messirl.planning import NoFiniteValue, log_likelihood, soft_policy
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.problem.counts import counts_of_sets
@@ -246,7 +247,6 @@ class Bench:
             near = Fit(candidate, begin, self.bend(candidate, begin))
         objective = likelihood.penalised(quadratic)
         options: dict[str, Any] = {"bound": self.theta_max, "max_iter": self.max_iter, "tol": self.tol}
-        options |= {"unit": objective.unit, "scale": objective.scale, "certain": False}
 
         def penalised(bend: Floats | None) -> Floats | None:
             return bend if bend is None or quadratic is None else bend + quadratic
@@ -254,7 +254,10 @@ class Bench:
         def bend(theta: Floats) -> Floats | None:
             return penalised(self.bend(candidate, theta))
 
-        return lbfgs(objective, near.theta, curvature=penalised(near.bend), bend=bend, **options).theta
+        search = find_maximum(
+            objective, near.theta, curvature=penalised(near.bend), bend=bend, certain=False, **options
+        )
+        return answered_alone(search).theta
 
     def bend(self, candidate: Candidate, theta: Floats) -> Floats | None:
         """How much the likelihood of a candidate bends at θ, −∇²L (d, d); None where that is dear to know."""

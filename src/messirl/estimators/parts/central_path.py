@@ -3,7 +3,7 @@
 The edge of that set may give no warning: where the spectral radius of a rarely visited cycle nears 1, J hardly falls
 before it is −∞, and a search that climbs J alone stops there. Such a search is given up, and the central path
 
-    θ(w) = argmax J(θ) − w B(θ),     w = 1, …, 0
+    θ(w) = argmax J(θ) − w B(θ),     w → 0
 
 is followed by Newton's method. B (see `Barrier`) is the negative mean log-likelihood of trajectories that start
 everywhere and follow the policy of the first θ, so that θ(∞) is that θ, and every state keeps a finite value.
@@ -28,9 +28,10 @@ from messirl.optim.newton import seek_by_newton
 from messirl.planning import NoFiniteValue
 
 MOST_BLOCKED = 20  # evaluations without a finite value, after which a search follows the central path
-FIRST_WEIGHT, LAST_WEIGHT = 1.0, 1e-13  # of the barrier
-SHRINK = 0.1  # of its weight, from one point of the path to the next
-CLOSE = 1e-2  # decrement, relative to the weight, at which a point of the path is close enough
+FIRST_WEIGHT, LAST_WEIGHT = 100.0, 1e-13  # of the barrier
+SHRINK, GENTLE = 0.1, 0.7  # of its weight, from one point of the path to the next, at first and at most
+LONG = 40  # Newton steps to a point of the path, after which a nearer one is sought
+CLOSE = 3e-3  # decrement, relative to the weight, at which a point of the path is close enough
 REACHED = 0.1  # by how much a Newton step on J itself must lower the decrement for the path to end
 
 LIMITED = "the objective rises up to the edge beyond which the model has no finite value: it has no maximum"
@@ -63,7 +64,7 @@ def find_maximum(
     if bend is None and objective.curvature_is_cheap:
         bend = curvature_of(objective)
     options |= {"unit": objective.unit, "scale": objective.scale, "bend": bend}
-    path = bend is not None and objective.mdp.must_end
+    path = objective.mdp.must_end and objective.curvature_is_cheap
     search = seek_maximum(
         theta,
         max_iter=max_iter,
@@ -87,22 +88,26 @@ def _follow(
     options: dict[str, Any],
 ) -> Generator[Question, Evaluation, Result]:
     """The maximum by the central path from a start; `before` is the search that was given up."""
-    barrier, weight, theta, done = objective.barrier(start), FIRST_WEIGHT, start, before
+    barrier, weight, shrink, theta, done = objective.barrier(start), FIRST_WEIGHT, SHRINK, start, before
     newton = {name: options[name] for name in ("bound", "unit", "scale")}
     while weight >= LAST_WEIGHT and done.iterations < max_iter:
-        guarded, left = objective.behind(barrier, weight), max_iter - done.iterations
-        search = seek_by_newton(theta, max_iter=left, tol=CLOSE * weight, bend=curvature_of(guarded), **newton)
+        guarded, most = objective.behind(barrier, weight), min(LONG, max_iter - done.iterations)
+        search = seek_by_newton(theta, max_iter=most, tol=CLOSE * weight, bend=curvature_of(guarded), **newton)
         point = yield from about(guarded, search)
+        if point.iterations == LONG and shrink < GENTLE and not point.converged:  # too far from the last point
+            weight, shrink = weight / shrink * shrink**0.5, shrink**0.5
+            done = done.at_a_cost_of(point)
+            continue
         search = seek_by_newton(point.theta, max_iter=1, tol=0.0, bend=curvature_of(objective), **newton)
         ahead = yield from about(objective, search)
-        done, theta = ahead.after(done, unseen=point), point.theta
+        done, theta = ahead.after(done.at_a_cost_of(point)), point.theta
         if callback is not None and wants_to_stop(callback, done.history[-1], done.theta, done.point):
             return replace(done, reason=ASKED)
         stride = relative_move(theta, ahead.theta, options["unit"])
         if ahead.evaluations == 2 and ahead.move.max() <= REACHED * stride.max():  # Newton's method converges from here
             theta = ahead.theta
             break
-        weight *= SHRINK
+        weight *= shrink
     left = max(max_iter - done.iterations, 0)
     search = seek_maximum(theta, max_iter=left, callback=continued(callback, done), **options)
     found = (yield from about(objective, search)).after(done)
