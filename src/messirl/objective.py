@@ -112,7 +112,7 @@ class Objective:
         size: float = 1.0,
     ) -> None:
         self.mdp, self.planner, self.target, self.quadratic, self.constant = mdp, planner, target, quadratic, constant
-        self.size = size
+        self.size, self.highest = size, np.inf  # no likelihood of choices is above 0, but its rounding may be
         self._last: tuple[Floats, Evaluation] | None = None  # θ and what was found there
 
     @classmethod
@@ -172,6 +172,7 @@ class Objective:
         other, planner = copy(self), copy(self.planner)
         planner.source = self.planner.asked + weight * barrier.source
         other.planner, other.target, other._last = planner, self.target + weight * barrier.counts, None
+        other.highest = np.inf
         return other
 
     def with_prior(self, quadratic: Floats | None, spread: float | None) -> Floats | None:
@@ -251,7 +252,10 @@ class Objective:
     def _likelihood(self, theta: Floats) -> tuple[float, Floats, Visits]:
         """L, and the two sides whose difference is its gradient: the target (d,), and the expected visits."""
         expected = self.planner(self.mdp.reward(theta))
-        return float(theta @ self.target) + self.constant - expected.log_partition, self.target, expected.visits
+        return self._value(theta, expected.log_partition), self.target, expected.visits
+
+    def _value(self, theta: Floats, log_partition: float) -> float:
+        return min(float(theta @ self.target) + self.constant - log_partition, self.highest)
 
     def from_start(self, theta: Floats, point: Evaluation) -> Visits:
         """Expected visits from the start at θ, where `point` is this objective's evaluation."""
@@ -315,7 +319,7 @@ def evaluations(objectives: Sequence[Objective], thetas: Sequence[Floats]) -> li
             if answer is not None:
                 log_partition, counts, visits = answer
                 objective, theta = objectives[k], thetas[k]
-                value = float(theta @ objective.target) + objective.constant - log_partition
+                value = objective._value(theta, log_partition)
                 found[k] = objective._penalised(theta, value, objective.target, counts, visits)
     return [
         objective(theta) if known is None else known
@@ -345,6 +349,7 @@ class SharedChoices(Objective):
         reward = self.mdp.reward(theta)
         solution = self.planner.solve(reward)
         value, often = self.chosen.shared_out(reward, solution)
+        value = min(value, 0.0)
         expected = solution.expectation(self.chosen.source(often), steps=self.mdp.state_action)
         return value, self.chosen.collected(often), expected.visits
 
@@ -386,7 +391,9 @@ def of_choices(
         return SharedChoices(mdp, planner, chosen, quadratic, size)
     planner.source = chosen.source(chosen.totals)
     constant = chosen.constant(chosen.totals)
-    return Objective(mdp, planner, chosen.collected(chosen.totals), quadratic, constant, size)
+    objective = Objective(mdp, planner, chosen.collected(chosen.totals), quadratic, constant, size)
+    objective.highest = 0.0
+    return objective
 
 
 def bending(unit: Floats, quadratic: Floats | None) -> Floats:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from messirl._checks import number
 from messirl._defaults import THETA_PRIOR, UNLABELLED_WEIGHT
 from messirl._types import Floats
+from messirl.estimators.parts.beginning import Nearby, first_theta
 from messirl.estimators.parts.maximum_entropy import MaximumEntropy
 from messirl.estimators.parts.streaming import Together
 from messirl.estimators.parts.summit import upward
@@ -79,7 +80,21 @@ class PooledEstimator(MaximumEntropy):
         objective = objective.penalised(objective.with_prior(quadratic, self.theta_prior))
         theta = self._theta_start(mdp, objective)
         result = yield from self._to_a_summit(objective, theta)
+        if self._begins_elsewhere and result.converged and not objective.concave:
+            result = yield from self._or_from_default(objective, result)
         return some, objective, theta, result
+
+    @property
+    def _begins_elsewhere(self) -> bool:
+        """Whether the search begins where the user said."""
+        return self.theta_init is not None and not isinstance(self.theta_init, Nearby) and self.solver == "lbfgs"
+
+    def _or_from_default(self, objective: Objective, found: Result) -> Generator[Question, Evaluation, Result]:
+        """The better of an optimum and of the one to which the default start leads: there may be several."""
+        begin = first_theta(objective.mdp, objective, self._bound)
+        other = yield from self._to_a_summit(objective, begin)
+        better, rest = (found, other) if other.point.value <= found.point.value else (other, found)
+        return better.at_a_cost_of(rest)
 
     def _to_a_summit(self, objective: Objective, theta: Floats) -> Generator[Question, Evaluation, Result]:
         """The search from θ, gone on from saddles that it ends on."""
