@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from messirl._types import Floats
+from messirl.estimators.parts.beginning import first_theta
 from messirl.estimators.parts.together import Question, about
 from messirl.objective import Evaluation, Objective
 from messirl.optim.climb import ASKED, EDGE, Bend, Callback, Result, continued, relative_move, wants_to_stop
@@ -75,8 +76,24 @@ def find_maximum(
     )
     found = yield from about(objective, search)
     if path and found.reason == EDGE:
-        found = yield from _follow(objective, theta, found, max_iter, callback, options)
+        found = yield from _follow(
+            objective, _centre(objective, theta, options["bound"]), found, max_iter, callback, options
+        )
     return found
+
+
+def _centre(objective: Objective, start: Floats, bound: float) -> Floats:
+    """A θ well inside of where values are finite, to begin the path at: the default start or, failing that, `start`.
+
+    Where a search was begun, or ended, policies may already be all but deterministic, and Newton's steps far too long.
+    """
+    mdp = objective.mdp
+    if start.size != mdp.n_features:  # of several groups
+        return start
+    try:
+        return first_theta(mdp, objective, bound)
+    except ValueError:
+        return start
 
 
 def _follow(

@@ -41,7 +41,7 @@ from messirl.estimators.parts.standing import (
 from messirl.estimators.parts.streaming import IN_MEMORY, Together, counts_of_both
 from messirl.estimators.parts.together import Learning, Question, about
 from messirl.objective import OBJECTIVES, Evaluation, Objective, check_start, made_likely
-from messirl.optim.climb import HISTORY, NEAR, ROUNDING, UNSETTLED, Callback, Result
+from messirl.optim.climb import HISTORY, NEAR, Callback, Result
 from messirl.optim.fixed_steps import fixed_steps
 from messirl.planning import NoFiniteValue, log_likelihood
 from messirl.planning.arguments import check_entropy
@@ -364,8 +364,7 @@ class MaximumEntropy(RewardEstimator):
         Also its standard error, relative to the weights; 0 where that is not known.
         """
         bent = result.curvature
-        ended = result.reason in (UNSETTLED, ROUNDING) or result.move.max(initial=0.0) <= NEAR
-        if self.solver == "paper" or not ended or not np.isfinite(objective.size):
+        if self.solver == "paper" or result.move.max(initial=0.0) > NEAR or not np.isfinite(objective.size):
             return None, 0.0
         if bent is None and objective.curvature_is_affordable:
             bent = -objective.hessian(result.theta)

@@ -139,11 +139,11 @@ def largest_parts(change: Floats) -> Flags:
 
 
 def direction(mdp: MDP, change: Floats) -> str:
-    """A direction of θ in words, such as "+1.2 tolls − 0.8 time"."""
+    """A direction of θ in words, such as "1.2 × 'tolls' − 0.8 × 'time'"."""
     parts = change * feature_spread(mdp)
     named = np.flatnonzero(largest_parts(parts))
     shown = named[np.argsort(-np.abs(parts[named]), kind="stable")][:SHOWN].tolist()
-    terms = [f"{'+' if change[j] > 0 else '−'} {abs(change[j]):.2g} {mdp.feature_label(j)}" for j in shown]
+    terms = [f"{'+' if change[j] > 0 else '−'} {abs(change[j]):.2g} × {mdp.feature_label(j)}" for j in shown]
     return " ".join(terms).removeprefix("+ ")
 
 
