@@ -23,7 +23,7 @@ from messirl._types import Floats
 from messirl.estimators.parts.beginning import first_theta
 from messirl.estimators.parts.together import Question, about
 from messirl.objective import Evaluation, Objective
-from messirl.optim.climb import ASKED, EDGE, Bend, Callback, Result, continued, relative_move, wants_to_stop
+from messirl.optim.climb import ASKED, EDGE, NOISE, Bend, Callback, Result, continued, relative_move, wants_to_stop
 from messirl.optim.lbfgs import seek_maximum
 from messirl.optim.newton import seek_by_newton
 from messirl.planning import NoFiniteValue
@@ -128,4 +128,10 @@ def _follow(
     left = max(max_iter - done.iterations, 0)
     search = seek_maximum(theta, max_iter=left, callback=continued(callback, done), **options)
     found = (yield from about(objective, search)).after(done)
+    if found.point.value < before.point.value - NOISE * (1.0 + abs(before.point.value)):  # J need not be concave
+        history = before.history.copy()
+        history.iteration[-1], history.evaluations[-1] = found.iterations, found.evaluations
+        return replace(before, history=history)
+    if found.iterations >= max_iter and not found.converged:
+        return replace(found, reason=f"max_iter={max_iter} iterations were done")
     return replace(found, reason=LIMITED) if found.reason == EDGE else found
