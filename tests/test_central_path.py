@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 from seeds import generator
 
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories, read_problem, sample, soft_policy
+from messirl.estimators import SeveralExperts
 from messirl.estimators.parts import central_path
 from messirl.objective import Objective
 from messirl.optim.lbfgs import lbfgs
@@ -233,6 +234,33 @@ def test_a_callback_hears_of_the_path_and_may_stop_it():
     model.set_params(callback=stop).fit(mdp, expert)
     assert model.termination_ == "the callback asked to stop"
     assert len(seen) == most
+
+
+@quiet
+@pytest.mark.parametrize("seed", [1, 3, 6])
+def test_a_path_that_is_cut_short_reports_where_it_ended(seed):
+    mdp, expert = near_the_edge(seed, with_goals=False)
+    seen = []
+    model = MaxEntIRL(theta_max=None, ridge=1e-3, theta_init=[-12.0, 0.0, 0.0, 0.0], max_iter=12)
+    model.set_params(callback=lambda state: seen.append(state["iteration"])).fit(mdp, expert)
+    objective = Objective.from_trajectories(mdp, expert, objective="choices", quadratic=1e-3 * np.eye(4))
+    assert_allclose(model.objective_, objective(model.theta_).value, rtol=1e-9)
+    assert model.n_iter_ <= 12
+    assert seen == model.history_.iteration.tolist()
+
+
+@quiet
+def test_a_group_of_several_experts_follows_the_path_too():
+    mdp, expert = near_the_edge(0, with_goals=False)
+    options = {"lambda0": 0.0, "theta_prior": 30.0, "theta_init": [-12.0, 0.0, 0.0, 0.0]}
+    several, one = SeveralExperts(**options).fit(mdp, expert), MESSI(**options).fit(mdp, expert)
+    assert_allclose(several.objective_, one.objective_, rtol=1e-8)
+
+
+@quiet
+def test_separation_far_out_on_the_path_is_not_called_converged():
+    mdp, expert = near_the_edge(3, with_goals=True)
+    assert not MaxEntIRL(theta_max=None, theta_init=[-12.0, 0.0, 0.0, 0.0]).fit(mdp, expert).converged_
 
 
 DATA = Path(os.environ.get("MESSIRL_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")

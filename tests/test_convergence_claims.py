@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 from roads import network, trips
 from seeds import generator
-from worlds import maze
+from worlds import drawn, maze, random_mdp
 
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories, feature_counts, soft_policy
 from messirl.estimators.parts.standing import IdentifiabilityWarning, widest_direction
@@ -87,6 +87,33 @@ def test_silent_fits_from_two_starts_agree():
             assert_allclose(one.objective_, two.objective_, atol=1e-8)
     assert silent >= 10
     assert clear >= 10
+
+
+def test_what_is_claimed_does_not_depend_on_the_sum_of_the_weights():
+    mdp, expert = network(), trips(network(), 20, 3)
+    for total in (1.0, 1e-6, 1e6):
+        model = MaxEntIRL().fit(mdp, expert, sample_weight=np.full(len(expert), total))
+        assert model.converged_
+        assert not model.standing_.undetermined
+
+
+def test_a_second_start_goes_on_counting_and_can_be_stopped():
+    mdp = random_mdp(2, discount=0.9, horizon=6)
+    expert, seen = drawn(mdp, [1.0, -2.0, 0.5], 8, 1, start=np.ones(5)), []
+    model = MaxEntIRL(ridge=1e-2, theta_init=[2.0, 2.0, 2.0], max_iter=200)
+    assert not Objective.from_trajectories(mdp, expert, objective="choices").concave
+    model.set_params(callback=lambda state: seen.append((state["iteration"], state["evaluations"]))).fit(mdp, expert)
+    assert seen == sorted(seen)
+    assert len(set(seen)) == len(seen)
+    first, last = model.n_iter_, seen[-1][0]
+    assert last > first
+
+    def stop(state):
+        return state["iteration"] == last
+
+    model.set_params(callback=stop).fit(mdp, expert)
+    assert not model.converged_
+    assert model.termination_ == "the callback asked to stop"
 
 
 # ------------------------------------------------------------ directions that a horizon hides
@@ -181,6 +208,7 @@ def test_unfinished_trips_to_goals_are_learnt_from():
     model = MaxEntIRL(theta_prior=10.0).fit(mdp, some)
     assert model.converged_
     assert np.isfinite(model.score(some))
+    assert all(np.isfinite(model.score(some[[i]])) for i in np.flatnonzero(unfinished(mdp, some)))
 
 
 def test_only_counts_need_an_end_and_say_so():

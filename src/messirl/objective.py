@@ -22,7 +22,7 @@ import contextlib
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -112,7 +112,8 @@ class Objective:
         size: float = 1.0,
     ) -> None:
         self.mdp, self.planner, self.target, self.quadratic, self.constant = mdp, planner, target, quadratic, constant
-        self.size, self.highest = size, np.inf  # no likelihood of choices is above 0, but its rounding may be
+        self.size = self.sample_size = size  # the latter whatever the weights of trajectories sum to
+        self.highest = np.inf  # no likelihood of choices is above 0, but its rounding may be
         self._last: tuple[Floats, Evaluation] | None = None  # θ and what was found there
 
     @classmethod
@@ -129,7 +130,7 @@ class Objective:
         tilted: bool = True,
         checked: bool = False,
         n_expert: int | None = None,
-    ) -> Objective:
+    ) -> Self:
         """J for an expert's trajectories, weighted by `sample_weight`.
 
         counts : theirs, where they are known; the trajectories are then taken to be checked
@@ -150,9 +151,14 @@ class Objective:
         with np.errstate(over="ignore"):  # weights without limit leave nothing to a prior
             size = len(expert) if sample_weight is None else float(np.sum(sample_weight))
         if objective == "choices":
-            return _choices(mdp, planner, expert, weights, q, size)
+            made = _choices(mdp, planner, expert, weights, q, size)
+            with np.errstate(invalid="ignore"):
+                made.sample_size = made.size / size / float(weights @ weights)
+            return cast(Self, made)
         known = checked_feature_counts(mdp, expert) if counts is None else counts
-        return cls(mdp, planner, weights @ known, q, size=size)
+        found = cls(mdp, planner, weights @ known, q, size=size)
+        found.sample_size = 1.0 / float(weights @ weights)
+        return found
 
     def penalised(self, quadratic: Floats | None) -> Self:
         """The same likelihood with another penalty."""
@@ -290,7 +296,9 @@ class Objective:
     @property
     def curvature_is_cheap(self) -> bool:
         """Whether ∇²J is had without differences, and about as quickly as J."""
-        known = self.bends_exactly or (self._bends and isinstance(self.planner.model, GoalsModel))
+        model = self.planner.model
+        shared = isinstance(model, GoalsModel) and model.shared and not model.iterates
+        known = self.bends_exactly or (self._bends and shared)
         return known and self._is_small(self.mdp.n_features)
 
     @property

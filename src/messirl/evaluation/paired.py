@@ -41,6 +41,8 @@ class Gain:
     high: float
 
     def __str__(self) -> str:
+        if np.isnan(self.mean):
+            return "not comparable, as both rule out what was done"
         mean = f"{nats(self.mean, signed=True)} nats a step"
         if not np.isfinite([self.low, self.high]).all():
             return mean

@@ -77,20 +77,23 @@ class Result:
         """Evaluations asked for."""
         return int(self.history.evaluations[-1])
 
-    def after(self, before: Result) -> Result:
-        """The two as one search, of which `before` was the first part."""
+    def after(self, before: Result, *others: Result) -> Result:
+        """The two as one search, of which `before` was the first part.
+
+        others : searches of other functions in between, whose iterations and evaluations count
+        """
         rest = np.array(self.history[1:])
-        rest["iteration"] += before.iterations
-        rest["evaluations"] += before.evaluations
+        rest["iteration"] += before.iterations + sum(other.iterations for other in others)
+        spent = before.evaluations + sum(other.evaluations for other in others)
+        rest["evaluations"] += spent
         history = np.concatenate([before.history, rest]).view(np.recarray)
-        history.evaluations[-1] = self.evaluations + before.evaluations
+        history.evaluations[-1] = self.evaluations + spent
         history.objective[:] = np.maximum.accumulate(history.objective)
         return replace(self, history=history)
 
     def at_a_cost_of(self, other: Result) -> Result:
-        """The same with the iterations and evaluations of a search of another function."""
+        """The same with the evaluations of another search, which found nothing better."""
         history = self.history.copy()
-        history.iteration[-1] += other.iterations
         history.evaluations[-1] += other.evaluations
         return replace(self, history=history)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from messirl._types import Floats
-from messirl.optim.climb import ROUNDING, SETTLED, Asking, Bend, Climb, Result
+from messirl.optim.climb import EDGE, ROUNDING, SETTLED, Asking, Bend, Climb, Result
 
 
 def seek_by_newton(
@@ -27,6 +27,8 @@ def seek_by_newton(
     while True:
         gradient, direction = yield from climb.lead(climb.newton)
         move = climb.move(direction)
+        if not np.isfinite(direction).all():
+            return climb.result(move, EDGE)
         if not gradient @ direction > tol:
             return climb.result(move, SETTLED, converged=True)
         if climb.iteration >= max_iter:

@@ -137,15 +137,16 @@ def _out_of_range(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
 
 
 def _goals(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
-    goals = trajectories.goals
-    if goals is None:
-        return
-    if mdp.horizon is not None:
+    if trajectories.goals is not None and mdp.horizon is not None:
         text = f"have goals, but the MDP has horizon={mdp.horizon}"
         yield Fault("goal and horizon", None, None, text, "a trajectory with a goal ends there, use horizon=None")
-        return
-    missed = goals != trajectories.last
-    if missed.all():  # some may be unfinished; if the goal was passed, going on after it is the fault instead
+
+
+def goal_faults(trajectories: Trajectories) -> Iterator[Fault]:
+    """Trajectories that end elsewhere than in their goal, where none of them reaches its own: wrong goals."""
+    goals = trajectories.goals
+    missed = np.zeros(0, dtype=bool) if goals is None else goals != trajectories.last
+    if goals is not None and missed.size and missed.all():  # if the goal was passed, going on after it is the fault
         passed = np.logical_or.reduceat(_at_goal(trajectories), trajectories.offsets[:-1])
         remedy = "end it there, or correct the goal"
         for i in np.flatnonzero(missed & ~passed).tolist():

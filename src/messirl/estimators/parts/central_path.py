@@ -23,7 +23,7 @@ from messirl._types import Floats
 from messirl.estimators.parts.beginning import first_theta
 from messirl.estimators.parts.together import Question, about
 from messirl.objective import Evaluation, Objective
-from messirl.optim.climb import ASKED, EDGE, NOISE, Bend, Callback, Result, continued, relative_move, wants_to_stop
+from messirl.optim.climb import ASKED, EDGE, Bend, Callback, Result, continued, relative_move, wants_to_stop
 from messirl.optim.lbfgs import seek_maximum
 from messirl.optim.newton import seek_by_newton
 from messirl.planning import NoFiniteValue
@@ -33,7 +33,7 @@ FIRST_WEIGHT, LAST_WEIGHT = 100.0, 1e-13  # of the barrier
 SHRINK, GENTLE = 0.1, 0.7  # of its weight, from one point of the path to the next, at first and at most
 LONG = 40  # Newton steps to a point of the path, after which a nearer one is sought
 CLOSE = 3e-3  # decrement, relative to the weight, at which a point of the path is close enough
-REACHED = 0.1  # by how much a Newton step on J itself must lower the decrement for the path to end
+REACHED = 0.1  # length of the Newton step after one on J itself, relative to that one, at which the path ends
 
 LIMITED = "the objective rises up to the edge beyond which the model has no finite value: it has no maximum"
 
@@ -87,11 +87,10 @@ def _centre(objective: Objective, start: Floats, bound: float) -> Floats:
 
     Where a search was begun, or ended, policies may already be all but deterministic, and Newton's steps far too long.
     """
-    mdp = objective.mdp
-    if start.size != mdp.n_features:  # of several groups
+    if not isinstance(objective, Objective):  # of several groups
         return start
     try:
-        return first_theta(mdp, objective, bound)
+        return first_theta(objective.mdp, objective, bound)
     except ValueError:
         return start
 
@@ -107,31 +106,32 @@ def _follow(
     """The maximum by the central path from a start; `before` is the search that was given up."""
     barrier, weight, shrink, theta, done = objective.barrier(start), FIRST_WEIGHT, SHRINK, start, before
     newton = {name: options[name] for name in ("bound", "unit", "scale")}
-    while weight >= LAST_WEIGHT and done.iterations < max_iter:
-        guarded, most = objective.behind(barrier, weight), min(LONG, max_iter - done.iterations)
-        search = seek_by_newton(theta, max_iter=most, tol=CLOSE * weight, bend=curvature_of(guarded), **newton)
+    unseen: list[Result] = []  # searches of J − w B since `done`
+    left = max_iter - before.iterations
+    while weight >= LAST_WEIGHT and left > 1:
+        guarded = objective.behind(barrier, weight)
+        bend = curvature_of(guarded)
+        search = seek_by_newton(theta, max_iter=min(LONG, left - 1), tol=CLOSE * weight, bend=bend, **newton)
         point = yield from about(guarded, search)
+        unseen.append(point)
+        left -= point.iterations
         if point.iterations == LONG and shrink < GENTLE and not point.converged:  # too far from the last point
             weight, shrink = weight / shrink * shrink**0.5, shrink**0.5
-            done = done.at_a_cost_of(point)
             continue
         search = seek_by_newton(point.theta, max_iter=1, tol=0.0, bend=curvature_of(objective), **newton)
         ahead = yield from about(objective, search)
-        done, theta = ahead.after(done.at_a_cost_of(point)), point.theta
+        done, theta, unseen = ahead.after(done, *unseen), point.theta, []
+        left = max_iter - done.iterations
         if callback is not None and wants_to_stop(callback, done.history[-1], done.theta, done.point):
-            return replace(done, reason=ASKED)
+            return replace(done, reason=ASKED, converged=False)
         stride = relative_move(theta, ahead.theta, options["unit"])
-        if ahead.evaluations == 2 and ahead.move.max() <= REACHED * stride.max():  # Newton's method converges from here
-            theta = ahead.theta
+        full = ahead.evaluations == 2  # the start, and the end of a step that was not shortened
+        if full and ahead.move.max() <= REACHED * stride.max():  # Newton's method converges from here
             break
         weight *= shrink
-    left = max(max_iter - done.iterations, 0)
-    search = seek_maximum(theta, max_iter=left, callback=continued(callback, done), **options)
-    found = (yield from about(objective, search)).after(done)
-    if found.point.value < before.point.value - NOISE * (1.0 + abs(before.point.value)):  # J need not be concave
-        history = before.history.copy()
-        history.iteration[-1], history.evaluations[-1] = found.iterations, found.evaluations
-        return replace(before, history=history)
-    if found.iterations >= max_iter and not found.converged:
+    best = max((before, done), key=lambda one: float(one.point.value))
+    search = seek_maximum(best.theta, max_iter=max(left, 0), callback=continued(callback, done), **options)
+    found = (yield from about(objective, search)).after(done, *unseen)
+    if left <= 1 and not found.converged:
         return replace(found, reason=f"max_iter={max_iter} iterations were done")
     return replace(found, reason=LIMITED) if found.reason == EDGE else found

@@ -27,6 +27,7 @@ from messirl.estimators.parts.standing import (
     BOUNDLESS,
     OPEN,
     UNDETERMINED,
+    UNSEEN,
     IdentifiabilityWarning,
     Standing,
     direction,
@@ -324,7 +325,8 @@ class MaximumEntropy(RewardEstimator):
         self.quadratic_ = objective.quadratic
         unidentified = self._unidentified(mdp, expert)
         open_way, length = self._open_direction(objective, result, unidentified)
-        if length > BOUNDLESS:
+        bend = 1.0 / (objective.sample_size * max(length, 1e-100) ** 2)  # of J, along a change as large as the weights
+        if length > BOUNDLESS or bend < UNSEEN * (1.0 + abs(result.point.value)):
             result = replace(result, converged=False, reason=OPEN)
         self.converged_, self.termination_ = result.converged, result.reason
         self.standing_ = self._standing(objective, result, unidentified, open_way)
@@ -364,14 +366,14 @@ class MaximumEntropy(RewardEstimator):
         Also its standard error, relative to the weights; 0 where that is not known.
         """
         bent = result.curvature
-        if self.solver == "paper" or result.move.max(initial=0.0) > NEAR or not np.isfinite(objective.size):
+        if self.solver == "paper" or result.move.max(initial=0.0) > NEAR or not np.isfinite(objective.sample_size):
             return None, 0.0
         if bent is None and objective.curvature_is_affordable:
             bent = -objective.hessian(result.theta)
         if bent is None or not np.isfinite(bent).all():
             return None, 0.0
         known = (result.theta, objective.unit, self._bound, unidentified)
-        change, length = widest_direction(objective.size * bent, *known)
+        change, length = widest_direction(objective.sample_size * bent, *known)
         return (change / length if length > UNDETERMINED else None), length
 
     def _standing(

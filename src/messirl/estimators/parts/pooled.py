@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from messirl.estimators.parts.streaming import Together
 from messirl.estimators.parts.summit import upward
 from messirl.estimators.parts.together import Question
 from messirl.objective import Evaluation, Objective, checked_weights
-from messirl.optim.climb import Result, continued
+from messirl.optim.climb import ASKED, RISING, Result, continued
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
@@ -91,10 +91,17 @@ class PooledEstimator(MaximumEntropy):
 
     def _or_from_default(self, objective: Objective, found: Result) -> Generator[Question, Evaluation, Result]:
         """The better of an optimum and of the one to which the default start leads: there may be several."""
+        left = self.max_iter - found.iterations
+        if left <= 0:
+            return found
         begin = first_theta(objective.mdp, objective, self._bound)
-        other = yield from self._to_a_summit(objective, begin)
-        better, rest = (found, other) if other.point.value <= found.point.value else (other, found)
-        return better.at_a_cost_of(rest)
+        other = yield from self._optimise(objective, begin, left, continued(self.callback, found))
+        if other.stopped:
+            return replace(found.at_a_cost_of(other), reason=ASKED, converged=False)
+        rise = other.point.value - found.point.value
+        if other.converged and rise > RISING * (1.0 + abs(found.point.value)):
+            return other.after(found)
+        return found.at_a_cost_of(other)
 
     def _to_a_summit(self, objective: Objective, theta: Floats) -> Generator[Question, Evaluation, Result]:
         """The search from θ, gone on from saddles that it ends on."""

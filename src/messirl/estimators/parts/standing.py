@@ -31,7 +31,8 @@ from messirl.similarity.landmarks import ApproximationWarning
 
 SHOWN = 6  # most features that a remark names
 UNDETERMINED = 10.0  # standard error of a weight, relative to its size, above which trajectories say little of it
-BOUNDLESS = 1e4  # the same, above which no search can tell where the optimum is
+BOUNDLESS = 1e3  # the same, above which there may be no optimum
+UNSEEN = 1e-11  # curvature over a change as large as the weights, relative to J, that no search can tell from zero
 OPEN = "a change of the weights hardly changes the objective, so that no optimum can be told"
 EPS = float(np.finfo(np.float64).eps)
 NAMED = 0.1  # share of a direction, relative to its largest, from which on a feature is named

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from messirl.io.tables.faults import LIMIT, Faults
 from messirl.io.tables.ids import ANY, Ids
 from messirl.io.tables.table import Table, load_table
 from messirl.problem.errors import InputError
-from messirl.problem.faults import Fault, start_faults, trajectory_faults
+from messirl.problem.faults import Fault, goal_faults, start_faults, trajectory_faults
 from messirl.problem.mdp import MDP
 from messirl.problem.moves import entry_keys
 from messirl.problem.problem import Problem
@@ -247,7 +248,7 @@ def _check_fit(faults: Faults, mdp: MDP, tracks: Tracks, table: Table, called: t
     That a trajectory begins where `start` does not allow it does not stop the reading, since the user may still give
     another start before a fit.
     """
-    found = trajectory_faults(mdp, tracks.trajectories)
+    found = chain(goal_faults(tracks.trajectories), trajectory_faults(mdp, tracks.trajectories))
     if not faults.collect:
         first = next(found, None)
         if first is not None:
