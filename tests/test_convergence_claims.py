@@ -97,6 +97,7 @@ def test_what_is_claimed_does_not_depend_on_the_sum_of_the_weights():
         assert not model.standing_.undetermined
 
 
+@quiet
 def test_a_second_start_goes_on_counting_and_can_be_stopped():
     mdp = random_mdp(2, discount=0.9, horizon=6)
     expert, seen = drawn(mdp, [1.0, -2.0, 0.5], 8, 1, start=np.ones(5)), []
