@@ -18,6 +18,7 @@ from messirl.evaluation.comparison import held_out_scores, without_value
 from messirl.objective import Objective
 from messirl.planning import NoFiniteValue
 from messirl.problem.faults import unfinished
+from messirl.workflow.verdict import judged
 from studies.two_starts import fitted, random_problem, well_determined
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::UserWarning")
@@ -256,3 +257,12 @@ def test_a_model_without_a_value_somewhere_has_a_score_of_minus_infinity_there()
     assert logs[1] == -np.inf
     said = without_value(mdp, held_out, logs)
     assert said == "no finite value for 1 of 2 held-out trajectories, in 1 of 2 separate parts of the state space"
+
+
+def test_a_verdict_on_methods_that_rule_out_what_was_done_has_no_numbers():
+    some, none = np.array([-1.0, -2.0, -3.0]), np.array([-0.5, -np.inf, -np.inf])
+    verdict, gains = judged(["model", "experts only", "uniform"], [none, none, some], np.array([2, 2, 2]), 1, [1])
+    assert np.isnan(gains[0].mean)
+    assert "not comparable" in str(gains[0])
+    assert "experts only on the experts alone rules some of them out" in verdict.sentence
+    assert "inf" not in verdict.sentence

@@ -263,6 +263,8 @@ def _gain(found: dict[str, float] | None) -> str:
     if found is None:
         return ""
     mean, low, high = (nats(found[name], signed=True) for name in ("mean", "low", "high"))
+    if mean == "nan":
+        return "undefined"
     return f"{mean} [{low}, {high}]" if low != "nan" else mean
 
 

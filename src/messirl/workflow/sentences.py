@@ -89,6 +89,11 @@ def fit_sentences(record: FitRecord) -> list[str]:
         held = "no trajectories were held out" if "test" not in record.counts else ""
         why = held or "no method without them was fitted beside it"
         said.append(f"Whether using the {others} helped is not known: {why} (messirl select finds out).")
+    elif all(math.isnan(gain.mean) for gain in verdict.without.values()):
+        said.append(
+            f"Whether using the {others} helped is not known: with and without them, the model rules out some held-out "
+            "trajectories."
+        )
     else:
         n = verdict.trajectories
         held = f"the {n:,} held-out {'trajectory is' if n == 1 else 'trajectories are'} predicted"

@@ -50,7 +50,9 @@ class Verdict:
         if self.trajectories < 2:
             return f"{self.best} predicts the one held-out trajectory best, from which no interval can be had."
         said = f"{self.best} predicts the {self.trajectories:,} held-out trajectories best"
-        if self.gain is not None:
+        if self.gain is not None and np.isinf(self.gain.mean):
+            said += f"; {self.alone} on the experts alone rules some of them out"
+        elif self.gain is not None:
             said += f", {self.gain} over {self.alone} on the experts alone"
         if not self.alike:
             return f"{said}; every other method is clearly behind."
