@@ -89,7 +89,7 @@ def fit_sentences(record: FitRecord) -> list[str]:
         held = "no trajectories were held out" if "test" not in record.counts else ""
         why = held or "no method without them was fitted beside it"
         said.append(f"Whether using the {others} helped is not known: {why} (messirl select finds out).")
-    elif all(math.isnan(gain.mean) for gain in verdict.without.values()):
+    elif not (comparable := {name: gain for name, gain in verdict.without.items() if not math.isnan(gain.mean)}):
         said.append(
             f"Whether using the {others} helped is not known: with and without them, the model rules out some held-out "
             "trajectories."
@@ -97,7 +97,7 @@ def fit_sentences(record: FitRecord) -> list[str]:
     else:
         n = verdict.trajectories
         held = f"the {n:,} held-out {'trajectory is' if n == 1 else 'trajectories are'} predicted"
-        said.append(use_sentence(others, held, verdict.without))
+        said.append(use_sentence(others, held, comparable))
     return [*said, *_by_group(record)]
 
 
