@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 from roads import network, trips
 from seeds import generator
-from worlds import drawn, maze, random_mdp
+from worlds import drawn, random_mdp, ring
 
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories, feature_counts, soft_policy
 from messirl.estimators.parts.standing import IdentifiabilityWarning, widest_direction
@@ -154,11 +154,11 @@ def test_a_way_that_is_too_long_to_compute_is_not_called_infinite():
 
 
 def test_a_log_likelihood_of_choices_is_never_positive():
-    mdp = maze(2, 2, discount=1.0, terminal=[False, False, False, True])
-    expert = Trajectories.from_lists([[0, 1, 3]] * 3)
+    mdp = ring(4, discount=0.99)
+    expert = Trajectories.from_lists([[0] * 10, [1, 2, 3, 0, 0, 0, 0]])
     objective = Objective.from_trajectories(mdp, expert, objective="choices")
-    for size in 10.0 ** np.arange(0, 12):
-        assert objective(np.array([-size, -0.3 * size])).value <= 0.0
+    for size in 10.0 ** np.arange(1, 9):  # values of that size cancel, up to their rounding
+        assert objective(size * np.array([1.0, -1.0, -0.3])).value <= 0.0
 
 
 # ------------------------------------------------------------ unfinished trajectories
