@@ -102,7 +102,7 @@ class EMMaxEnt(MaximumEntropy):
             weights = e_step(mdp, theta, self.entropy, everyone, counts)
             objective = weighted(weights)
             result = yield from self._optimise(objective, theta, min(eta, self.max_iter - done), self._numbered(done))
-            steps = int(result.history.iteration[-1])
+            steps = result.iterations
             spent = int(parts[-1]["evaluations"][-1]) if parts else 0
             if parts and steps == 0:  # the same iteration, with the last weights
                 parts[-1] = parts[-1][:-1]

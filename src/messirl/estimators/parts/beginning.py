@@ -52,11 +52,16 @@ def bend_at(likelihood: Objective, theta: Floats) -> Floats | None:
     n, d = likelihood.mdp.n_states, likelihood.mdp.n_features
     if d > FEW and not (likelihood.bends_exactly and n * d <= MEMORY_SIZE):
         return None
+    return curvature_at(likelihood, theta)
+
+
+def curvature_at(objective: Objective, theta: Floats) -> Floats | None:
+    """−∇²J at θ, (d, d); None where it is not finite."""
     try:
-        found = likelihood.hessian(theta)
+        found = -objective.hessian(theta)
     except NoFiniteValue:
         return None
-    return -found if np.isfinite(found).all() else None
+    return found if np.isfinite(found).all() else None
 
 
 def first_theta(mdp: MDP, objective: Objective, bound: float, given: Any = None, seed: Any = None) -> Floats:

@@ -15,18 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from messirl._types import Floats
-from messirl.estimators.parts.beginning import first_theta
+from messirl.estimators.parts.beginning import curvature_at, first_theta
 from messirl.estimators.parts.together import Question, about
 from messirl.objective import Evaluation, Objective
-from messirl.optim.climb import ASKED, EDGE, Bend, Callback, Result, continued, relative_move, wants_to_stop
+from messirl.optim.climb import ASKED, EDGE, Callback, Result, continued, relative_move, wants_to_stop
 from messirl.optim.lbfgs import seek_maximum
 from messirl.optim.newton import seek_by_newton
-from messirl.planning import NoFiniteValue
 
 MOST_BLOCKED = 20  # evaluations without a finite value, after which a search follows the central path
 FIRST_WEIGHT, LAST_WEIGHT = 100.0, 1e-13  # of the barrier
@@ -36,19 +36,6 @@ CLOSE = 3e-3  # decrement, relative to the weight, at which a point of the path 
 REACHED = 0.1  # length of the Newton step after one on J itself, relative to that one, at which the path ends
 
 LIMITED = "the objective rises up to the edge beyond which the model has no finite value: it has no maximum"
-
-
-def curvature_of(objective: Objective) -> Bend:
-    """−∇²J as a function of θ; None where it is not finite."""
-
-    def bend(theta: Floats) -> Floats | None:
-        try:
-            found = -objective.hessian(theta)
-        except NoFiniteValue:
-            return None
-        return found if np.isfinite(found).all() else None
-
-    return bend
 
 
 def find_maximum(
@@ -63,7 +50,7 @@ def find_maximum(
     """The maximum of J over the box, from θ; options are those of `seek_maximum`."""
     bend = options.pop("bend", None)
     if bend is None and objective.curvature_is_cheap:
-        bend = curvature_of(objective)
+        bend = partial(curvature_at, objective)
     options |= {"unit": objective.unit, "scale": objective.scale, "bend": bend}
     path = objective.mdp.must_end and objective.curvature_is_cheap
     search = seek_maximum(
@@ -110,7 +97,7 @@ def _follow(
     left = max_iter - before.iterations
     while weight >= LAST_WEIGHT and left > 1:
         guarded = objective.behind(barrier, weight)
-        bend = curvature_of(guarded)
+        bend = partial(curvature_at, guarded)
         search = seek_by_newton(theta, max_iter=min(LONG, left - 1), tol=CLOSE * weight, bend=bend, **newton)
         point = yield from about(guarded, search)
         unseen.append(point)
@@ -118,7 +105,7 @@ def _follow(
         if point.iterations == LONG and shrink < GENTLE and not point.converged:  # too far from the last point
             weight, shrink = weight / shrink * shrink**0.5, shrink**0.5
             continue
-        search = seek_by_newton(point.theta, max_iter=1, tol=0.0, bend=curvature_of(objective), **newton)
+        search = seek_by_newton(point.theta, max_iter=1, tol=0.0, bend=partial(curvature_at, objective), **newton)
         ahead = yield from about(objective, search)
         done, theta, unseen = ahead.after(done, *unseen), point.theta, []
         left = max_iter - done.iterations
@@ -132,6 +119,6 @@ def _follow(
     best = max((before, done), key=lambda one: float(one.point.value))
     search = seek_maximum(best.theta, max_iter=max(left, 0), callback=continued(callback, done), **options)
     found = (yield from about(objective, search)).after(done, *unseen)
-    if left <= 1 and not found.converged:
+    if left <= 1 and not (found.converged or found.stopped):
         return replace(found, reason=f"max_iter={max_iter} iterations were done")
     return replace(found, reason=LIMITED) if found.reason == EDGE else found

@@ -320,7 +320,7 @@ class MaximumEntropy(RewardEstimator):
         self.feature_counts_, self.visitation_ = expected.counts(mdp), expected.states
         self.objective_ = float(result.history.objective[-1])
         self.history_ = result.history
-        self.n_iter_ = int(result.history.iteration[-1])
+        self.n_iter_ = result.iterations
         self.gradient_norm_ = result.gradient_norm
         self.quadratic_ = objective.quadratic
         unidentified = self._unidentified(mdp, expert)

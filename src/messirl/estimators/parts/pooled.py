@@ -117,6 +117,6 @@ class PooledEstimator(MaximumEntropy):
         """The search gone on from a saddle, along a direction in which J rises."""
         sides = [np.clip(result.theta + side * way, -self._bound, self._bound) for side in (0.1, -0.1)]
         begin = max(sides, key=lambda at: objective(at).value)
-        left = self.max_iter - int(result.history.iteration[-1])
+        left = self.max_iter - result.iterations
         beyond = yield from self._optimise(objective, begin, left, continued(self.callback, result))
         return beyond.after(result)
