@@ -28,7 +28,7 @@ from messirl.optim.climb import ASKED, EDGE, Callback, Result, continued, relati
 from messirl.optim.lbfgs import seek_maximum
 from messirl.optim.newton import seek_by_newton
 
-MOST_BLOCKED = 20  # evaluations without a finite value, after which a search follows the central path
+MOST_BLOCKED = 40  # evaluations without a finite value, after which a search follows the central path
 FIRST_WEIGHT, LAST_WEIGHT = 100.0, 1e-13  # of the barrier
 SHRINK, GENTLE = 0.1, 0.7  # of its weight, from one point of the path to the next, at first and at most
 LONG = 40  # Newton steps to a point of the path, after which a nearer one is sought
