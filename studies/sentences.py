@@ -22,9 +22,9 @@ from messirl.io import Problem
 from messirl.planning import sample, soft_policy
 from messirl.synthetic import museum
 from messirl.workflow.fit import FitSettings, fit
+from messirl.workflow.preferences import signs_of
 from messirl.workflow.sentences import HELPED, HURT, use_of
 from messirl.workflow.split import Split
-from messirl.workflow.wants import wants_of
 from studies.common import Rows, column, counts, draws, options, write
 
 L, U, LITTLE, TEST, MANY = 30, 100, 3, 40, 4000
@@ -66,12 +66,12 @@ def one(way: str, seed: int) -> Rows:
         gains, truths = (records[name].verdict.without for name in ("said", "true"))  # type: ignore[union-attr]
         said, (against, *_) = use_of(gains)
         sign = {HELPED: 1.0, HURT: -1.0}.get(said, 0.0)
-        half = record.half_widths()
-        names = [str(j) for j in range(theta.size)]
-        wants = wants_of(names, record.model.theta_, record.model.theta_ - half, record.model.theta_ + half, half)
-        claimed = [(int(j), 1.0) for j in wants.wanted] + [(int(j), -1.0) for j in wants.avoided]
-        if not wants.tested or way == "base policy":  # no intervals; or weights of what differs from the others
-            claimed = []
+        claimed = []
+        if way != "base policy":  # whose weights are of what differs from the others
+            found = record.preferences
+            assert found is not None
+            signs = signs_of([str(j) for j in range(theta.size)], *found.ends, np.abs(found.model.theta_))
+            claimed = [(int(j), 1.0) for j in signs.preferred] + [(int(j), -1.0) for j in signs.avoided]
         rows.append({
             "way": way, "seed": seed, "set": kind, "said": said, "against": against, "gain": gains[against].mean,
             "low": gains[against].low, "high": gains[against].high, "truth": truths[against].mean,
@@ -95,7 +95,7 @@ def main() -> None:
             wrong, truth = np.mean(column(rows, "wrong", **about)), np.mean(column(rows, "truth", **about))
             claims, false = (int(np.sum(column(rows, name, **about))) for name in ("claims", "wrong_claims"))
             told = f"truth {truth:+.4f}; said {counts(said, sorted(set(said)))}; wrong {wrong:.0%}"
-            print(f"{way:14s} {kind:14s} {told}; {false} of {claims} wants wrong")
+            print(f"{way:14s} {kind:14s} {told}; {false} of {claims} preferences wrong")
 
 
 if __name__ == "__main__":

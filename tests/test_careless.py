@@ -357,6 +357,7 @@ def test_a_feature_that_hardly_varies_beside_its_size_is_named_with_what_to_do(t
     assert "differ in scale" not in notes
 
 
+@pytest.mark.filterwarnings("ignore::messirl.evaluation.FewClustersWarning")
 def test_a_table_of_estimates_is_refused_for_trajectories_that_were_not_fitted_to(tmp_path):
     mdp, expert = small(start=[1.0, 0.0, 0.0])
     model = MaxEntIRL().fit(mdp, expert)
@@ -641,6 +642,7 @@ def test_a_discount_next_to_1_needs_a_horizon(run, tmp_path):
         assert MDP(moves, features, **some).discount == some["discount"]
 
 
+@pytest.mark.filterwarnings("ignore::messirl.evaluation.FewClustersWarning")
 def test_what_has_no_standard_errors_or_intervals_says_so():
     mdp = MDP(np.eye(2)[[[0, 1], [1, 0]]], np.array([[0.0], [1.0]]), discount=0.5)
     expert = Trajectories.from_lists([[0, 1] * 9, [1, 1, 0] * 6, [0, 0, 1] * 6])

@@ -9,11 +9,11 @@ import pytest
 from folders import read_json
 from numpy.testing import assert_allclose
 from pages import Page
+from test_small_sample import by_definition
 
-from messirl import MaxEntIRL, cli, estimation_table, read_problem
+from messirl import MaxEntIRL, cli, estimation_table, load, read_problem
 from messirl.evaluation.paired import paired_gain
 from messirl.io import write_problem
-from messirl.planning.likelihood import reward_log_likelihood
 from messirl.synthetic import maze, museum
 from messirl.workflow.fit import FitSettings, fit
 from messirl.workflow.split import Split
@@ -101,33 +101,13 @@ def test_a_choice_breaks_likeness_down(made, run, tmp_path):
 
 
 def test_robust_errors_are_by_individual(made, run, tmp_path):
-    """Against the sandwich by hand: slopes of every trajectory's log-likelihood by differences, added by animal."""
+    """Against the definition, with choices by differences of the policy."""
     said = run("fit", made["maze"], *THIRSTY, "--groups", "animal", "--no-baselines", "--no-report", "--out", tmp_path)
     thirsty = read_problem(made["maze"]).select("thirsty = true")
-    mdp, expert, animal = thirsty.mdp, thirsty.trajectories, thirsty.meta["animal"]
+    labels = np.unique(thirsty.meta["animal"], return_inverse=True)[1]
+    by_hand, freedom = by_definition(thirsty.mdp, thirsty.trajectories, load(tmp_path / "model.npz"), labels)
     found = summary(tmp_path)
-    theta = np.array(list(found["theta"].values()))
-    start = np.bincount(expert.first, minlength=mdp.n_states).astype(float)
-    step = 1e-5
-
-    def slopes(at):
-        logs = [
-            reward_log_likelihood(mdp, mdp.reward(at + sign * step * unit), expert, start)
-            for unit in np.eye(theta.size)
-            for sign in (1, -1)
-        ]
-        return np.stack([(up - down) / (2 * step) for up, down in zip(logs[::2], logs[1::2], strict=True)], axis=1)
-
-    bend = -np.array(
-        [
-            (slopes(theta + 1e-4 * u).sum(axis=0) - slopes(theta - 1e-4 * u).sum(axis=0)) / 2e-4
-            for u in np.eye(theta.size)
-        ]
-    )
-    own = slopes(theta)
-    sums = np.array([own[animal == name].sum(axis=0) for name in np.unique(animal)])
-    inverse = np.linalg.inv(bend)
-    by_hand = np.sqrt(np.diag(inverse @ sums.T @ sums @ inverse))
+    assert_allclose([row["degrees_of_freedom"] for row in found["estimates"]], freedom, rtol=2e-3)
     assert_allclose([row["robust_std_error"] for row in found["estimates"]], by_hand, rtol=2e-3)
     assert found["statistics"]["clusters of the robust errors"] == 8
     assert "; robust errors by 8 clusters of trajectories" in said
@@ -160,6 +140,7 @@ def test_held_out_gains_are_paired_by_individual():
     assert abs(plain.scores[0].gain.low - own.low) > 1e-4, "two animals are not twenty trajectories"
 
 
+@pytest.mark.filterwarnings("ignore::messirl.evaluation.FewClustersWarning")
 def test_clusters_are_counted_in_the_table():
     problem = maze().problem.select("thirsty = true")
     model = MaxEntIRL(theta_max=500.0).fit(problem.mdp, problem.trajectories)

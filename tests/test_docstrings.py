@@ -93,12 +93,13 @@ RECORDS = {  # what functions return: every field
     "messirl.workflow.recordings": ("RecordingsRecord",),
     "messirl.workflow.split": ("Parts",),
     "messirl.workflow.verdict": ("Verdict",),
-    "messirl.workflow.wants": ("Wants",),
+    "messirl.workflow.preferences": ("Preferences", "Signs"),
 }
 RAISED = {  # errors and warnings: what they mean, and what they carry
     "messirl.problem": ("InputError",),
     "messirl.planning": ("NoFiniteValue",),
     "messirl.estimators": ("IdentifiabilityWarning",),
+    "messirl.evaluation": ("FewClustersWarning",),
     "messirl.similarity": ("ApproximationWarning",),
     "messirl.selection": ("NothingHeldOut",),
 }

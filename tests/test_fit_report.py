@@ -14,15 +14,18 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 from pages import Page
 from problems import problem
+from scipy.stats import t as student
 from seeds import generator
 from worlds import maze
 
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories, plot, sample, soft_policy
+from messirl.evaluation import EstimationTable
 from messirl.report.fit import ground, maps, tables
 from messirl.report.fit.page import figures, lead, write_fit_report
 from messirl.report.kit.digits import rounded
 from messirl.report.kit.names import named, one_line, short
 from messirl.similarity import RBF
+from messirl.workflow.preferences import Preferences
 from messirl.workflow.record import FitRecord, Score
 
 mpl.use("Agg")
@@ -47,24 +50,31 @@ def _no_figure_stays_open():
 
 def fitted(kind):
     world = problem(kind)
-    return MaxEntIRL(ridge=0.1).fit(world.mdp, world.expert)
+    return MaxEntIRL(theta_max=20.0).fit(world.mdp, world.expert)
+
+
+def table_of(model):
+    """Estimates with equal errors and six degrees of freedom."""
+    d = model.theta_.size
+    square, error = 0.01 * np.eye(d), np.full(d, 0.1)
+    of = (model.mdp_.feature_ids, model.theta_, error, 2 * error, square, 4 * square, -123.456, 10, 100, d)
+    return EstimationTable(*of, degrees_of_freedom=np.full(d, 6.0))
 
 
 def record(kind="episodic", **changes):
     """Everything that a record may have, on a small problem."""
     model = fitted(kind)
     n = model.mdp_.n_states
-    rows = [
-        {"name": f"feature {j}", "estimate": v, "std_error": 0.1, "robust_std_error": 0.2, "t": v / 0.2, "p": 1e-5}
-        for j, v in enumerate(model.theta_)
-    ]
+    table = table_of(model)
     whole = FitRecord(
         title="a maze",
         model=model,
         xy=plot.grid(3, 3) if n == 9 else generator(0).normal(size=(n, 2)),
         counts={"expert": 10, "unlabelled": 500, "test": 464},
         scores=SCORES,
-        estimates=rows,
+        preferences=Preferences(model, table, refitted=False),
+        table=table,
+        estimates=table.rows(),
         statistics={"log-likelihood": -123.456, "next-state accuracy": 0.71},
         settings={"lambda0": "0.03", "similarity": "RBF(sigma='median')"},
         command="messirl fit maze --lambda0 0.03",
@@ -100,7 +110,7 @@ def axes_of(make, *arguments):
 def test_every_kind_of_fit_has_a_report(kind, with_map, tmp_path):
     path = write_fit_report(record(kind, **({} if with_map else {"xy": None})), tmp_path)
     assert path == tmp_path / "report.html"
-    everywhere = {"wants", "scores", "weights", "convergence"}
+    everywhere = {"preferences", "scores", "weights", "convergence"}
     assert stems(tmp_path) == everywhere | ({"maps", "policy"} if with_map else set())
     assert {p.name for p in tmp_path.iterdir()} == {"report.html", "figures"}
     text = Page(path).text
@@ -149,7 +159,7 @@ def test_the_page_says_all_that_the_record_has(tmp_path):
 def test_a_record_with_nothing_but_a_model_has_a_report(tmp_path):
     path = write_fit_report(FitRecord("bare", fitted("endless")), tmp_path)
     page = Page(path)
-    assert stems(tmp_path) == {"wants", "weights", "convergence"}
+    assert stems(tmp_path) == {"weights", "convergence"}
     assert {a["id"] for a in page.of("section")} == {"weights", "policy", "convergence", "settings", "glossary"}
 
 
@@ -213,7 +223,7 @@ def test_a_fit_that_did_not_converge_is_warned_of_once(tmp_path):
 def test_the_lead_is_two_sentences_with_the_best_baseline():
     words = lead(record())
     assert words.startswith(
-        "MaxEnt-IRL with ridge 0.1 was fitted to 10 expert and 500 unlabelled trajectories, in a problem of 9 states"
+        "MaxEnt-IRL was fitted to 10 expert and 500 unlabelled trajectories, in a problem of 9 states"
     )
     assert "the 464 held-out trajectories −0.780 nats a step; the best baseline, pooling, gives −0.820." in words
     assert lead(FitRecord("bare", fitted("steps"))).count(". ") == 1
@@ -236,16 +246,16 @@ def test_weights_stand_by_size_with_their_intervals():
     [ax] = axes_of(figures.weights_figure, one)
     widths = np.array([bar.get_width() for bar in ax.patches])
     assert_array_equal(widths, one.model.theta_[np.argsort(-np.abs(one.model.theta_), kind="stable")])
-    np.testing.assert_allclose(one.half_widths(), 1.96 * 0.2)
+    np.testing.assert_allclose(one.half_widths(), student.ppf(0.975, 6) * 0.2)
     assert len(ax.collections) == 1, "the intervals"
-    assert not axes_of(figures.weights_figure, replace(one, estimates=None))[0].collections
+    assert not axes_of(figures.weights_figure, replace(one, table=None))[0].collections
 
 
-def test_intervals_go_with_the_names_of_the_features():
+def test_penalised_weights_are_drawn_without_intervals():
+    """They are no test of the weights: preferences are judged by a fit without the penalty."""
     mdp = maze(discount=1.0, terminal=np.arange(9) == 8, feature_names=["a", "b"])
     model = MaxEntIRL(ridge=0.1).fit(mdp, problem("episodic").expert)
-    rows = [{"name": "b", "estimate": 0.0, "std_error": 1.0, "robust_std_error": float("nan")}]
-    assert_array_equal(FitRecord("named", model, estimates=rows).half_widths(), [np.nan, 1.96])
+    assert np.isnan(FitRecord("named", model, table=table_of(model)).half_widths()).all()
 
 
 def test_many_features_are_cut_to_the_largest_and_that_is_said(tmp_path):

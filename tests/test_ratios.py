@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.stats import norm
+from scipy.stats import norm, t as student
 from seeds import generator
 
 from messirl import MaxEntIRL, Trajectories, estimation_table, sample, soft_policy, weight_ratio
@@ -45,7 +45,9 @@ def test_the_delta_method_is_the_slope_of_the_ratio(table, one, other):
         (found.outer_std_error, table.outer_covariance),
     ):
         assert error == pytest.approx(np.sqrt(slope @ covariance @ slope), rel=1e-6)
-    half = norm.ppf(0.975) * found.robust_std_error
+    freedom = table.degrees_of_freedom[[i, j]].min()
+    half = student.ppf(0.975, freedom) * found.robust_std_error
+    assert found.degrees_of_freedom == freedom
     assert_allclose([found.low, found.high], [found.value - half, found.value + half])
 
 

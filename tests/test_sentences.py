@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,14 +13,16 @@ from problems import KINDS, problem
 from seeds import generator, pinned, shifted
 from worlds import drawn, maze
 
-from messirl import MESSI, MaxEntIRL, Trajectories, sample
+from messirl import MaxEntIRL, Trajectories, sample
 from messirl.estimators.uniform import uniform_policy
+from messirl.evaluation import EstimationTable
 from messirl.evaluation.paired import NOTHING, Gain
 from messirl.io import Problem
 from messirl.selection import Candidate
 from messirl.selection.choice import Use
 from messirl.workflow.evaluate import evaluate
 from messirl.workflow.fit import FitSettings, fit
+from messirl.workflow.preferences import Preferences, contributions, refit_without_penalty, signs_of
 from messirl.workflow.record import FitRecord
 from messirl.workflow.sentences import (
     HELPED,
@@ -34,7 +37,6 @@ from messirl.workflow.sentences import (
 )
 from messirl.workflow.split import Split
 from messirl.workflow.verdict import Verdict
-from messirl.workflow.wants import contributions, wants_of
 from studies import sentences
 
 NUMBERS = st.floats(-3.0, 3.0, allow_nan=False)
@@ -119,19 +121,15 @@ def test_an_unclear_difference_is_a_signed_number_with_its_interval():
 
 @given(st.lists(st.tuples(NUMBERS, st.floats(0.0, 2.0) | st.just(np.nan)), min_size=1, max_size=6))
 @settings(max_examples=300, deadline=None)
-def test_a_feature_is_wanted_or_avoided_only_if_its_interval_says_so(weights):
+def test_a_feature_is_preferred_or_avoided_only_if_its_interval_says_so(weights):
     theta, half = (np.array(column) for column in zip(*weights, strict=True))
     names = [str(j) for j in range(theta.size)]
-    found = wants_of(names, theta, theta - half, theta + half, np.abs(theta))
-    every = [*found.wanted, *found.avoided, *found.unsettled, *found.unknown]
+    found = signs_of(names, theta - half, theta + half, np.abs(theta))
+    every = [*found.preferred, *found.avoided, *found.unclear, *found.unknown]
     assert found.tested == bool(np.isfinite(half).any())
-    if found.tested:
-        assert sorted(every) == sorted(names)
-        assert {int(j) for j in found.wanted} == set(np.flatnonzero(theta - half > 0.0))
-        assert {int(j) for j in found.avoided} == set(np.flatnonzero(theta + half < 0.0))
-    else:
-        assert all(theta[int(j)] > 0.0 for j in found.wanted)
-        assert all(theta[int(j)] < 0.0 for j in found.avoided)
+    assert sorted(every) == sorted(names)
+    assert {int(j) for j in found.preferred} == set(np.flatnonzero(theta - half > 0.0))
+    assert {int(j) for j in found.avoided} == set(np.flatnonzero(theta + half < 0.0))
 
 
 def units(mdp, factor):
@@ -178,27 +176,49 @@ def test_long_names_of_features_that_begin_alike_are_told_apart():
     assert [name.rpartition("… ")[2] for name in names] == ["(feature 0)", "(feature 1)"]
 
 
-def test_a_fit_says_what_its_intervals_settle_and_what_a_penalty_leaves_out():
-    mdp, expert, unlabelled = problem("finite")
-    rows = [{"name": str(j), "estimate": v, "robust_std_error": e} for j, (v, e) in enumerate(ROWS)]
+def preferences(model, rows, **changes):
+    """Preferences with these estimates and errors."""
+    theta, error = (np.array(column) for column in zip(*rows, strict=True))
+    square = np.diag(error**2)
+    table = EstimationTable(model.mdp_.feature_ids, theta, error, error, square, square, -1.0, 30, 100, 3)
+    model.theta_ = theta
+    return Preferences(model, table, **changes)
+
+
+def test_a_fit_says_which_preferences_are_significant_and_which_are_not():
+    mdp, expert, _ = problem("finite")
     model = MaxEntIRL(ridge=0.0, theta_prior=None).fit(mdp, expert)
-    model.theta_ = np.array([v for v, _ in ROWS])
+    found = preferences(model, [(3.0, 1.0), (-2.0, 0.5), (1.0, 0.8)], refitted=False)
     counts, filters = {"expert": 30}, {"expert": "who = guide"}
-    [words] = FitRecord("a", model, estimates=rows, counts=counts, filters=filters).in_words
+    [words] = FitRecord("a", model, preferences=found, counts=counts, filters=filters).in_words
     assert words == (
-        "The experts (30 trajectories, who = guide) want feature 0 and avoid feature 1; not settled is feature 2 (95 % "
-        "intervals of the weights)."
+        "The experts (30 trajectories, who = guide) prefer feature 0 and avoid feature 1 (95 % intervals). No clear "
+        "preference: feature 2."
     )
-    messi = MESSI(lambda0=0.1).fit(mdp, expert, unlabelled)
-    messi.theta_ = model.theta_
-    [words] = FitRecord("a", messi, estimates=rows).in_words
-    assert words.startswith("As far as a fit with a penalty can say, the experts want feature 0 and avoid feature 1")
-    assert "leave out how far the penalty draws them" in words
-    [words] = FitRecord("a", messi).in_words
-    assert words.startswith("By its estimates, which have no intervals, the experts want")
+    [words] = FitRecord("a", model, preferences=replace(found, refitted=True)).in_words
+    assert "(95 % intervals of a fit to the experts alone, without penalty)" in words
+    found = preferences(model, [(3.0, 2.0), (-0.2, 0.5), (1.0, 0.8)], refitted=False)
+    [words] = FitRecord("a", model, preferences=found).in_words
+    assert words.startswith("No preference of the experts is significant at 5 % (95 % intervals).")
+    found = replace(found, table=None)
+    [words] = FitRecord("a", model, preferences=found).in_words
+    assert words.startswith("No preference of the experts can be claimed: their weights have no intervals")
 
 
-ROWS = [(3.0, 1.0), (-2.0, 0.5), (1.0, 0.8)]
+@pytest.mark.parametrize("ridge", [1e-3, 0.05, 1.0])
+def test_no_preference_is_claimed_from_a_penalised_estimate(ridge):
+    """However strong the penalty, the sentence and its intervals are those of a fit to the experts without it."""
+    mdp, expert, unlabelled = problem("finite")
+    model = MaxEntIRL(ridge=ridge, unlabelled_weight=0.1).fit(mdp, expert, unlabelled)
+    found = refit_without_penalty(model, mdp, expert)
+    plain = MaxEntIRL(theta_prior=10.0, theta_max=None).fit(mdp, expert)
+    assert_allclose(found.model.theta_, plain.theta_, rtol=1e-5)
+    assert found.table.degrees_of_freedom is not None
+    record = fit(Problem(mdp, expert), Split(), FitSettings(method="maxent", ridge=ridge, baselines=False))
+    assert_allclose(record.preferences.model.theta_, plain.theta_, rtol=1e-5)
+    assert record.preferences.refitted
+    assert np.isnan(record.half_widths()).all()
+    assert len(record.summary()["preferences"]["estimates"]) == mdp.n_features
 
 
 # ------------------------------------------------------------ problems where the others help, hurt, do not matter

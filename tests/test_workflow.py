@@ -146,7 +146,7 @@ def test_an_evaluation_is_that_of_the_fit(problem):
 def test_nothing_begins_before_all_is_checked_and_a_model_is_kept_at_once(problem):
     watcher, heard = listening()
     fit(problem, SPLIT, FitSettings(), watcher)
-    assert heard == ["begin", "fit begins", "fit ends", "keep MESSI", "said: fitting the baselines"]
+    assert heard == ["begin", "fit begins", "fit ends", "keep MESSI", "noted", "said: fitting the baselines"]
     watcher, heard = listening()
     with pytest.raises(ValueError, match="would change nothing"):
         fit(problem, SPLIT, FitSettings(ridge=1.0), watcher)

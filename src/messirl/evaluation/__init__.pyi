@@ -3,6 +3,7 @@
 from messirl.evaluation.groups import Breakdown as Breakdown, Group as Group, by_group as by_group
 from messirl.evaluation.inference import (
     EstimationTable as EstimationTable,
+    FewClustersWarning as FewClustersWarning,
     LikelihoodRatio as LikelihoodRatio,
     estimation_table as estimation_table,
     likelihood_ratio_test as likelihood_ratio_test,

@@ -4,7 +4,7 @@ LaTeX needs the package booktabs; the first line of a table says what else, for 
 itself. Names of features may be any text: what means something to LaTeX or to a browser is escaped. HTML is a fragment
 in plain ASCII, so that it is right wherever it is pasted.
 
-One row per feature, then one per ratio, whose interval stands where weights have their robust t and p, then the
+One row per feature, then one per ratio, whose interval stands where weights have their robust t, df and p, then the
 statistics of the fit. Stars, where asked for, are by p: the sandwich's.
 """
 
@@ -17,8 +17,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
-
-from scipy.stats import norm
 
 from messirl._numbers import probability, significant
 from messirl.evaluation.tex import escaped, needs
@@ -35,6 +33,7 @@ HEADS = {
     "outer_std_error": "Outer-product s.e.",
     "robust_std_error": "Robust s.e.",
     "robust_t": "Robust t",
+    "degrees_of_freedom": "df",
     "p": "p",
 }
 ERRORS = ("std_error", "outer_std_error", "robust_std_error")
@@ -45,12 +44,9 @@ def to_csv(table: EstimationTable, ratios: Sequence[WeightRatio] = ()) -> str:
 
     ratios : further rows, by `weight_ratio`
     """
-    z, rows = float(norm.ppf(0.975)), list[dict[str, object]]()
-    for row in table.rows():
-        half = z * row["robust_std_error"]
-        rows.append({**row, "low": row["estimate"] - half, "high": row["estimate"] + half})
+    rows = table.rows()
     for ratio in ratios:
-        own = {name: getattr(ratio, name) for name in ("name", *ERRORS, "low", "high")}
+        own = {name: getattr(ratio, name) for name in ("name", *ERRORS, "degrees_of_freedom", "low", "high")}
         rows.append({**own, "estimate": ratio.value})
     sink = io.StringIO()
     writer = csv.DictWriter(sink, ["name", *HEADS, "low", "high"], lineterminator="\n")
@@ -71,7 +67,10 @@ def to_latex(table: EstimationTable, ratios: Sequence[WeightRatio] = (), *, star
     heads = [re.sub(r"\b([tp])$", r"$\1$", head) for head in sheet.heads]
     rows = [_tex_row(escaped(name), map(_tex_number, cells)) for name, cells in sheet.rows]
     below = [
-        _tex_row(escaped(name), [*map(_tex_number, cells), rf"\multicolumn{{2}}{{r}}{{{_tex_interval(*interval)}}}"])
+        _tex_row(
+            escaped(name),
+            [*map(_tex_number, cells), rf"\multicolumn{{{sheet.span}}}{{r}}{{{_tex_interval(*interval)}}}"],
+        )
         for name, cells, interval in sheet.ratios
     ]
     foot = [_tex_row(name, [_tex_number(value), *[""] * (n - 1)]) for name, value in sheet.statistics]
@@ -95,7 +94,7 @@ def to_html(table: EstimationTable, ratios: Sequence[WeightRatio] = (), *, stars
     """
     sheet = _sheet(table, ratios, stars)
     rows = [_html_row(name, cells) for name, cells in sheet.rows]
-    below = [_html_row(name, cells, interval) for name, cells, interval in sheet.ratios]
+    below = [_html_row(name, cells, interval, sheet.span) for name, cells, interval in sheet.ratios]
     foot = [_html_row(name, [value, *[""] * (len(sheet.heads) - 1)]) for name, value in sheet.statistics]
     told = ", ".join(f"<sup>{sign}</sup> p &lt; {most:g}" for sign, most in STARS.items())
     lines = [
@@ -118,27 +117,38 @@ class _Sheet(NamedTuple):
     heads: list[str]
     rows: list[tuple[str, list[str]]]
     ratios: list[tuple[str, list[str], tuple[str, str, str]]]  # the last: level, low, high
+    span: int  # columns that an interval takes, in place of robust t, df and p
     statistics: list[tuple[str, str]]
 
 
 def _sheet(table: EstimationTable, ratios: Sequence[WeightRatio], stars: bool) -> _Sheet:
     shown = [name for name in HEADS if getattr(table, name) is not None]
-    columns = [_texts(getattr(table, name)) for name in shown[:-1]] + [[probability(p) for p in table.p]]
+    columns = [_column(name, getattr(table, name)) for name in shown]
     if stars:
         marks = (next((sign for sign, most in STARS.items() if p < most), "") for p in table.p)
         columns[0] = [text + mark for text, mark in zip(columns[0], marks, strict=True)]
     rows = [(name, list(cells)) for name, cells in zip(table.names, zip(*columns, strict=True), strict=True)]
-    below = []
+    below, span = [], len(shown) - 1 - shown.index("robust_std_error")
     for ratio in ratios:  # there is no t of a ratio, which is not compared with zero
         known = {"estimate": ratio.value, **{name: getattr(ratio, name) for name in ERRORS}}
-        cells = [_texts([known[name]])[0] if name in known else "" for name in shown[:-2]]
+        cells = [_texts([known[name]])[0] if name in known else "" for name in shown[:-span]]
         low, high = _texts([ratio.low, ratio.high])
         below.append((ratio.name, cells, (f"{100 * ratio.level:g}", low, high)))
     statistics = [
         (name[:1].upper() + name[1:], f"{value:.3f}" if isinstance(value, float) else str(value))
         for name, value in table.statistics().items()
     ]
-    return _Sheet([HEADS[name] for name in shown], rows, below, statistics)
+    return _Sheet([HEADS[name] for name in shown], rows, below, span, statistics)
+
+
+def freedom_text(value: float) -> str:
+    """Return degrees of freedom as text: with one decimal, and from 100 on with none."""
+    return "nan" if math.isnan(value) else f"{value:.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def _column(name: str, values: Iterable[float]) -> list[str]:
+    text = {"p": probability, "degrees_of_freedom": freedom_text}.get(name)
+    return _texts(values) if text is None else [text(value) for value in values]
 
 
 def _texts(values: Iterable[float]) -> list[str]:
@@ -167,11 +177,11 @@ def _tex_interval(level: str, low: str, high: str) -> str:
     return rf"{level}\,\%: [{_tex_number(low)}, {_tex_number(high)}]"
 
 
-def _html_row(name: str, cells: Iterable[str], interval: tuple[str, str, str] | None = None) -> str:
+def _html_row(name: str, cells: Iterable[str], interval: tuple[str, str, str] | None = None, span: int = 2) -> str:
     inside = [f"<td>{_html_number(cell)}</td>" for cell in cells]
     if interval is not None:
         level, low, high = interval
-        inside.append(f'<td colspan="2">{level} %: [{_html_number(low)}, {_html_number(high)}]</td>')
+        inside.append(f'<td colspan="{span}">{level} %: [{_html_number(low)}, {_html_number(high)}]</td>')
     return f'<tr><th scope="row">{_html_text(name)}</th>{"".join(inside)}</tr>'
 
 

@@ -2,13 +2,15 @@
 
     Hessian          Cov θ = H⁻¹,            H = −∇² of the likelihood of all trajectories, less the penalty
     outer product    Cov θ = B⁻¹,            B = Σ g gᵀ over the scores g = ∇ log π(a|s) of all choices
-    sandwich         Cov θ = H⁻¹ G H⁻¹,      G = Σ g gᵀ over the scores of trajectories, or of clusters of them
+    sandwich         Cov θ = H⁻¹ G H⁻¹,      G = Σ g gᵀ over the scores of trajectories, or of clusters of them,
+                                             corrected for small samples (CR2, see small_sample.py)
 
 Of choices the likelihood is one whatever the moves are, and all three agree, for much data, where the model is right.
 Of counts, where the score of a trajectory is f_ζ − ∇V(s_0), Hessian and sandwich agree only where L is the
 log-likelihood (deterministic moves, γ = 1, the trajectories' own starts: route choice); elsewhere only the sandwich
-counts the luck of the moves and of the starts. So p-values are the sandwich's: it also holds where what a trajectory
-chooses hangs together more than the model thinks.
+counts the luck of the moves and of the starts. So intervals and p-values are the sandwich's: it also holds where what
+a trajectory chooses hangs together more than the model thinks. They use Student's t with the degrees of freedom of each
+weight, because with few clusters the sandwich itself is uncertain.
 
 Where θ is not identified, or lies on the bound, there is no standard error: NaN; nor a robust one where the
 trajectories do not differ. A base policy is taken as known.
@@ -20,6 +22,7 @@ size do not show, and that MESSI's Q would be another with other trajectories.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -27,17 +30,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from scipy.stats import chi2, norm
+from scipy.stats import chi2, t as student
 
 from messirl._numbers import in_columns, probability, significant
 from messirl._types import Flags, Floats, Ints
 from messirl.estimators.parts.maximum_entropy import MaximumEntropy
 from messirl.estimators.parts.standing import some_features
 from messirl.evaluation import formats
+from messirl.evaluation.small_sample import bias_reduced, bias_reduced_by_size
 from messirl.objective import Objective
 from messirl.optim.climb import projected_norm
 from messirl.planning.curvature import value_gradients
-from messirl.planning.scores import choice_scores
+from messirl.planning.scores import Alternatives, alternatives_of
 from messirl.problem.choices import choice_mass, choices_of
 from messirl.problem.counts import feature_counts
 from messirl.problem.trajectories import Trajectories
@@ -48,6 +52,8 @@ if TYPE_CHECKING:
 
 FLAT = 1e-8  # relative curvature below which a direction is not identified
 SAME = 1e-12  # of a variance, relative to the size of its terms: rounding
+FEW_CLUSTERS = 10  # below which intervals are approximate
+LARGE = 1e9  # clusters times weights cubed, from which on clusters are corrected by their number of trajectories alone
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,8 @@ class EstimationTable:
         The covariance of θ by the same.
     n_clusters : int or None
         How many clusters of trajectories the sandwich has; None if it takes every trajectory on its own.
+    degrees_of_freedom : array (d,) or None
+        Of Student's t, by Bell and McCaffrey, for the robust interval of every weight. None: the normal distribution.
     """
 
     names: tuple[str, ...]
@@ -91,6 +99,7 @@ class EstimationTable:
     outer_std_error: Floats | None = None
     outer_covariance: Floats | None = None
     n_clusters: int | None = None
+    degrees_of_freedom: Floats | None = None
 
     @property
     def t(self) -> Floats:
@@ -104,8 +113,23 @@ class EstimationTable:
 
     @property
     def p(self) -> Floats:
-        """Two-sided, by the sandwich."""
-        return np.asarray(2.0 * norm.sf(np.abs(self.robust_t)))
+        """Two-sided, by the sandwich and Student's t."""
+        return np.asarray(2.0 * student.sf(np.abs(self.robust_t), self._freedom))
+
+    def conf_int(self, level: float = 0.95) -> Floats:
+        """Return the interval of every weight, (d, 2): the estimate ± t(level, ν_j) robust standard errors.
+
+        NaN where the data do not determine the weight or its error.
+        """
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"level={level}: it must be between 0 and 1")
+        half = student.ppf(0.5 + level / 2, self._freedom) * self.robust_std_error
+        return np.column_stack([self.estimate - half, self.estimate + half])
+
+    @property
+    def _freedom(self) -> Floats:
+        """Degrees of freedom of every weight, (d,); infinite for the normal distribution."""
+        return np.full(len(self.names), np.inf) if self.degrees_of_freedom is None else self.degrees_of_freedom
 
     @property
     def aic(self) -> float:
@@ -119,10 +143,12 @@ class EstimationTable:
 
     def rows(self) -> list[dict[str, Any]]:
         """One dict per feature."""
-        columns = ("estimate", "std_error", "t", "robust_std_error", "robust_t", "p")
+        columns = {c: getattr(self, c) for c in ("estimate", "std_error", "t", "robust_std_error", "robust_t", "p")}
+        columns |= {"degrees_of_freedom": self._freedom}
+        columns |= dict(zip(("low", "high"), self.conf_int().T, strict=True))
         outer = [None] * len(self.names) if self.outer_std_error is None else self.outer_std_error.tolist()
         return [
-            {"name": name, **{c: float(getattr(self, c)[j]) for c in columns}, "outer_std_error": outer[j]}
+            {"name": name, **{c: float(numbers[j]) for c, numbers in columns.items()}, "outer_std_error": outer[j]}
             for j, name in enumerate(self.names)
         ]
 
@@ -146,6 +172,7 @@ class EstimationTable:
             **({} if self.outer_std_error is None else {"outer se": significant(self.outer_std_error)}),
             "robust se": significant(self.robust_std_error),
             "robust t": significant(self.robust_t),
+            **({} if self.degrees_of_freedom is None else {"df": list(map(formats.freedom_text, self._freedom))}),
             "p": [probability(value) for value in self.p],
         }
         foot = (
@@ -173,14 +200,24 @@ class EstimationTable:
 
 
 def estimation_table(
-    model: MaximumEntropy, expert: Trajectories, cluster: npt.ArrayLike | None = None
+    model: MaximumEntropy,
+    expert: Trajectories,
+    groups: npt.ArrayLike | None = None,
+    *,
+    cluster: npt.ArrayLike | None = None,
 ) -> EstimationTable:
-    """Standard errors and the rest of a fitted model.
+    """Return the standard errors, the small-sample intervals and the rest of a fitted model.
 
     expert : the trajectories it was fitted to, unweighted
-    cluster : (n,) labels; trajectories with the same one (of one driver, one animal) may hang together, and the
-        sandwich takes them as one. None: every trajectory on its own
+    groups : (n,) labels; trajectories with the same label (of one driver, one animal) need not be independent, and the
+        sandwich takes them as one cluster. None: every trajectory is a cluster of its own
+    cluster : another name of `groups`
+
+    Warns where there are fewer than ten clusters.
     """
+    if groups is not None and cluster is not None:
+        raise ValueError("groups and cluster are the same argument: give one of them")
+    cluster = groups if cluster is None else cluster
     if not isinstance(model, MaximumEntropy):
         raise TypeError(f"{type(model).__name__} has no standard errors: give a fit by maximum entropy, as MaxEntIRL")
     model._fitted()
@@ -194,18 +231,18 @@ def estimation_table(
     free, unseen = np.abs(theta) < model._bound * (1.0 - 1e-9), _unseen(model, expert)
     if model.quadratic_ is None:  # else the penalty determines them
         free &= ~unseen
-    inverse, rank, known = _inverse(-objective.hessian(theta), free)
-    inverse /= found.sample
-    spread = found.spread(labels)
-    robust = inverse @ spread @ inverse
-    rounding = n * SAME * np.outer(found.largest, found.largest)
-    terms = np.abs(inverse) @ (np.abs(spread) + rounding) @ np.abs(inverse)
+    root, rank, known = _root(-found.sample * objective.hessian(theta), free)
+    inverse = root @ root.T
+    robust, size, freedom = _robust(found, labels, root, free)
     # Not so with equal trajectories, or fewer than weights.
-    varied = ~unseen & (np.diag(robust) > SAME * np.diag(terms))
+    varied = ~unseen & (np.diag(robust) > SAME * size) & np.isfinite(freedom)
+    clusters = int(labels.max()) + 1
+    if clusters < FEW_CLUSTERS:
+        warnings.warn(few_clusters(clusters, grouped=cluster is not None), FewClustersWarning, stacklevel=2)
     outer_error = outer = None
     if found.outer is not None:
-        pull = 0.0 if model.quadratic_ is None else found.sample * model.quadratic_
-        outer, _, told = _inverse(found.outer + pull, free)
+        outer_root, _, told = _root(found.outer + found.pull, free)
+        outer = outer_root @ outer_root.T
         outer_error = np.sqrt(np.where(known & told, np.diag(outer), np.nan))
     steps = int((expert.lengths - 1).sum())
     return EstimationTable(
@@ -221,8 +258,40 @@ def estimation_table(
         rank,
         outer_error,
         outer,
-        None if cluster is None else int(labels.max()) + 1,
+        None if cluster is None else clusters,
+        freedom,
     )
+
+
+class FewClustersWarning(UserWarning):
+    """Warned where intervals rest on few clusters."""
+
+
+def few_clusters(n: int, *, grouped: bool) -> str:
+    """Return the sentence that says how far intervals from n clusters are to be trusted."""
+    of = "groups" if grouped else "expert trajectories"
+    return f"intervals rest on {n} {of}: with fewer than {FEW_CLUSTERS} they are wide and approximate"
+
+
+def _robust(found: _Scores, labels: Ints, root: Floats, free: Flags) -> tuple[Floats, Floats, Floats]:
+    """Return the CR2 covariance (d, d), the size of the terms of its diagonal (d,), and degrees of freedom (d,).
+
+    root : (d, k) Z with Z Zᵀ = H⁻¹ of the likelihood of all trajectories
+    """
+    n, inverse = labels.size, root @ root.T
+    sums = sp.csr_array((np.ones(n), (labels, np.arange(n)))) @ (found.each - found.each.mean(axis=0))
+    clusters = len(sums)
+    if found.alternatives is None or clusters * float(free.size) ** 3 > LARGE:
+        middle, freedom = bias_reduced_by_size(sums @ root, np.bincount(labels) / n, root.T)
+        ways = root.T
+    else:
+        expected = found.alternatives.information() + found.pull
+        root, _, _ = _root(expected, free)
+        ways = root.T @ expected @ inverse
+        middle, freedom = bias_reduced(sums @ root, found.alternatives.shares(labels, root), ways)
+    rounding = n * SAME * np.outer(found.largest, found.largest)
+    terms = np.abs(inverse) @ (np.abs(sums.T @ sums) + rounding) @ np.abs(inverse)
+    return ways.T @ middle @ ways, np.diag(terms), freedom
 
 
 @dataclass(frozen=True)
@@ -232,36 +301,40 @@ class _Scores:
     each : (n, d) one per trajectory
     largest : (d,) the size of the terms that these are sums of
     sample : how many times the mean likelihood J is that of all trajectories
+    pull : (d, d) the penalty, of that likelihood
     outer : (d, d) Σ g gᵀ over choices; None of counts
+    alternatives : of choices, what else could have been chosen; None of counts, where trajectories weigh the same
     """
 
     each: Floats
     largest: Floats
     sample: float
-    outer: Floats | None
-
-    def spread(self, labels: Ints) -> Floats:
-        """G = Σ g gᵀ over clusters of trajectories, (d, d); of counts with the factor n/(n − 1) of a variance."""
-        clusters, centred = int(labels.max()) + 1, self.each - self.each.mean(axis=0)
-        sums = sp.csr_array((np.ones(labels.size), (labels, np.arange(labels.size)))) @ centred
-        return np.asarray(sums.T @ sums) * (clusters / (clusters - 1) if self.outer is None else 1.0)
+    pull: Floats
+    outer: Floats | None = None
+    alternatives: Alternatives | None = None
 
 
 def _of_counts(model: MaximumEntropy, expert: Trajectories) -> _Scores:
-    counts = feature_counts(model.mdp_, expert)
+    counts, n = feature_counts(model.mdp_, expert), len(expert)
     given = model.mdp_.start is not None  # then V is the same for all, and drops out
     slopes = 0.0 if given else value_gradients(model.mdp_, model.theta_, model.entropy, expert)
-    return _Scores(counts - slopes, np.abs(counts).max(axis=0), float(len(expert)), None)
+    return _Scores(counts - slopes, np.abs(counts).max(axis=0), float(n), n * _penalty(model))
 
 
 def _of_choices(model: MaximumEntropy, objective: Objective, expert: Trajectories) -> _Scores:
     mdp, choices, n = model.mdp_, choices_of(model.mdp_, expert), len(expert)
-    of_kinds = choice_scores(mdp, model.theta_, choices, objective.planner.model, model.start_)
+    others = alternatives_of(mdp, model.theta_, expert, choices, objective.planner.model, model.start_)
+    of_kinds = others.chosen
     often = choices.totals(np.ones(n))
     made = sp.csr_array((np.ones(choices.trip.size), (choices.trip, choices.kind)), shape=(n, often.size))
     scale = choice_mass(mdp, expert).sum() / choices.trip.size  # c, by which J has the likelihood of choices
-    outer = of_kinds.T @ (often[:, None] * of_kinds)
-    return _Scores(made @ of_kinds, (made @ np.abs(of_kinds)).max(axis=0), n / float(scale), outer)
+    sample, outer = n / float(scale), of_kinds.T @ (often[:, None] * of_kinds)
+    largest = (made @ np.abs(of_kinds)).max(axis=0)
+    return _Scores(made @ of_kinds, largest, sample, sample * _penalty(model), outer, others)
+
+
+def _penalty(model: MaximumEntropy) -> Floats:
+    return np.zeros((model.theta_.size,) * 2) if model.quadratic_ is None else np.asarray(model.quadratic_)
 
 
 def _check_same(model: MaximumEntropy, objective: Objective) -> None:
@@ -299,22 +372,21 @@ def _labels(cluster: npt.ArrayLike, n: int) -> Ints:
 def _unseen(model: MaximumEntropy, expert: Trajectories) -> Flags:
     """Features that change no trajectory's probability by themselves, (d,): all that is found of them is rounding.
 
-    Several that do so only together have curvature, which is flat in one direction: `_inverse` sees it.
+    Several that do so only together have curvature, which is flat in one direction: `_root` sees it.
     """
     blind = model._unidentified(model.mdp_, expert) * feature_spread(model.mdp_)  # its rows are orthonormal
     return np.asarray((blind**2).sum(axis=0) > 1.0 - 1e-6)
 
 
-def _inverse(hessian: Floats, free: np.ndarray) -> tuple[Floats, int, np.ndarray]:
-    """The pseudo-inverse on the free features, its rank, and which features it determines."""
+def _root(hessian: Floats, free: Flags) -> tuple[Floats, int, Flags]:
+    """Return Z (d, k) with Z Zᵀ the pseudo-inverse on the free features, its rank k, and the features determined."""
     size = np.sqrt(np.maximum(np.diag(hessian), 0.0))
     unit = np.where(free & (size > 0), 1.0 / np.where(size > 0, size, 1.0), 0.0)
     values, vectors = np.linalg.eigh(hessian * np.outer(unit, unit))
     keep = values > FLAT * max(float(values[-1]), 1e-300)
     kept = vectors[:, keep]
-    inverse = (kept / values[keep]) @ kept.T * np.outer(unit, unit)
     lost = np.abs(vectors[:, ~keep]).max(axis=1, initial=0.0) > 1e-6
-    return inverse, int(keep.sum()), free & (unit > 0) & ~lost
+    return unit[:, None] * kept / np.sqrt(values[keep]), int(keep.sum()), free & (unit > 0) & ~lost
 
 
 def _own_start(model: MaximumEntropy, expert: Trajectories) -> bool:

@@ -8,7 +8,8 @@ Fieller's interval takes nothing for linear: it holds every ρ for which a − �
 
     (a − ρ b)² ≤ z² (Σ_aa − 2 ρ Σ_ab + ρ² Σ_bb)
 
-and need not be symmetric around r. It ends only where b itself is more than z standard errors away from zero.
+and need not be symmetric around r. It ends only where b itself is more than z standard errors away from zero. z is the
+quantile of Student's t with the fewer degrees of freedom of the two weights.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import t as student
 
 from messirl._types import Floats
 from messirl._words import did_you_mean
@@ -46,7 +47,9 @@ class WeightRatio:
     fieller_low, fieller_high : float
         The ends of Fieller's interval by the sandwich; infinite where the denominator may be zero.
     level : float
-        How often these intervals hold the truth, for many trajectories.
+        In repeated samples, the share of such intervals that contain the true value.
+    degrees_of_freedom : float
+        Of Student's t, for both intervals.
     """
 
     numerator: str
@@ -60,6 +63,7 @@ class WeightRatio:
     fieller_low: float
     fieller_high: float
     level: float = LEVEL
+    degrees_of_freedom: float = np.inf
 
     @property
     def name(self) -> str:
@@ -79,8 +83,8 @@ def weight_ratio(table: EstimationTable, numerator: str, denominator: str, *, le
     The delta method fails where the denominator is not clearly different from zero: the ratio is then far from linear
     in it, its interval is too short on one side, and with less than about three standard errors to zero it means
     little. Fieller's interval, given beside it, is right there too: it becomes longer, and endless where the
-    denominator may be zero at this level. Far from zero the two agree. Both hold for many trajectories, and need the
-    two weights to be normal around the truth.
+    denominator may be zero at this level. Far from zero the two agree. Both need the two weights to be about normal
+    around the truth.
     """
     if not 0.0 < level < 1.0:
         raise ValueError(f"level={level}: it must be between 0 and 1")
@@ -91,7 +95,10 @@ def weight_ratio(table: EstimationTable, numerator: str, denominator: str, *, le
     if b == 0.0:
         raise ValueError(f"the weight of {denominator!r} is 0: it is no denominator; turn the ratio round")
     pair, known = np.ix_([one, other], [one, other]), np.array([one, other])
-    slope, z = np.array([1.0 / b, -a / b**2]), float(norm.ppf(0.5 + level / 2))
+    slope, freedom = np.array([1.0 / b, -a / b**2]), np.inf
+    if table.degrees_of_freedom is not None:
+        freedom = float(table.degrees_of_freedom[known].min())
+    z = float(student.ppf(0.5 + level / 2, freedom))
 
     def error(covariance: Floats, errors: Floats) -> float:
         if not np.isfinite(errors[known]).all():
@@ -105,7 +112,7 @@ def weight_ratio(table: EstimationTable, numerator: str, denominator: str, *, le
     ends = (np.nan, np.nan) if np.isnan(robust) else _fieller(a, b, table.robust_covariance[pair], z)
     plain = error(table.covariance, table.std_error)
     low, high = a / b - z * robust, a / b + z * robust
-    return WeightRatio(numerator, denominator, a / b, plain, robust, outer, low, high, *ends, level)
+    return WeightRatio(numerator, denominator, a / b, plain, robust, outer, low, high, *ends, level, freedom)
 
 
 def _fieller(a: float, b: float, covariance: Floats, z: float) -> tuple[float, float]:

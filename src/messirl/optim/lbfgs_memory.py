@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.linalg.blas import dtrsv
 
@@ -13,6 +15,7 @@ MEMORY_SIZE = 4_000_000  # numbers that the secants may take up in memory
 EIGEN = 10.0  # multiplications that the eigenvectors of a matrix take, over those of a product
 FLAT = 1e-12  # curvature, relative to the largest, that a search counts on where there is hardly any
 NO_BEND = 1e-14  # of a step's length and the fall's: along it the function does not bend
+TINY = 1e-290  # squares of lengths: smaller ones underflow
 FORESEEN = 0.9  # share of a step by which the curvature known before it may err
 
 
@@ -55,7 +58,7 @@ class Secants:
 
     def add(self, step: Floats, fall: Floats) -> None:
         """Remember a step and the fall of the gradient along it, unless the function does not bend along it."""
-        if float(step @ fall) <= NO_BEND * float(np.sqrt((step @ step) * (fall @ fall))):
+        if not _curved(step @ fall, step @ step, fall @ fall):
             return
         if self.n == self.capacity:
             for kept in (self._steps, self._falls):
@@ -68,9 +71,8 @@ class Secants:
 
     def relearn(self, steps: Floats, falls: Floats) -> None:
         """Know what these steps and falls (n, d) say, added in their order, and nothing else."""
-        bent = np.einsum("ij,ij->i", steps, falls)
-        size = np.sqrt(np.einsum("ij,ij->i", steps, steps) * np.einsum("ij,ij->i", falls, falls))
-        good = np.flatnonzero(bent > NO_BEND * size)[-self.capacity :]
+        products = (np.einsum("ij,ij->i", *pair) for pair in ((steps, falls), (steps, steps), (falls, falls)))
+        good = np.flatnonzero(_curved(*products))[-self.capacity :]
         self.n = good.size
         self._steps[: self.n], self._falls[: self.n] = steps[good], falls[good]
         self._cross[: self.n, : self.n] = steps[good] @ falls[good].T
@@ -93,8 +95,7 @@ class Secants:
         steps, falls, cross = self._steps[: self.n], self._falls[: self.n], self._cross[: self.n, : self.n]
         if not free.all():
             steps, falls = steps * free, falls * free
-            size = np.sqrt((steps * steps).sum(axis=1) * (falls * falls).sum(axis=1))
-            good = (steps * falls).sum(axis=1) > NO_BEND * size
+            good = _curved((steps * falls).sum(axis=1), (steps * steps).sum(axis=1), (falls * falls).sum(axis=1))
             steps, falls = steps[good], falls[good]
             cross = steps @ falls.T
         if not len(steps):
@@ -115,6 +116,11 @@ class Secants:
         out = np.zeros_like(q)
         out[free] = _inverse(self._said[np.ix_(free, free)]) @ q[free]
         return out
+
+
+def _curved(bent: Any, step: Any, fall: Any) -> Any:
+    """Return whether sᵀy says more than rounding of the curvature, given sᵀs and yᵀy; neither may underflow."""
+    return (bent > NO_BEND * np.sqrt(step * fall)) & (np.minimum(step, fall) > TINY)
 
 
 def _inverse(curvature: Floats) -> Floats:

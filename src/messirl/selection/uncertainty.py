@@ -72,16 +72,25 @@ def bootstrap(
     random_state: Any = None,
     progress: Any = None,
     executor: Any = None,
+    *,
+    groups: npt.ArrayLike | None = None,
+    unlabelled_groups: npt.ArrayLike | None = None,
 ) -> Bootstrap:
-    """Refit to n resamples of the expert's (and of the unlabelled) trajectories, drawn with replacement."""
+    """Refit to n resamples of the expert's (and of the unlabelled) trajectories, drawn with replacement.
+
+    groups, unlabelled_groups : (l,) and (u,) labels; trajectories with the same label are of one individual, and
+        individuals are drawn in place of trajectories. None: every trajectory is drawn on its own
+    """
     refuse_streamed(unlabelled, "bootstrap", "draws unlabelled trajectories anew for every resample")
     if len(expert) < 2:
         raise ValueError("one expert trajectory cannot be resampled: give at least two")
-    random = random_source(random_state)
+    random, own = random_source(random_state), _members("groups", groups, len(expert))
+    if len(own) < 2:
+        raise ValueError("groups names one individual only, who cannot be resampled: give no groups, or more data")
+    others = None if unlabelled is None else _members("unlabelled_groups", unlabelled_groups, len(unlabelled))
     draws = []
     for _ in range(whole("n", n, least=0)):
-        rows = random.randint(0, len(expert), len(expert))
-        draws.append((rows, None if unlabelled is None else random.randint(0, len(unlabelled), len(unlabelled))))
+        draws.append((_resample(own, random), None if others is None else _resample(others, random)))
     with quietly():
         first = clone(estimator).fit(mdp, *_some(expert, unlabelled))
     again = clone(estimator)
@@ -94,6 +103,22 @@ def bootstrap(
     fits = [fit for some in run(work, batches, executor, told) for fit in some]
     thetas, policies = zip(*fits, strict=True) if fits else ((), ())
     return Bootstrap(np.array(thetas), np.array(policies) if fits and expert.goals is None else None, mdp)
+
+
+def _members(name: str, groups: npt.ArrayLike | None, n: int) -> list[Ints]:
+    """The rows of every individual."""
+    if groups is None:
+        return list(np.arange(n)[:, None])
+    labels = np.asarray(groups)
+    if labels.shape != (n,):
+        raise ValueError(f"{name} has shape {labels.shape}: give one label for each of the {n} trajectories")
+    number = np.unique(labels, return_inverse=True)[1]
+    return [np.flatnonzero(number == k) for k in range(number.max(initial=-1) + 1)]
+
+
+def _resample(members: Sequence[Ints], random: np.random.RandomState) -> Ints:
+    """The rows of as many individuals, drawn with replacement."""
+    return np.concatenate([members[k] for k in random.randint(0, len(members), len(members))])
 
 
 def _beside_each_other(

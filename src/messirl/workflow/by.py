@@ -12,13 +12,13 @@ import numpy as np
 
 from messirl._types import Array, Floats
 from messirl.evaluation.groups import Breakdown, by_group
+from messirl.evaluation.inference import FEW_CLUSTERS
 from messirl.problem.filters import empty_cells
 from messirl.selection.likeness import Likeness
 from messirl.workflow.split import Parts
 from messirl.workflow.watch import Watcher
 
 MOST = 20  # groups
-FEW_CLUSTERS = 10  # below which errors by cluster are too small
 EMPTY = "(empty)"
 TOGETHER = "the cross-validated scores that decide the choice are of all experts together, not divided by {column}"
 DIGITS = (4, 6, 9, 12, 15, 17)  # of numbers, the first that tell groups apart
@@ -163,8 +163,8 @@ def cluster_remarks(column: str | None, parts: Parts) -> list[str]:
         if labels is not None and many < FEW_CLUSTERS:
             values = "one value" if many == 1 else f"{many} different values"
             out.append(
-                f"the {name} trajectories have {values} of {column}: standard errors and "
-                f"intervals from fewer than {FEW_CLUSTERS} clusters are rough, and often too small"
+                f"the {name} trajectories have {values} of {column}: intervals from fewer than {FEW_CLUSTERS} "
+                "groups are wide and approximate"
             )
     both = set(found["expert"] or ()) & set(found["test"] or ())
     if both:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from messirl._words import did_you_mean
 from messirl.estimators.methods import method_of
-from messirl.evaluation import estimation_table, likelihood_ratio_test, weight_ratio
+from messirl.evaluation import likelihood_ratio_test, weight_ratio
+from messirl.evaluation.inference import FEW_CLUSTERS, few_clusters
 from messirl.problem.mdp import MDP
 from messirl.workflow.model import make_model, named_features, restricted
+from messirl.workflow.preferences import Preferences, refit_without_penalty, table_of
 from messirl.workflow.split import Parts
 from messirl.workflow.watch import Watcher
 
@@ -63,23 +64,25 @@ def has_robust_errors(model: Any) -> bool:
 def inferred(
     settings: FitSettings, model: Any, mdp: MDP, parts: Parts, watcher: Watcher
 ) -> tuple[dict[str, Any], list[str]]:
-    """What a record holds of standard errors (table, estimates, ratios and tests), and remarks on it.
+    """Return what a record holds of standard errors, and remarks on it.
 
-    Of a fit with a penalty these are the estimates and their robust errors alone: see evaluation/inference.py.
+    That is preferences, table, estimates, ratios and tests. The estimates of a fit with a penalty have robust errors
+    alone (see evaluation/inference.py), and preferences are then those of a fit without it.
     """
-    if len(parts.expert) < 2 or not (has_errors(model) or has_robust_errors(model)):
-        return {"table": None}, []
     cluster = parts.groups(settings.groups)
-    if cluster is not None and len(set(cluster)) < 2 and not has_errors(model):
-        return {"table": None}, []
-    with warnings.catch_warnings():  # what they say about the data was said when the model was fitted
-        warnings.simplefilter("ignore")
-        table = estimation_table(model, parts.expert, cluster)
+    table = table_of(model, parts.expert, cluster) if has_errors(model) or has_robust_errors(model) else None
+    n = len(parts.expert)
+    notes = watcher.noted([few_clusters(n, grouped=False)] if cluster is None and 1 < n < FEW_CLUSTERS else [])
     if not has_errors(model):
-        rows = [{name: row[name] for name in ("name", "estimate", "robust_std_error")} for row in table.rows()]
-        return {"table": None, "estimates": rows}, []
+        found: dict[str, Any] = {"table": None, "preferences": refit_without_penalty(model, mdp, parts.expert, cluster)}
+        names = ("name", "estimate", "robust_std_error")
+        rows = None if table is None else [{name: row[name] for name in names} for row in table.rows()]
+        return found | {"estimates": rows}, notes
+    preferences = Preferences(model, table, refitted=False)
+    if table is None:
+        return {"table": None, "preferences": preferences}, notes
     ratios = [weight_ratio(table, *two_of(text, table.names)) for text in settings.ratio]
-    notes = watcher.noted([_endless(ratio) for ratio in ratios if math.isinf(ratio.fieller_low)])
+    notes += watcher.noted([_endless(ratio) for ratio in ratios if math.isinf(ratio.fieller_low)])
     tests = []
     for text in settings.without:
         watcher.say(f"fitting without {text}")
@@ -90,7 +93,8 @@ def inferred(
         tests.append({"without": left_out, **asdict(likelihood_ratio_test(smaller, model, parts.expert))})
     if tests and settings.groups is not None:
         notes += watcher.noted([f"a likelihood-ratio test takes every trajectory on its own, not by {settings.groups}"])
-    return {"table": table, "estimates": table.rows(), "ratios": ratios, "tests": tests}, notes
+    known = {"table": table, "estimates": table.rows(), "ratios": ratios, "tests": tests}
+    return {**known, "preferences": preferences}, notes
 
 
 def _endless(ratio: WeightRatio) -> str:

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from messirl.problem.trajectories import Trajectories
     from messirl.selection import MESSICV, Choice, NestedScore, Validation
     from messirl.workflow.change import Change
+    from messirl.workflow.preferences import Preferences
     from messirl.workflow.verdict import Verdict
 
-Z95 = 1.96  # standard errors on either side of an estimate, for 95 %
 LISTED = 5  # trajectories of each ranking in a summary
 KNOBS = ("lambda0", "ridge", "standardise", "theta_prior", "unlabelled_weight", "reference_strength")  # of a choice
 
@@ -116,6 +116,8 @@ class FitRecord(Record):
         Coordinates of the states, not finite where a state has none.
     scores : list of Score
         The method first, then the baselines.
+    preferences : Preferences or None
+        The weights of the experts without a penalty, on which sentences rest.
     estimates : list of dict or None
         One per feature, with name, estimate, std_error, robust_std_error, outer_std_error, t and p, each of which may
         be None.
@@ -147,6 +149,7 @@ class FitRecord(Record):
     model: MaximumEntropy
     xy: npt.NDArray[Any] | None = None
     scores: list[Score] = field(default_factory=list)
+    preferences: Preferences | None = None
     estimates: list[dict[str, Any]] | None = None
     table: EstimationTable | None = None
     ratios: list[WeightRatio] = field(default_factory=list)
@@ -174,6 +177,7 @@ class FitRecord(Record):
             "termination": model.termination_,
             "iterations": model.n_iter_,
             "scores": [asdict(score) for score in self.scores],
+            "preferences": None if self.preferences is None else self.preferences.summary(),
             "estimates": self.estimates,
             "ratios": [ratio.row() for ratio in self.ratios],
             "tests": self.tests,
@@ -259,18 +263,12 @@ class FitRecord(Record):
         return str(names[i]) if names else f"{kind} {i}"
 
     def half_widths(self) -> Floats:
-        """Half of the 95 % interval of every weight, (d,); NaN where none is known. Robust errors come first."""
+        """Half of the 95 % interval of every weight without a penalty, (d,); NaN where none is known."""
         out = np.full(self.model.theta_.size, np.nan)
-        rows = self.estimates or []
-        known = {str(row.get("name")): row for row in rows}
-        nameless = self.model.mdp_.feature_names is None and len(rows) == out.size
-        for j in range(out.size):
-            row = rows[j] if nameless else known.get(self.called("feature", j))
-            for key in ("robust_std_error", "std_error"):
-                value = None if row is None else row.get(key)
-                if value is not None and np.isfinite(value) and not np.isfinite(out[j]):
-                    out[j] = Z95 * float(value)
-        return out
+        if self.model.quadratic_ is not None or self.table is None:
+            return out
+        low, high = self.table.conf_int().T
+        return np.asarray((high - low) / 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,7 +288,9 @@ class SelectionRecord(Record):
     nested : NestedScore or None
         The score of the whole procedure, if it was asked for.
     intervals : dict from str to list or None
-        The 95 % interval of each weight by the name of its feature, if intervals were asked for.
+        The 95 % bootstrap interval of each weight by the name of its feature, if intervals were asked for.
+    preferences : Preferences or None
+        The weights of the experts without a penalty, on which sentences rest.
     stability : list of dict or None
         Where nothing could be held out, how stable MESSI's policy is at each λ0.
     seconds : float
@@ -304,6 +304,7 @@ class SelectionRecord(Record):
     held_out: float | None = None
     nested: NestedScore | None = None
     intervals: dict[str, list[float]] | None = None
+    preferences: Preferences | None = None
     stability: list[dict[str, float]] | None = None
     seconds: float = 0.0
 
@@ -345,6 +346,7 @@ class SelectionRecord(Record):
             "held_out": self.held_out,
             "converged": bool(self.model.converged_),
             "theta": weights(self.model),
+            "preferences": None if self.preferences is None else self.preferences.summary(),
             "by": [breakdown.summary() for breakdown in self.by],
         }
         if self.stability is not None:

@@ -17,6 +17,7 @@ from messirl.problem.trajectories import Trajectories
 from messirl.selection import LAMBDAS, MESSICV, bootstrap, nested_score, stability
 from messirl.workflow.by import By, groups_by, likeness_by, scores_by
 from messirl.workflow.model import check_reference, with_features
+from messirl.workflow.preferences import refit_without_penalty
 from messirl.workflow.record import SelectionRecord, settings_of, weights
 from messirl.workflow.split import PROBLEM, Parts, Split, divide, with_streamed
 from messirl.workflow.watch import SILENT, Watcher, remarks
@@ -153,7 +154,7 @@ def select(
             watcher.say("choosing anew for every outer split")
             nested = nested_score(model, mdp, parts.expert, parts.unlabelled, groups, executor=executor)
         if settings.bootstrap is not None:
-            intervals = _intervals(settings.bootstrap, settings.seed, model, mdp, watcher, executor)
+            intervals = _intervals(settings, model, mdp, parts, watcher, executor)
             if settings.bootstrap < ENOUGH:
                 said = f"intervals from {settings.bootstrap} resamples are rough, and often too short: take more than"
                 notes += watcher.noted([f"{said} {ENOUGH}"])
@@ -166,6 +167,7 @@ def select(
         None if parts.test is None else model.score(parts.test),
         nested,
         intervals,
+        refit_without_penalty(model.best_estimator_, mdp, parts.expert, groups),
         rows,
         seconds,
         title=folder,
@@ -186,12 +188,25 @@ def _by_group(by: By, parts: Parts, model: MESSICV) -> list[Breakdown]:
     return out
 
 
-def _intervals(n: int, seed: int, model: MESSICV, mdp: MDP, watcher: Watcher, executor: Any) -> dict[str, list[float]]:
-    """95 % intervals of θ of the chosen candidate; the choice itself is not repeated."""
+def _intervals(
+    settings: SelectSettings, model: MESSICV, mdp: MDP, parts: Parts, watcher: Watcher, executor: Any
+) -> dict[str, list[float]]:
+    """Return the 95 % intervals of θ of the chosen candidate; the choice itself is not repeated."""
     expert, unlabelled = (*model.fitted_to_, None)[:2]
     assert expert is not None
     with watcher.progress("bootstrap", "resamples") as count:
-        found = bootstrap(model.best_estimator_, mdp, expert, unlabelled, n, seed, count, executor)
+        found = bootstrap(
+            model.best_estimator_,
+            mdp,
+            expert,
+            unlabelled,
+            settings.bootstrap or 0,
+            settings.seed,
+            count,
+            executor,
+            groups=parts.groups(settings.groups),
+            unlabelled_groups=None if unlabelled is None else parts.groups(settings.groups, "unlabelled"),
+        )
     return dict(zip(weights(model), found.interval(found.theta).T.tolist(), strict=True))
 
 

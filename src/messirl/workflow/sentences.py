@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from messirl._numbers import decimals, percentage
-from messirl._types import Floats
 from messirl._words import listed, quoted
 from messirl.evaluation.paired import Gain
-from messirl.workflow.wants import Wants, contributions, wants_of
+from messirl.workflow.preferences import Preferences, Signs, contributions, signs_of
+from messirl.workflow.ranking import ranked
 
 if TYPE_CHECKING:
     from messirl.workflow.evaluation_record import EvaluationRecord
@@ -29,10 +29,11 @@ HELPED, HURT, UNCLEAR = "helped", "hurt", "made no clear difference"
 MIXED = "helped or hurt, by what they are compared with"
 NEITHER = "neither clearly better nor clearly worse than"
 NAMED = 4  # features of a kind that a sentence names
+LEAST = 0.2  # of the largest weight: without intervals, smaller ones are not named
 LONGEST = 60  # characters of a name or a filter
 MOST_DECIMALS = 6
-PENALISED = "95 % intervals of the penalised weights, which leave out how far the penalty draws them"
-RESAMPLED = "95 % intervals from resampled trajectories; the choice of the method was not repeated"
+PLAIN = "95 % intervals"
+REFITTED = "95 % intervals of a fit to the experts alone, without penalty"
 
 
 def difference(gain: Gain, than: str, unit: str = NATS) -> str:
@@ -72,11 +73,9 @@ def use_of(gains: Mapping[str, Gain]) -> tuple[str, list[str]]:
 
 
 def fit_sentences(record: FitRecord) -> list[str]:
-    """What the experts want, and whether using the unlabelled trajectories helped."""
-    model, half = record.model, record.half_widths()
-    basis = PENALISED if model.quadratic_ is not None else ""
-    ends = model.theta_ - half, model.theta_ + half
-    said = [want_sentence(record, model, *ends, basis)]
+    """Say what the experts prefer, and whether using the unlabelled trajectories helped."""
+    model = record.model
+    said = [] if record.preferences is None else [preference_sentence(record, record.preferences)]
     if not model.converged_:
         said.append(f"But the fit did not converge: {model.termination_}.")
     if "unlabelled" not in record.counts:
@@ -102,11 +101,9 @@ def fit_sentences(record: FitRecord) -> list[str]:
 
 
 def selection_sentences(record: SelectionRecord) -> list[str]:
-    """What the experts want by the chosen model, whether using the unlabelled trajectories helps, what was chosen."""
-    model, use = record.model.best_estimator_, record.model.use_
-    none = np.full(model.theta_.size, np.nan)
-    ends = (none, none) if record.intervals is None else np.array(list(record.intervals.values())).T
-    said = [want_sentence(record, model, ends[0], ends[1], RESAMPLED)]
+    """Say what the experts prefer, whether using the unlabelled trajectories helps, and what was chosen."""
+    use = record.model.use_
+    said = [] if record.preferences is None else [preference_sentence(record, record.preferences)]
     if use is not None:
         said.append(_of_candidates(_group(record, "unlabelled"), use))
     elif "unlabelled" in record.counts:
@@ -150,25 +147,23 @@ def use_sentence(others: str, held: str, gains: Mapping[str, Gain]) -> str:
     return f"Using the {others} {verdict}: {held} {', but '.join(said)}."
 
 
-def want_sentence(record: Record, model: Any, low: Floats, high: Floats, basis: str) -> str:
-    """What the experts want and avoid.
-
-    low, high : (d,) ends of the 95 % intervals of the weights, NaN where there are none
-    basis : what is to be known of these intervals, if anything
-    """
-    names = [quoted(name) for name in feature_names(model.mdp_)]
-    found = wants_of(names, model.theta_, low, high, contributions(model))
+def preference_sentence(record: Record, found: Preferences) -> str:
+    """Say what the experts prefer and avoid, and of which features no clear preference is known."""
+    names = [quoted(name) for name in feature_names(found.model.mdp_)]
+    signs = signs_of(names, *found.ends, contributions(found.model))
     who = f"the experts{_told(record, 'expert')}"
-    if model.reference_ is not None:
-        who = f"compared with what is usual among the unlabelled ones, {who}"
-    return _told_wants(who, found, basis)
+    if found.model.reference_ is not None:
+        who = f"compared with the unlabelled trajectories, {who}"
+    return _preferences(who, signs, REFITTED if found.refitted else PLAIN)
 
 
 def recording_sentences(record: RecordingsRecord) -> list[str]:
-    """What the experts of recordings want, how they are predicted, and whether using the unlabelled ones helped."""
-    none = np.full(record.model.theta_.size, np.nan)
-    found = wants_of(record.aims, record.model.theta_, none, none, np.abs(record.model.theta_) * record.spreads)
-    said = [_told_wants(f"the experts{_told(record, 'expert')}", found, "")]
+    """Say which weights of recorded experts are largest, how they are predicted, and whether the others helped."""
+    weights = record.model.theta_ * record.spreads
+    large = [j for j in ranked(np.abs(weights)) if abs(weights[j]) >= LEAST * np.abs(weights).max(initial=0.0)]
+    named = [f"{record.aims[j]} ({'+' if weights[j] > 0 else '−'})" for j in large if weights[j] != 0.0]
+    which = f"the largest are those of {_few(named)}" if named else "all of them are zero"
+    said = [f"The weights of the experts{_told(record, 'expert')} have no intervals; {which}."]
     if not record.model.converged_:
         said.append(f"But the fit did not converge: {record.model.termination_}.")
     n = record.counts.get("test", 0)
@@ -185,23 +180,18 @@ def recording_sentences(record: RecordingsRecord) -> list[str]:
     return said
 
 
-def _told_wants(who: str, found: Wants, basis: str) -> str:
-    """The sentence on what they want, by what their intervals say."""
-    wants = _wants(found)
+def _preferences(who: str, found: Signs, basis: str) -> str:
+    """Say by the signs of features what somebody prefers; `basis` says what the intervals are."""
     if not found.tested:
-        if not wants:
-            return f"The fit found nothing that {who} want or avoid."
-        return f"By its estimates, which have no intervals, {who} {wants}."
-    if basis == PENALISED and wants:
-        who = f"as far as a fit with a penalty can say, {who}"
-    if not wants:
-        return f"What {who} want is not settled: no 95 % interval of a weight leaves out zero."
-    said = f"{who[0].upper()}{who[1:]} {wants}"
-    if found.unsettled:
-        said += f"; not settled {'is' if len(found.unsettled) == 1 else 'are'} {_few(found.unsettled)}"
-    if found.unknown:
-        said += f"; without an interval {'is' if len(found.unknown) == 1 else 'are'} {_few(found.unknown)}"
-    return f"{said} ({basis or '95 % intervals of the weights'})."
+        return f"No preference of {who} can be claimed: their weights have no intervals, which need more trajectories."
+    rest = [f"No clear preference: {_few(found.unclear)}."] if found.unclear else []
+    rest += [f"Without an interval: {_few(found.unknown)}."] if found.unknown else []
+    parts = [f"prefer {_few(found.preferred)}"] if found.preferred else []
+    parts += [f"avoid {_few(found.avoided)}"] if found.avoided else []
+    if not parts:
+        return f"No preference of {who} is significant at 5 % ({basis}). {' '.join(rest)}"
+    between = ", and " if len(found.preferred) > 1 else " and "
+    return " ".join([f"{who[0].upper()}{who[1:]} {between.join(parts)} ({basis}).", *rest])
 
 
 def feature_names(mdp: Any) -> list[str]:
@@ -216,12 +206,6 @@ def plain_names(columns: Sequence[str]) -> list[str]:
     plain = [str(name)[2:] if str(name)[:2] in ("f_", "g_") else str(name) for name in columns]
     short = [_short(name) for name in (plain if len(set(plain)) == len(plain) else map(str, columns))]
     return [name if short.count(name) == 1 else f"{name} (feature {j})" for j, name in enumerate(short)]
-
-
-def _wants(found: Wants) -> str:
-    parts = [f"want {_few(found.wanted)}"] if found.wanted else []
-    between = ", and " if len(found.wanted) > 1 else " and "
-    return between.join(parts + ([f"avoid {_few(found.avoided)}"] if found.avoided else []))
 
 
 def _of_candidates(others: str, use: Any) -> str:

@@ -124,7 +124,9 @@ def widest_direction(
     scale = np.where(own * size**2 > EPS, 1.0 / np.sqrt(np.maximum(own, 1e-300)), size)  # about one standard error
     left_out = np.concatenate([blind / scale, np.eye(d)[held]])
     basis = null_space(left_out / np.linalg.norm(left_out, axis=1, keepdims=True)) if len(left_out) else np.eye(d)
-    values, vectors = np.linalg.eigh(basis.T @ (information * np.outer(scale, scale)) @ basis)
+    with np.errstate(over="ignore"):  # far out, what rounding leaves of a curvature may be anything
+        scaled = np.clip(scale[:, None] * information * scale, -1.0, 1.0)  # no more than on the diagonal
+    values, vectors = np.linalg.eigh(basis.T @ scaled @ basis)
     changes = scale[:, None] * (basis @ vectors) / np.sqrt(np.maximum(values, EPS))
     lengths = np.abs(changes / size[:, None]).max(axis=0, initial=0.0)
     if not lengths.size:

@@ -13,7 +13,7 @@ from messirl.report.fit import figures, maps, tables
 from messirl.report.fit.base import base_section
 from messirl.report.fit.ground import MARKED, MOST_MOVES, Ground, widely_spread
 from messirl.report.fit.groups import groups_section
-from messirl.report.fit.verdict_figures import wants_figure
+from messirl.report.fit.verdict_figures import preferences_picture
 from messirl.report.kit.digits import as_sentence, many, score
 from messirl.report.kit.dots import BETTER, gains_figure
 from messirl.report.kit.glossary import linked
@@ -22,13 +22,11 @@ from messirl.report.kit.markup import Html, tag
 from messirl.report.kit.names import one_line, short
 from messirl.report.kit.page import drawn, opening, rerun, write_page, written_with
 from messirl.workflow.record import FitRecord, Score
-from messirl.workflow.sentences import feature_names
 
-INTERVALS = " Lines are 95 % intervals; a hollow bar’s includes zero."
-NO_INTERVALS = " These are estimates without intervals."
 PENALISED = (
     "The robust std. error of a fit with a penalty is how much the penalised weight varies from sample to sample. How "
-    "far the penalty draws it towards zero is no part of it, so that it is no test of the weight itself."
+    "far the penalty draws it towards zero is no part of it, so that it is no test of the weight itself: preferences "
+    "are judged by a fit without the penalty."
 )
 
 
@@ -54,12 +52,7 @@ def write_fit_report(record: FitRecord, out: Path) -> Path:
 
 def _pictures(record: FitRecord, folder: Path) -> list[Html]:
     """What the experts want, and what using the unlabelled trajectories gains."""
-    model, half = record.model, record.half_widths()
-    ends = model.theta_ - half, model.theta_ + half
-    wants = partial(wants_figure, feature_names(model.mdp_), model, *ends)
-    known = bool(np.isfinite(half).any())
-    caption = f"What the experts want. Each feature by its contribution.{INTERVALS if known else NO_INTERVALS}"
-    shown = drawn("wants", wants, folder, caption, small=True)
+    shown = preferences_picture(record.preferences, folder)
     if record.verdict is not None and record.verdict.without:
         gains = partial(gains_figure, list(record.verdict.without.items()), BETTER)
         caption = (
@@ -137,8 +130,7 @@ def _weights(record: FitRecord, folder: Path) -> list[Html]:
         caption.append(f"The {figures.MOST_FEATURES} largest of {d:,} are drawn.")
     if np.isfinite(record.half_widths()).any():
         caption.append(
-            "Lines are 95 % intervals, ±1.96 standard errors, robust ones where they are known; a hollow "
-            "bar’s includes zero."
+            "Lines are 95 % intervals by robust standard errors and Student's t; a hollow bar’s includes zero."
         )
     if record.at_bound:
         caption.append(f"{record.at_bound:,} of {d:,} lie on the bound ±{record.model.theta_max:g}.")

@@ -74,10 +74,10 @@ def _pictures(record: RecordingsRecord, folder: Path) -> list[Html]:
     where = partial(reward_figure, record) if record.model.n_features_in_ <= 2 else None
     wants = partial(contributions_figure, record.aims, record.model.theta_, record.spreads, none, none)
     if where is None:
-        caption = "What the experts want. Each feature by its contribution. These are estimates without intervals."
+        caption = "Weights of the experts. Each feature by its contribution. These are estimates without intervals."
         shown = drawn("wants", wants, folder, caption, small=True)
     else:
-        caption = f"What the experts want. {_told(record)} These are estimates without intervals."
+        caption = f"Reward of the experts. {_told(record)} These are estimates without intervals."
         shown = drawn("reward", where, folder, caption, small=True)
     if record.without:
         beyond = [] if record.beyond is None else [(SAME, record.beyond)]

@@ -14,7 +14,7 @@ from messirl.evaluation.paired import Gain
 from messirl.report.fit import tables
 from messirl.report.fit.groups import groups_section
 from messirl.report.fit.selection_figures import gains_figure as knobs_figure
-from messirl.report.fit.verdict_figures import wants_figure
+from messirl.report.fit.verdict_figures import preferences_picture
 from messirl.report.kit.digits import as_sentence, many, plain, rounded, score
 from messirl.report.kit.dots import BETTER, gains_figure
 from messirl.report.kit.glossary import linked
@@ -101,13 +101,7 @@ def _pictures(record: SelectionRecord, folder: Path) -> list[Html]:
         )
         figure = partial(gains_figure, rows, BETTER, bold)
         shown += drawn("use", figure, folder, caption, small=True)
-    model = record.model.best_estimator_
-    none = np.full(model.theta_.size, np.nan)
-    ends = (none, none) if record.intervals is None else np.array(list(record.intervals.values())).T
-    known = " Lines are 95 % intervals." if record.intervals is not None else " These are estimates without intervals."
-    caption = f"What the experts want, by the chosen model. Each feature by its contribution.{known}"
-    wants = partial(wants_figure, feature_names(model.mdp_), model, ends[0], ends[1])
-    return shown + drawn("wants", wants, folder, caption, small=True)
+    return shown + preferences_picture(record.preferences, folder)
 
 
 def _candidates(record: SelectionRecord, folder: Path) -> list[Html]:

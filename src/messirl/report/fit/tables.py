@@ -59,7 +59,10 @@ def estimates_table(record: FitRecord) -> Html:
         "outer_std_error": "std. error, outer product",
         "robust_std_error": "robust std. error",
         "robust_t": "robust t",
+        "degrees_of_freedom": "degrees of freedom",
         "p": "p, robust",
+        "low": "95 % interval from",
+        "high": "to",
     }
     called = _plain(record)
     known = [key for key in columns if any(_given(r.get(key)) for r in record.estimates)]
@@ -79,6 +82,8 @@ def _estimate(found: dict[str, Any], keys: list[str]) -> list[str]:
             said.append(_p(value))
         elif key in ("t", "robust_t") and _known(value):
             said.append(fixed(value, 2))
+        elif key == "degrees_of_freedom" and _known(value):
+            said.append(fixed(value, 1))
         else:
             said.append(_to(places, value))
     return said

@@ -1,4 +1,4 @@
-"""The pictures that stand beside a verdict: what experts want, and differences with their intervals.
+"""The pictures that stand beside a verdict: preferences of the experts, and differences with their intervals.
 
 They are small, so that their letters are legible on a telephone too; filled marks are settled, hollow ones are not.
 """
@@ -6,7 +6,9 @@ They are small, so that their letters are legible on a telephone too; filled mar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +16,12 @@ from messirl._types import Floats
 from messirl.evaluation.paired import Gain
 from messirl.report.kit.axes import ADDS, BLUE, INK, bars, name_bars, panels
 from messirl.report.kit.dots import SMALL
+from messirl.report.kit.markup import Html
 from messirl.report.kit.names import short
+from messirl.report.kit.page import drawn
+from messirl.workflow.preferences import Preferences, spreads
 from messirl.workflow.ranking import ranked
-from messirl.workflow.wants import spreads
+from messirl.workflow.sentences import feature_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,18 +30,35 @@ MOST = 12  # features
 BINS = 24
 
 
-def wants_figure(names: Sequence[str], model: Any, low: Floats, high: Floats) -> Figure | None:
-    """What each feature contributes, the most first, with 95 % intervals; NaN ends are no interval.
+def preferences_picture(found: Preferences | None, folder: Path) -> list[Html]:
+    """The picture of what the experts prefer, and its caption."""
+    if found is None or found.table is None:
+        return []
+    caption = "Preferences of the experts. Each feature by its contribution, with 95 % intervals"
+    if found.refitted:
+        caption += (
+            " of a fit to the experts alone, without penalty (a normal prior with a standard deviation of 10 keeps "
+            "weights finite)"
+        )
+    caption += ". The interval of a hollow bar includes zero."
+    make = partial(preferences_figure, found)
+    return drawn("preferences", make, folder, caption, small=True)
 
-    names : (d,) of the features; low, high : (d,) ends of the intervals of the weights
-    """
-    return contributions_figure(names, model.theta_, spreads(model), low, high)
+
+def preferences_figure(found: Preferences) -> Figure | None:
+    """Each feature's contribution, the largest first, with 95 % intervals."""
+    figure = contributions_figure(
+        feature_names(found.model.mdp_), found.model.theta_, spreads(found.model), *found.ends
+    )
+    if figure is not None:
+        figure.axes[0].set_xlabel("avoided  ◂  contribution  ▸  preferred")
+    return figure
 
 
 def contributions_figure(
     names: Sequence[str], theta: Floats, spread: Floats, low: Floats, high: Floats
 ) -> Figure | None:
-    """The same of weights (d,) of features that vary so much (d,)."""
+    """Weights (d,) of features that vary so much (d,), the largest first; NaN ends are no interval."""
     order = ranked(np.abs(theta) * spread)[:MOST]
     size, ends = (theta * spread)[order], (np.stack([low, high]) * spread)[:, order]
     if not np.isfinite(size).all() or not size.any():
@@ -50,7 +72,7 @@ def contributions_figure(
         ax.errorbar(size[known], place[known], xerr=reach, fmt="none", ecolor=INK, elinewidth=0.9, capsize=1.8)
     ax.axvline(0.0, color=INK, linewidth=0.7)
     name_bars(ax, [short(names[j], 24) for j in order])
-    ax.set_xlabel("avoided  ◂  contribution  ▸  wanted")
+    ax.set_xlabel("contribution to the reward")
     return figure
 
 
