@@ -51,7 +51,7 @@ def one(domain: str, seed: int) -> Rows:
         bench = Bench(mdp, expert, others, yardstick=scene.similarity, theta_prior=model.theta_prior, tol=1e-5)
         using, alone = (bench.score(c, bench.fit(c), test) for c in (use.using, use.alone))
         truth = (using - alone) / int((test.lengths - 1).sum())
-        claim = {"help": 1, "do not matter": 0, "hurt": -1}[use.verdict]
+        claim = {"help": 1, "hurt": -1}.get(use.verdict, 0)
         rows.append({
             "domain": domain, "seed": seed, "set": kind, "verdict": use.verdict, "gain": use.gain.mean,
             "low": use.gain.low, "high": use.gain.high, "truth": truth, "using": str(use.using),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from problems import problem
+from scipy.stats import t as student
 from seeds import generator
 
 from messirl import MESSI, MaxEntIRL
@@ -163,3 +164,39 @@ def test_a_comparison_has_the_methods_that_use_unlabelled_trajectories_only_with
     model = MaxEntIRL().fit(mdp, expert)
     assert alone.converged == model.converged_
     assert alone.expert == alone.held_out == pytest.approx(model.score(expert), rel=1e-12)
+
+
+# ------------------------------------------------------------ few units
+
+
+def test_identical_units_are_one_observation_and_have_no_interval():
+    for n in (2, 5, 50):
+        gain = paired_gain(np.full(n, -2.0), np.full(n, -3.7), np.full(n, 5))
+        assert gain.mean == pytest.approx(0.34)
+        assert np.isnan([gain.low, gain.high]).all()
+        assert not gain.clear
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 6, 12, 100])
+def test_units_that_agree_by_chance_leave_room_for_one_that_does_not(n):
+    """The error is at least that of a coin that contradicts the gain with probability 1/(n + 2)."""
+    steps, jitter = np.full(n, 5), 1e-6 * np.arange(n)
+    gain, p = paired_gain(1.0 + jitter, np.zeros(n), steps), 1.0 / (n + 2)
+    half = student.ppf(0.975, n - 1) * 2.0 * np.sqrt(p * (1.0 - p) / (n - 1)) * gain.mean
+    assert_allclose(gain.high - gain.mean, half, rtol=1e-4)
+    assert gain.clear == (n > 4)
+
+
+def test_the_floor_of_the_error_changes_nothing_where_units_differ():
+    one, other, steps = drawn_pair(generator(5), 30, 0.01)
+    gain = paired_gain(one, other, steps)
+    rest = (one - other) - gain.mean * steps
+    half = student.ppf(0.975, 29) * np.sqrt(30 / 29 * (rest @ rest)) / steps.sum()
+    assert_allclose(gain.high - gain.mean, half)
+
+
+def test_an_effect_is_negligible_only_if_its_whole_interval_is():
+    assert Gain(0.001, -0.004, 0.006).negligible
+    assert not Gain(0.001, -0.004, 0.02).negligible
+    assert not Gain(0.005, 0.002, 0.008).negligible, "it is clear, if small"
+    assert not Gain(0.0, np.nan, np.nan).negligible

@@ -28,6 +28,7 @@ from messirl.workflow.sentences import (
     HELPED,
     HURT,
     MIXED,
+    NO_EFFECT,
     UNCLEAR,
     _of_candidates,
     difference,
@@ -261,7 +262,7 @@ def test_the_page_says_what_is_true_of_the_others(kind, seed):
     said, _ = use_of(verdict.without)
     assert words.startswith(f"Using the {record.counts['unlabelled']} unlabelled ")
     assert f" (role = other) {said}: the 300 held-out trajectories are predicted " in words
-    assert said == {"help": HELPED, "hurt": HURT, "do not matter": UNCLEAR}[kind]
+    assert said in {"help": (HELPED,), "hurt": (HURT,), "do not matter": (UNCLEAR, NO_EFFECT)}[kind]
 
 
 @pytest.mark.slow

@@ -69,7 +69,7 @@ class Diagnosis:
 
     Attributes
     ----------
-    verdict : {"help", "do not matter", "hurt"}
+    verdict : {"help", "hurt", "no effect", "unclear"}
         What the unlabelled trajectories do.
     evidence : list of str
         What the verdict rests on, in sentences.
@@ -110,12 +110,17 @@ class Diagnosis:
         return [self.row(j) for j in range(self.similarity.size)]
 
     def row(self, j: int) -> dict[str, float]:
-        """What was found of one of them."""
+        """Return what was found of one of them; `agreement` is its `likeness` shrunk by length, with its interval."""
+        nan, found = float("nan"), self.likeness.agreement
         return {
             "similarity": float(self.similarity[j]),
             "share": float(self.share[j]),
             "likeness": float(self.likeness.unlabelled[j]),
-            "influence": float("nan") if self.influence is None else float(self.influence[j]),
+            "influence": nan if self.influence is None else float(self.influence[j]),
+            "steps": nan if self.likeness.steps is None else int(self.likeness.steps[j]),
+            "agreement": float(found.values[j]),
+            "agreement_low": float(found.low[j]),
+            "agreement_high": float(found.high[j]),
         }
 
 
@@ -187,7 +192,7 @@ def diagnose(
         else:
             influence[which] = without_each(model, expert, block, counts, l + which)
     return Diagnosis(
-        chosen.verdict_ or "do not matter",
+        chosen.verdict_ or "unclear",
         evidence,
         mean_similarity(block, l, len(counts)),
         share,

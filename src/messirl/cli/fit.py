@@ -148,7 +148,9 @@ def _fit(arguments: argparse.Namespace) -> int:
         from messirl.report.fit.page import write_fit_report
 
         written["report"] = write_fit_report(record, arguments.out)
-    return out.finish("fit.json", summary, text_of(summary, record.table, written), json=arguments.json)
+    known = record.preferences
+    plain = None if known is None or not known.refitted else known.table
+    return out.finish("fit.json", summary, text_of(summary, record.table, written, plain), json=arguments.json)
 
 
 def _fit_recordings(arguments: argparse.Namespace) -> int:
@@ -180,8 +182,11 @@ def _fit_recordings(arguments: argparse.Namespace) -> int:
     return out.finish("fit.json", summary, text_of(summary, None, written), json=arguments.json)
 
 
-def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
-    """The summary for the terminal: what was fitted, the weights, the scores, and the files written."""
+def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path], plain: Any = None) -> str:
+    """The summary for the terminal: what was fitted, the weights, the scores, and the files written.
+
+    table, plain : estimates of the fit, and of a fit to the experts only without its penalty, where there are any
+    """
     kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
     lines = [*map(one_line, summary["in_words"]), ""]
     lines += [f"{summary['method']} on {kinds}: {summary['iterations']} iterations, {summary['termination']}", ""]
@@ -189,6 +194,8 @@ def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path]) -> str:
         lines += [str(table), "", *_ratios(summary["ratios"]), *_tests(summary["tests"])]
     else:
         lines += _weights(summary["theta"], summary.get("estimates"))
+        if plain is not None:
+            lines += ["Without the penalty, experts only:", *str(plain).splitlines(), ""]
     gains = [_gain(row.get("gain")) for row in summary["scores"]]
     wide = max(map(len, gains))
     over = f" {'over experts alone':>{wide}}" if wide else ""

@@ -25,6 +25,8 @@ from messirl._words import listed
 from messirl.evaluation.paired import CONFIDENCE, Estimate, Gain, mean_per_step
 
 ALPHA = 1.0 - CONFIDENCE
+EFFECTS = ("use", "gain")  # measures whose zero is no effect
+FROM_ZERO = (*EFFECTS, "likeness")  # measures that are tested against zero; a score is compared with the other groups
 NAMED = 4  # groups that a sentence names
 
 
@@ -66,6 +68,11 @@ class Group:
         """1 where the value is clearly above zero, −1 where it is clearly below, else 0."""
         return int(np.sign(self.value.mean)) if self.value.clear and self.value_p < ALPHA else 0
 
+    @property
+    def side(self) -> int:
+        """1 where it is significantly above the other groups, −1 where it is significantly below, else 0."""
+        return int(np.sign(self.difference.mean)) if self.apart and self.difference is not None else 0
+
 
 @dataclass(frozen=True)
 class Breakdown:
@@ -94,10 +101,14 @@ class Breakdown:
     groups: list[Group]
     whole: Group | None = None
 
+    def significant(self, group: Group) -> int:
+        """Return 1 where a group is significantly above, −1 where it is below what its measure is tested against."""
+        return group.sign if self.measure in FROM_ZERO else group.side
+
     @property
     def sentence(self) -> str:
         """What is clear about it, in one sentence."""
-        parts = self._effects() if self.measure in ("gain", "use") else self._differences()
+        parts = self._effects() if self.measure in EFFECTS else self._differences()
         return f"{self.title} by {self.column}: {'; '.join(parts)}"
 
     def _effects(self) -> list[str]:
@@ -115,7 +126,7 @@ class Breakdown:
             return ["one group, which is compared with nothing"]
         out = []
         for sign, word in ((1, "above"), (-1, "below")):
-            some = [g for g in self.groups if g.apart and g.difference is not None and sign * g.difference.mean > 0]
+            some = [group for group in self.groups if group.side == sign]
             if some:
                 shown = _some([f"{group.name} ({group.difference})" for group in some])
                 out.append(f"{shown} {'is' if len(some) == 1 else 'are'} clearly {word} the others")

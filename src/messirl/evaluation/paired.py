@@ -4,8 +4,16 @@
 
 with L_i and L'_i the log-probabilities of trajectory i under both, and T_i its steps. The standard error is that of a
 ratio of sums over independent trajectories; what is common to both methods, such as that a trajectory is hard to
-predict, cancels in the difference. Trajectories of one individual may hang together: of clusters, each is one term of
+predict, cancels in the difference. Trajectories of one individual need not be independent: each cluster is one term of
 these sums.
+
+Few units that agree by chance make that error too small. So the variance of a unit is at least that of ±gain per step
+where the next unit contradicts the others with probability p = 1/(n + 2), as Laplace's rule of succession has it after
+n that agree:
+
+    Var_i ≥ 4 p (1 − p) (gain · T_i)²
+
+Then fewer than five units are never significant at 5 %. Identical units are a single observation and have no interval.
 """
 
 from __future__ import annotations
@@ -20,6 +28,8 @@ from messirl._numbers import nats, nats_between
 from messirl._types import Floats, Ints
 
 CONFIDENCE = 0.95
+MARGIN = 0.01  # nats per step: an effect inside ±MARGIN is no effect that matters
+SAME = 1e-9  # of the totals of units, relative to their size: rounding
 NOTHING = 1e-5  # nats per step: fits are no more exact than their tolerance, and smaller differences may be theirs
 
 
@@ -52,6 +62,11 @@ class Gain:
     def clear(self) -> bool:
         """Whether the interval leaves out zero, and the difference is more than what fits leave open."""
         return abs(self.mean) > NOTHING and (self.low > 0.0 or self.high < 0.0 or not np.isfinite(self.mean))
+
+    @property
+    def negligible(self) -> bool:
+        """Whether the interval lies within ±0.01 nats per step, and includes zero."""
+        return not self.clear and max(abs(self.low), abs(self.high)) <= MARGIN
 
 
 @dataclass(frozen=True)
@@ -96,10 +111,16 @@ def mean_per_step(totals: Floats, steps: Ints, cluster: npt.ArrayLike | None = N
     sums, made = units(totals, steps, cluster)
     n, total = made.size, float(made.sum())
     mean = float(sums.sum()) / max(total, 1.0)
-    if n < 2 or not np.isfinite(mean):
+    if n < 2 or not np.isfinite(mean) or (abs(mean) > NOTHING and _identical(sums, made)):
         return Estimate(mean, np.nan, n - 1)
-    rest = sums - mean * made
-    return Estimate(mean, float(np.sqrt(n / (n - 1) * (rest @ rest))) / total, n - 1)
+    rest, p = sums - mean * made, 1.0 / (n + 2)
+    square = max(float(rest @ rest), 4.0 * p * (1.0 - p) * mean**2 * float(made @ made))
+    return Estimate(mean, float(np.sqrt(n / (n - 1) * square)) / total, n - 1)
+
+
+def _identical(sums: Floats, made: Floats) -> bool:
+    """Whether all units are the same but for rounding."""
+    return bool(np.ptp(made) == 0.0 and np.ptp(sums) <= SAME * np.abs(sums).max())
 
 
 def units(totals: Floats, steps: Ints, cluster: npt.ArrayLike | None) -> tuple[Floats, Floats]:

@@ -4,7 +4,7 @@ It is made here, in one place, for `MESSICV`, `messirl select`, `diagnose` and `
 
 Few experts cannot tell candidates apart: the best of many scores on a handful of trajectories is luck, and choosing it
 loses more than methods differ. So there is a fixed default, the same for all data: light pooling with a light ridge or,
-without unlabelled trajectories, the light ridge alone. It is left only for what is *clearly* better: the 99.9 %
+without unlabelled trajectories, the light ridge alone. It is left only for what is significantly better at 99.9 %: the
 interval of the gain, paired by held-out unit, lies above zero. Of several such, the one whose interval has the highest
 lower end is taken.
 
@@ -12,8 +12,8 @@ To leave the unlabelled trajectories out takes less: where they hurt (below), or
 towards what the experts do (selection/likeness.py), what the experts alone give takes the place of the default.
 
 The verdict on the unlabelled trajectories is what using them gains for held-out experts over the best that the experts
-alone give, chosen in the same way: they *help* where the 95 % interval of the gain lies above zero, *hurt* where it
-lies below, and else *do not matter*.
+alone give, chosen in the same way: they *help* where the 95 % interval of the gain lies above zero and *hurt* where it
+lies below. They have *no effect* where it includes zero and lies within ±0.01 nats per step; else it is *unclear*.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from scipy.stats import t as student
 
 from messirl._html import card
 from messirl.estimators.methods import LIGHT, LIGHT_RIDGE
-from messirl.evaluation.paired import Gain
+from messirl.evaluation.paired import MARGIN, Gain
 from messirl.selection.candidates import Candidate
 from messirl.selection.likeness import Likeness
 from messirl.selection.validation import Validation
@@ -110,11 +110,11 @@ def choose(validation: Validation, like: Likeness | None = None, *, unlabelled: 
     if clear:
         index = max(clear, key=lambda i: np.inf if np.isnan(clear[i].low) else clear[i].low)
         than = "the fixed default" if base == default else "the experts alone"
-        told = f"clearly better than {than}, {every[base]}: {clear[index]} at {100 * CLEAR:g} %"
+        told = f"significantly better than {than} at {100 * CLEAR:g} %, {every[base]}: {clear[index]}"
         return Choice(index, every[index], told, default, best if best != index else None)
     if not gains[best].mean > 0.0:
         return Choice(base, every[base], f"{why}, and nothing does better", default, best)
-    told = f"{why}; {every[best]} does best, but not clearly better: {gains[best]} at {100 * CLEAR:g} %"
+    told = f"{why}; {every[best]} does best, but not significantly at {100 * CLEAR:g} %: {gains[best]}"
     return Choice(base, every[base], told, default, best, units_needed(gains[best], n))
 
 
@@ -134,7 +134,7 @@ class Use:
 
     Attributes
     ----------
-    verdict : {"help", "do not matter", "hurt"}
+    verdict : {"help", "hurt", "no effect", "unclear"}
         What they do.
     gain : Gain
         What using them gains over the experts alone, in nats per step, with its 95 % interval.
@@ -154,10 +154,15 @@ class Use:
     @property
     def sentence(self) -> str:
         """The same in one sentence."""
-        words = {"help": "helps", "do not matter": "makes no clear difference", "hurt": "hurts"}[self.verdict]
+        words = {
+            "help": "helps",
+            "hurt": "hurts",
+            "no effect": f"has no effect larger than {MARGIN:g} nats per step",
+            "unclear": "makes no clear difference",
+        }
         return (
-            f"using the unlabelled trajectories ({self.using}) {words}: held-out experts are predicted "
-            f"{self.gain} against the experts alone ({self.alone})"
+            f"using the unlabelled trajectories ({self.using}) {words[self.verdict]}: held-out experts are predicted "
+            f"{self.gain} better than by experts only ({self.alone})"
         )
 
     def summary(self) -> dict[str, Any]:
@@ -174,6 +179,8 @@ def worth(validation: Validation, choice: Choice) -> Use:
     alone = choose(validation, unlabelled=False).index
     using = choice.index if choice.candidate.unlabelled else choice.default
     gain = validation.gain(using, alone)
-    verdict = "do not matter" if not gain.clear else "help" if gain.mean > 0.0 else "hurt"
+    verdict = "no effect" if gain.negligible else "unclear"
+    if gain.clear:
+        verdict = "help" if gain.mean > 0.0 else "hurt"
     every = validation.candidates
     return Use(verdict, gain, every[using], every[alone])

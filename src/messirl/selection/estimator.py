@@ -80,7 +80,7 @@ class MESSICV(MaximumEntropy):
     use_ : Use or None
         What the unlabelled trajectories gain for held-out experts; None without any, or where none could be held out.
     verdict_ : str or None
-        Whether they help, do not matter or hurt, by `use_`.
+        "help", "hurt", "no effect" or "unclear", by `use_`.
     likeness_ : Likeness or None
         How much they look like the expert's.
 
@@ -112,7 +112,7 @@ class MESSICV(MaximumEntropy):
     >>> print(model.candidate_)
     light pooling with L2 λ0=0.01 weight=0.01
     >>> model.verdict_
-    'do not matter'
+    'no effect'
     """
 
     similarities: Sequence[Any] | None = field(default=None, kw_only=False)

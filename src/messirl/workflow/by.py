@@ -138,16 +138,18 @@ def scores_by(by: By, parts: Parts, logs: Floats, alone: Floats | None = None, *
 
 
 def likeness_by(by: By, parts: Parts, found: Likeness) -> Breakdown:
-    """How much the unlabelled trajectories of each group look like the expert's."""
+    """Return the agreement of the unlabelled trajectories of each group with the expert policy."""
     values = np.asarray(found.unlabelled)
     moving = (parts.unlabelled.lengths > 1).astype(np.int64)  # each trajectory counts once, as in the mean of all
     cluster = parts.groups(by.cluster, "unlabelled")
-    groups = by_group(np.where(moving > 0, values, 0.0), moving, by.of(parts, "unlabelled"), by.order, cluster)
-    steps, labels = parts.unlabelled.lengths - 1, np.array(by.of(parts, "unlabelled"))
+    totals, own = np.where(moving > 0, values, 0.0), by.of(parts, "unlabelled")
+    groups = by_group(totals, moving, own, by.order, cluster, zero=True)
+    steps, labels = parts.unlabelled.lengths - 1, np.array(own)
     groups = [replace(group, steps=int(steps[labels == group.name].sum())) for group in groups]
     told = (
-        "How much better the experts alone explain unlabelled trajectories than chance does, in nats a step, on "
-        f"average over trajectories; held-out experts have {found.expert:+.3f}. What experts teach is taken as known."
+        "Agreement with the expert policy: how much better a fit to the experts only explains unlabelled trajectories "
+        "than the uniform policy does, in nats per step, on average over trajectories. Held-out experts have "
+        f"{found.expert:+.3f}. Intervals take this fit as known."
     )
     return Breakdown("likeness", by.column, "Likeness to the experts", told, groups)
 

@@ -313,6 +313,12 @@ class SelectionRecord(Record):
         """The verdict, in sentences."""
         return sentences.selection_sentences(self)
 
+    @property
+    def zero(self) -> int:
+        """The candidate that every gain on a page is over: what is chosen of experts only, else the fixed default."""
+        use, found = self.model.use_, self.validation
+        return self.choice.default if use is None or found is None else found.candidates.index(use.alone)
+
     def summary(self) -> dict[str, Any]:
         """What select.json holds."""
         choice, found, use = self.choice, self.validation, self.model.use_
@@ -402,6 +408,7 @@ class DiagnosisRecord(Record):
             "expert_likeness": found.likeness.expert,
             "unlabelled_likeness": found.likeness.mean,
             "alike": int(found.likeness.alike.sum()),
+            "agreement": {name: getattr(found.likeness.agreement, name) for name in ("mean", "between", "within")},
             "degrees_of_freedom": found.degrees_of_freedom,
             "identified": found.identified,
             "most_alike": list(self.rows(most)),
@@ -424,10 +431,8 @@ class DiagnosisRecord(Record):
         return ({"trajectory_id": name, **self.diagnosis.row(j)} for j, name in some)
 
     def extremes(self, most: int) -> tuple[Ints, Ints]:
-        """The trajectories most and least like the expert's, at most so many, and few enough that none is in both."""
-        order = np.argsort(-self.diagnosis.likeness.unlabelled, kind="stable")
-        n = min(most, max(len(self.ids) // 2, 1))
-        return order[:n], order[::-1][:n]
+        """Return the trajectories of highest and of lowest agreement, at most so many; see `Likeness.extremes`."""
+        return self.diagnosis.likeness.extremes(most)
 
     @property
     def most_influential(self) -> Ints:

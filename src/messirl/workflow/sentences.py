@@ -15,7 +15,7 @@ import numpy as np
 
 from messirl._numbers import decimals, percentage
 from messirl._words import listed, quoted
-from messirl.evaluation.paired import Gain
+from messirl.evaluation.paired import MARGIN, Gain
 from messirl.workflow.preferences import Preferences, Signs, contributions, signs_of
 from messirl.workflow.ranking import ranked
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 NATS = " nats a step"
 HELPED, HURT, UNCLEAR = "helped", "hurt", "made no clear difference"
+NO_EFFECT = f"had no effect larger than {MARGIN:g} nats per step"
 MIXED = "helped or hurt, by what they are compared with"
 NEITHER = "neither clearly better nor clearly worse than"
 NAMED = 4  # features of a kind that a sentence names
@@ -56,9 +57,10 @@ def difference(gain: Gain, than: str, unit: str = NATS) -> str:
 
 
 def use_of(gains: Mapping[str, Gain]) -> tuple[str, list[str]]:
-    """Whether using the unlabelled ones helped, judged by what it gains over each method that does without them.
+    """Return whether using the unlabelled ones helped, judged by the gain over each method that does without them.
 
-    They helped, or hurt, if they clearly did against every one of these. Also the methods to name: of these the one
+    They helped, or hurt, if they clearly did against every one of these; they had no effect if none of the gains can be
+    larger than the margin. Also the methods to name: of these the one
     that is closest, else one without a clear difference, else the best and the worst of them.
     """
     by_gain = sorted(gains, key=lambda name: np.nan_to_num(gains[name].mean, nan=0.0))
@@ -69,7 +71,10 @@ def use_of(gains: Mapping[str, Gain]) -> tuple[str, list[str]]:
     if len(worse) == len(gains):
         return HURT, worse[-1:]
     unclear = [name for name in by_gain if name not in better + worse]
-    return (UNCLEAR, unclear[:1]) if unclear else (MIXED, [better[0], worse[-1]])
+    if not unclear:
+        return MIXED, [better[0], worse[-1]]
+    none = all(gain.negligible for gain in gains.values())
+    return (NO_EFFECT if none else UNCLEAR), unclear[:1]
 
 
 def fit_sentences(record: FitRecord) -> list[str]:

@@ -138,7 +138,8 @@ def _weights(record: FitRecord, folder: Path) -> list[Html]:
     penalised = record.estimates is not None and record.model.quadratic_ is not None
     remark = [tag("p", linked(PENALISED))] if penalised else []
     asked = [tables.ratios_table(record), tables.tests_table(record)]
-    return [*picture, *remark, tables.estimates_table(record), *asked]
+    plain = tables.preferences_table(record.preferences)
+    return [*picture, *remark, tables.estimates_table(record), plain, *asked]
 
 
 def _maps(record: FitRecord, folder: Path) -> list[Html]:

@@ -82,12 +82,11 @@ def best_of_methods(record: SelectionRecord) -> list[tuple[str, Gain]]:
     found, use = record.validation, record.model.use_
     if found is None or use is None:
         return []
-    alone = found.candidates.index(use.alone)
     best: dict[str, int] = {}
     for i in (int(i) for i in np.argsort(-np.asarray(found.scores), kind="stable")):
         best.setdefault(found.candidates[i].method, i)
     best[record.choice.candidate.method] = record.choice.index
-    return [(METHODS[method].label, found.gain(i, alone)) for method, i in best.items() if i != alone]
+    return [(METHODS[method].label, found.gain(i, record.zero)) for method, i in best.items() if i != record.zero]
 
 
 def _pictures(record: SelectionRecord, folder: Path) -> list[Html]:
@@ -109,18 +108,19 @@ def _candidates(record: SelectionRecord, folder: Path) -> list[Html]:
     if found is None:
         return [tag("p", as_sentence(choice.reason) + ".")]
     caption = (
-        "Candidates. What each gains on held-out experts over the fixed default, by its strength; the ring is the "
-        "chosen one, arrows at the edge are larger losses."
+        f"Candidates. The gain of each on held-out experts over {quoted(str(found.candidates[record.zero]))}, by its "
+        "strength, with 95 % intervals. The ring is the chosen one; arrows at the edge are larger losses."
     )
     order = np.argsort(-np.asarray(found.scores), kind="stable")[:MOST_ROWS]
     rows = []
     for i in (int(i) for i in order):
-        gain = found.gain(i, choice.default)
+        gain = found.gain(i, record.zero)
         mark = tag("b", str(found.candidates[i])) if i == choice.index else named(str(found.candidates[i]), 80)
         ends = f"[{score(gain.low, signed=True)}, {score(gain.high, signed=True)}]" if np.isfinite(gain.low) else "–"
-        told = ("the default", "") if i == choice.default else (score(gain.mean, signed=True), ends)
+        told = ("–", "") if i == record.zero else (score(gain.mean, signed=True), ends)
         rows.append(row(mark, score(float(found.scores[i])), *told))
-    heads = row("candidate (chosen in bold)", "nats a step", "over the default", "95 % interval", head=True)
+    over = f"over {short(str(found.candidates[record.zero]), 40)}"
+    heads = row("candidate (chosen in bold)", "nats per step", over, "95 % interval", head=True)
     left = f" The best {MOST_ROWS} of {len(found.candidates):,} are shown." if len(found.candidates) > MOST_ROWS else ""
     return [
         *drawn("gains", partial(knobs_figure, record), folder, caption),

@@ -1,4 +1,4 @@
-"""The figure of a choice: what each candidate gains over the fixed default on held-out experts, by its knob."""
+"""The figure of a choice: the gain of each candidate over experts only on held-out experts, by its hyperparameter."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def gains_figure(record: SelectionRecord) -> Figure | None:
     found, choice = record.validation, record.choice
     if found is None:
         return None
-    gains = [found.gain(i, choice.default) for i in range(len(found.candidates))]
+    gains = [found.gain(i, record.zero) for i in range(len(found.candidates))]
     gain, low, high = (np.array([getattr(one, name) for one in gains]) for name in ("mean", "low", "high"))
     bottom, top = _limits(gain[[c.method in OWN for c in found.candidates]])
     figure, (left, right) = panels(WIDTH, 3.1, columns=2, sharey=True)
@@ -59,7 +59,7 @@ def gains_figure(record: SelectionRecord) -> Figure | None:
         _scale(ax, sorted({_knob(found.candidates[i]) for *_, rows in paths for i in rows}))
         ax.set_ylim(bottom - 0.03 * (top - bottom), top)
     left.set_xlabel("λ0")
-    left.set_ylabel("gain over the default (nats a step)")
+    left.set_ylabel(f"gain over {short(str(found.candidates[record.zero]), 26)}\n(nats per step)")
     right.set_xlabel("weight of an unlabelled trajectory")
     left.set_title(f"chosen: {short(str(choice.candidate), 60)}", loc="left", fontsize=7.5, fontweight="normal")
     figure.legend(loc="outside lower center", ncols=3, handlelength=2.4)

@@ -14,6 +14,7 @@ from messirl.evaluation.paired import Gain
 from messirl.report.kit.digits import fixed, plain, rounded, score
 from messirl.report.kit.markup import Html, join, row, table, tag
 from messirl.report.kit.names import named, one_line, short
+from messirl.workflow.preferences import Preferences
 from messirl.workflow.ranking import ranked
 from messirl.workflow.record import FitRecord, Score
 from messirl.workflow.sentences import feature_names, plain_names
@@ -52,6 +53,22 @@ def estimates_table(record: FitRecord) -> Html:
         names, shown = feature_names(record.model.mdp_), record.by_size[:MOST_ROWS]
         rows = [row(named(names[j]), rounded(float(record.model.theta_[j]))) for j in shown]
         return join([table([row("feature", "weight θ", head=True)], rows, "fit"), _left_out(record.by_size.size)])
+    found, size = _estimated(record.estimates, _plain(record))
+    return join([found, _left_out(size)])
+
+
+def preferences_table(found: Preferences | None) -> Html:
+    """Return the estimates of a fit without the penalty, where that is another fit than the one of the page."""
+    if found is None or found.table is None or not found.refitted:
+        return Html("")
+    mdp = found.model.mdp_
+    called = dict(zip(map(str, mdp.feature_ids), feature_names(mdp), strict=True))
+    rows, size = _estimated(found.table.rows(), lambda name: called[str(name)])
+    return join([tag("h3", "Without the penalty, experts only"), rows, _left_out(size)])
+
+
+def _estimated(estimates: Sequence[dict[str, Any]], called: Callable[[Any], str]) -> tuple[Html, int]:
+    """A table of estimates with their errors, the largest first, and how many there are."""
     columns = {
         "estimate": "estimate",
         "std_error": "std. error",
@@ -64,12 +81,11 @@ def estimates_table(record: FitRecord) -> Html:
         "low": "95 % interval from",
         "high": "to",
     }
-    called = _plain(record)
-    known = [key for key in columns if any(_given(r.get(key)) for r in record.estimates)]
-    by_size = sorted(record.estimates, key=lambda r: -abs(_sortable(r.get("estimate"))))
+    known = [key for key in columns if any(_given(r.get(key)) for r in estimates)]
+    by_size = sorted(estimates, key=lambda r: -abs(_sortable(r.get("estimate"))))
     rows = [row(named(called(r.get("name", ""))), *_estimate(r, known)) for r in by_size[:MOST_ROWS]]
     head = row("feature", *(columns[k] for k in known), head=True)
-    return join([table([head], rows, "fit"), _left_out(len(by_size))])
+    return table([head], rows, "fit"), len(by_size)
 
 
 def _estimate(found: dict[str, Any], keys: list[str]) -> list[str]:
