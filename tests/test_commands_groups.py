@@ -91,7 +91,7 @@ def test_a_choice_breaks_likeness_down(made, run, tmp_path):
     assert likeness["measure"] == "likeness"
     assert likeness["sentence"] in said
     page = Page(tmp_path / "report.html").text
-    assert "Likeness to the experts, by day" in page
+    assert "Agreement with the expert policy, by day" in page
     assert "are of all experts together, not divided by day" in said
     assert "are of all experts together, not divided by day" in page
     assert any("--by day" in command for command in summary(tmp_path, "select")["next"] if "diagnose" in command)

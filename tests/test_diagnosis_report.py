@@ -26,7 +26,7 @@ BAD = "<script>alert('$x_1$')</script>\n\x00" + "long " * 40
 ONE = RBF(1.0)
 GAINS = {
     "help": (Gain(0.02, 0.01, 0.03), "helped: by light pooling, held-out experts are predicted 0.020"),
-    "do not matter": (Gain(0.02, -0.01, 0.05), "made no clear difference"),
+    "unclear": (Gain(0.02, -0.01, 0.05), "made no clear difference"),
     "hurt": (Gain(-0.02, -0.03, -0.01), "hurt: by light pooling"),
 }
 WORDS = {"title": "a maze", "settings": {"lambda0": "3"}, "command": "messirl"}
@@ -93,7 +93,7 @@ def test_every_picture_is_a_file_too(folder):
     }
 
 
-@pytest.mark.parametrize("verdict", ["help", "do not matter", "hurt"])
+@pytest.mark.parametrize("verdict", ["help", "unclear", "hurt"])
 def test_the_verdict_comes_with_its_evidence(tmp_path, verdict):
     text = written(tmp_path, record(verdict=verdict)).text
     assert f"Using the 30 unlabelled trajectories {GAINS[verdict][1]}" in text
@@ -104,7 +104,7 @@ def test_the_verdict_comes_with_its_evidence(tmp_path, verdict):
 def test_rankings_name_the_trajectories_in_order(usual):
     shown, text = record(), usual.text
     like = shown.diagnosis.likeness.unlabelled
-    most, rest = text.split("Most like the expert’s")[1].split("Least like the expert’s")
+    most, rest = text.split("Highest agreement")[1].split("Lowest agreement")
     least, influential = rest.split("Most influential")
     names = [re.findall(r"trip (\d+)", part) for part in (most, least, influential)]
     assert names[0] == [str(j) for j in np.argsort(-like, kind="stable")[:10]]
@@ -113,9 +113,26 @@ def test_rankings_name_the_trajectories_in_order(usual):
     assert names[2] == [str(j) for j in np.argsort(-moved, kind="stable")[:10]]
 
 
+def test_rankings_show_the_shrunken_agreement_with_its_interval_and_the_raw_value(tmp_path):
+    values, steps = [0.9, 0.3, 0.25, 0.0, -0.2, -0.8], np.array([2, 200, 200, 200, 200, 2])
+    shown = record(6, likeness=values)
+    like = replace(shown.diagnosis.likeness, steps=steps, variance=1.0)
+    shown = replace(shown, diagnosis=replace(shown.diagnosis, likeness=like))
+    text = written(tmp_path, shown).text
+    most, least = text.split("Highest agreement")[1].split("Lowest agreement")
+    assert re.findall(r"trip (\d+)", most) == ["1", "2", "0"], "two steps are no reason to be first"
+    assert re.findall(r"trip (\d+)", least.split("Most influential")[0]) == ["4", "3", "5"]
+    found = like.agreement
+    for j, part in ((0, most), (1, most), (4, least)):
+        ends = f"[{found.low[j]:.3f},{found.high[j]:.3f}]"
+        cells = f"{found.values[j]:+.3f}{ends}{values[j]:+.3f}{steps[j]}".replace("-", "−")
+        assert f"trip{j}{cells}" in re.sub(r"\s", "", part)
+    assert "ordered by the lower end" in text
+
+
 def test_few_trajectories_are_in_one_table_each(tmp_path):
     text = written(tmp_path, record(5)).text
-    most, rest = text.split("Most like the expert’s")[1].split("Least like the expert’s")
+    most, rest = text.split("Highest agreement")[1].split("Lowest agreement")
     found = [set(re.findall(r"trip (\d+)", part)) for part in (most, rest.split("Most influential")[0])]
     assert len(found[0]) == len(found[1]) == 2
     assert not found[0] & found[1]

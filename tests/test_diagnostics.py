@@ -196,11 +196,16 @@ def test_a_diagnosis_has_a_row_for_every_unlabelled_trajectory():
     found = diagnose(model, mdp, expert, unlabelled, influential=6, random_state=0)
     rows = found.rows()
     assert len(rows) == 20
-    assert list(rows[0]) == ["similarity", "share", "likeness", "influence"]
+    assert list(rows[0]) == [
+        "similarity", "share", "likeness", "influence", "steps", "agreement", "agreement_low", "agreement_high"
+    ]  # fmt: skip
+    assert [row["steps"] for row in rows] == (unlabelled.lengths - 1).tolist()
+    assert_allclose([row["agreement"] for row in rows], found.likeness.agreement.values)
+    assert all(row["agreement_low"] < row["agreement"] < row["agreement_high"] for row in rows)
     known = np.flatnonzero(np.isfinite(found.influence))
     assert known.tolist() == sorted(np.argsort(-found.share, kind="stable")[:6].tolist())
     assert found.likeness.unlabelled[:10].min() > found.likeness.unlabelled[10:].max()
-    assert found.verdict in ("help", "do not matter", "hurt")
+    assert found.verdict in ("help", "hurt", "no effect", "unclear")
     counts = feature_counts(mdp, expert + unlabelled)
     assert_allclose(found.similarity, SIMILARITY(None, counts)[:5, 5:].mean(axis=0))
 
@@ -232,7 +237,7 @@ def test_trajectories_may_look_like_the_experts_or_not_and_yet_not_matter():
         model = MESSI(SIMILARITY, lambda0=5.0).fit(mdp, expert, some)
         found = diagnose(model, mdp, expert, some, influential=0, random_state=0)
         assert (found.likeness.alike == alike).all()
-        assert found.verdict == "do not matter"
+        assert found.verdict in ("no effect", "unclear")
         assert found.use.gain.low < 0.0 < found.use.gain.high
         assert found.influence is None
         assert np.isnan(found.rows()[0]["influence"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -12,12 +14,15 @@ from seeds import generator
 from messirl.evaluation import Breakdown, Group, by_group
 from messirl.evaluation.groups import holm, paired_groups
 from messirl.evaluation.paired import Gain, paired_gain
-from messirl.selection import Bench, cross_validate, use_by_group
+from messirl.report.fit.groups import groups_figure, groups_section
+from messirl.report.kit.axes import ADDS, BLUE
+from messirl.report.kit.dots import OPEN
+from messirl.selection import Bench, cross_validate, likeness, use_by_group
 from messirl.selection.groups import ALONE, USING
 from messirl.selection.validation import folds, splits
 from messirl.similarity import CompleteGraph
 from messirl.synthetic import museum
-from messirl.workflow.by import named_groups
+from messirl.workflow.by import By, likeness_by, named_groups
 
 
 def drawn(seed, n=40, **shift):
@@ -149,6 +154,78 @@ def test_the_sentence_names_what_is_clear_and_says_what_is_not():
     told = Breakdown("score", "who", "Score", "", groups).sentence
     assert told.endswith("class (-0.2000 nats a step [-0.3000, -0.1000]) is clearly below the others")
     assert "no clear difference between the 2 groups" in Breakdown("score", "who", "Score", "", groups[2:]).sentence
+
+
+# ------------------------------------------------------------ the figure
+
+
+def dots_of(found):
+    """Colour of every dot, or "hollow", from the top."""
+    marks = [line for line in groups_figure(found).axes[0].lines if line.get_marker() in ("o", "D")]
+    hollow = [line.get_markerfacecolor() == "white" for line in marks]
+    assert all(line.get_color() == OPEN for line, empty in zip(marks, hollow, strict=True) if empty)
+    return ["hollow" if empty else line.get_color() for line, empty in zip(marks, hollow, strict=True)]
+
+
+def caption_of(found, tmp_path):
+    return "".join(str(part) for part in groups_section([found], tmp_path))
+
+
+UP, DOWN, FLAT = Gain(0.2, 0.1, 0.3), Gain(-0.2, -0.3, -0.1), Gain(0.1, -0.1, 0.3)
+
+
+@pytest.mark.parametrize("measure", ["likeness", "use", "gain"])
+def test_dots_beside_a_line_at_zero_are_coloured_by_the_test_against_zero(measure, tmp_path):
+    """Whatever differs from the other groups: a group may be below them and above zero."""
+    groups = [
+        Group("above zero, and below the others", 5, 9, UP, DOWN, 0.01, 0.01),
+        Group("above zero, and like the others", 5, 9, UP, FLAT, 0.4, 0.01),
+        Group("below zero, and above the others", 5, 9, DOWN, UP, 0.01, 0.01),
+        Group("above the others alone", 5, 9, FLAT, UP, 0.01, 0.4),
+        Group("above zero before the correction", 5, 9, UP, UP, 0.01, 0.06),
+    ]
+    found = Breakdown(measure, "who", "Agreement", "What it is.", groups)
+    assert dots_of(found) == [BLUE, BLUE, ADDS, "hollow", "hollow"]
+    assert "significantly above zero" in caption_of(found, tmp_path)
+
+
+def test_dots_of_scores_are_coloured_by_the_test_against_the_other_groups(tmp_path):
+    """No score is zero."""
+    groups = [
+        Group("below", 5, 9, DOWN, DOWN, 0.01),
+        Group("above", 5, 9, DOWN, UP, 0.01),
+        Group("not clear", 5, 9, DOWN, FLAT, 0.4),
+        Group("above before the correction", 5, 9, DOWN, UP, 0.06),
+    ]
+    found = Breakdown("score", "who", "Score", "What it is.", groups)
+    assert dots_of(found) == [ADDS, BLUE, "hollow", "hollow"]
+    assert "significantly above the mean of the other groups" in caption_of(found, tmp_path)
+
+
+def test_a_dot_has_a_colour_where_the_corrected_p_of_its_table_is_below_five_per_cent():
+    rng, several = generator(9), 0
+    for _ in range(50):
+        steps, labels = rng.integers(3, 12, 60), np.repeat(list("abcd"), 15).tolist()
+        totals = (rng.normal(0.0, 0.3, 60) + np.repeat(rng.normal(0.0, 0.15, 4), 15)) * steps
+        groups = by_group(totals, steps, labels, zero=True)
+        expected = [(BLUE if g.value.mean > 0 else ADDS) if g.value_p < 0.05 else "hollow" for g in groups]
+        assert dots_of(Breakdown("likeness", "who", "Agreement", "", groups)) == expected
+        several += any((g.value_p < 0.05) != (g.p < 0.05) for g in groups)
+    assert several > 10, "the two tests differ"
+
+
+def test_agreement_of_groups_is_tested_against_zero():
+    made = museum().problem
+    few, others = made.select("who = guide and day <= 2"), made.select("who != guide")
+    rows = {"expert": np.arange(0), "unlabelled": np.arange(len(others.trajectories))}
+    parts = SimpleNamespace(unlabelled=others.trajectories, rows=rows, groups=lambda *_: None)
+    found = likeness(made.mdp, few.trajectories, others.trajectories, random_state=0)
+    by = By("who", others.meta["who"].tolist(), ["class", "tourist"])
+    groups = likeness_by(by, parts, found)
+    own = [found.unlabelled[others.meta["who"] == group.name] for group in groups.groups]
+    p = holm([stats.ttest_1samp(values, 0.0).pvalue for values in own])
+    assert_allclose([group.value_p for group in groups.groups], p)
+    assert dots_of(groups) == [BLUE if values.mean() > 0 else ADDS for values in own]
 
 
 # ------------------------------------------------------------ what each group is worth

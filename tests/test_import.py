@@ -546,3 +546,24 @@ def test_the_mapping_gives_later_positions_the_same_states(read):
         states = kept.pop("place_of_state")
         again = from_dict(kept).transform(record.tracks[1])
         assert record.problem.trajectories[1].states[[0, -1]].tolist() == [states.index(s) for s in again[[0, -1]]]
+
+
+# ------------------------------------------------------------ positions astray
+
+
+@pytest.mark.parametrize("how", ["grid", "hexagons", "kmeans", "points"])
+@pytest.mark.parametrize("stray", [(6.7e6, 3.0), (-6.7e6, 3.0), (3.0, 1e5)])
+def test_a_position_far_away_from_all_others_is_refused_whatever_the_places(read, tmp_path, how, stray):
+    rng = generator(0)
+    walk = np.cumsum(rng.normal(size=(120, 2)), axis=0)
+    (tmp_path / "spots.csv").write_text("name,x,y\na,0,0\nb,5,5\nc,-5,5\n", encoding="utf-8")
+    rule = {"grid": 2.0, "hexagons": 2.0, "kmeans": 5, "points": str(tmp_path / "spots.csv")}[how]
+
+    def table(rows):
+        return "id,t,x,y\n" + "".join(f"w,{t},{x},{y}\n" for t, (x, y) in enumerate(rows))
+
+    asked = {"grid": None} | {how: rule}
+    assert len(read(table(walk), **asked).problem.trajectories)
+    walk[60] = stray
+    with pytest.raises(InputError, match=rf"--{how}.*1 position lies .* away from all others in [xy].*--area"):
+        read(table(walk), **asked)

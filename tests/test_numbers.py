@@ -162,11 +162,12 @@ def test_small_gains_of_select_have_digits_that_count():
 def test_small_numbers_of_a_diagnosis_have_digits_that_count():
     from types import SimpleNamespace
 
-    row = {"likeness": -1e-6, "share": 1e-8, "influence": 1.5e-9, "trajectory_id": "anna"}
+    row = {"likeness": -1e-6, "share": 1e-8, "influence": 1.5e-9, "trajectory_id": "anna", "steps": 1200}
+    row |= {"agreement": -1e-6, "agreement_low": -2e-6, "agreement_high": 1e-7}
     summary = {
         "trajectories": {"expert": 2}, "verdict": "help", "evidence": [], "most_alike": [row], "least_alike": [],
         "most_influential": [], "degrees_of_freedom": 1.0, "identified": 2, "in_words": [], "by": [],
     }  # fmt: skip
     record = SimpleNamespace(diagnosis=SimpleNamespace(directions=[]))
     said = diagnosis_text(record, summary, {})
-    assert re.search(r"^ +-1.0e-06 +<0.01% +1.50e-09  anna$", said, re.MULTILINE)
+    assert re.search(r"^ +-1.0e-06 +\[-2.0e-06, 1.0e-07\] +1,200 +<0.01% +1.50e-09  anna$", said, re.MULTILINE)

@@ -185,6 +185,18 @@ def test_two_writers_of_the_same_part_do_no_harm(store):
     assert not [p for p in store.parts.iterdir() if p.name.startswith(".")]
 
 
+def test_a_file_system_without_hard_links_serves_too(tmp_path, monkeypatch):
+    def refused(source, target):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    Store(tmp_path / "out", MADE).open()
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8")) == asdict(MADE)
+    assert [path.name for path in (tmp_path / "out").iterdir() if path.name.startswith(".manifest")] == []
+    with pytest.raises(StoreError, match="results are never mixed"):
+        Store(tmp_path / "out", replace(MADE, seed=MADE.seed + 1)).open()
+
+
 def test_two_that_begin_at_once_with_different_origins_are_not_mixed(tmp_path, monkeypatch):
     """Both find no manifest; one of them must still be refused."""
     both, one = threading.Barrier(2, timeout=2), threading.Lock()

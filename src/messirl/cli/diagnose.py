@@ -110,18 +110,21 @@ def text_of(record: Any, summary: dict[str, Any], files: dict[str, Path]) -> str
         *(f"  {t}" for t in summary["evidence"]),
         "",
     ]
-    lines += [f"{'likeness':>10} {'share':>8} {'influence':>10}  trajectory"]
+    lines += [f"{'agreement':>10} {'95 % interval':^18} {'steps':>6} {'share':>8} {'influence':>10}  trajectory"]
     for title, key in (
-        ("most like the expert's", "most_alike"),
-        ("least like the expert's", "least_alike"),
+        ("highest agreement with the expert policy, shrunk by length", "most_alike"),
+        ("lowest agreement", "least_alike"),
         ("most influential", "most_influential"),
     ):
         if summary[key]:
             lines.append(title)
         for row in summary[key]:
             moved = "-" if math.isnan(row["influence"]) else significant([row["influence"]], 3)[0]
-            like, share = nats(row["likeness"], 3, signed=True), percentage(row["share"])
-            lines.append(f"{like:>10} {share:>8} {moved:>10}  {row['trajectory_id']}")
+            known = math.isfinite(row["agreement_low"]) and math.isfinite(row["agreement_high"])
+            ends = f"[{nats(row['agreement_low'], 3)}, {nats(row['agreement_high'], 3)}]" if known else "-"
+            value, share = nats(row["agreement"], 3, signed=True), percentage(row["share"])
+            made = "-" if math.isnan(row["steps"]) else f"{row['steps']:,}"
+            lines.append(f"{value:>10} {ends:^18} {made:>6} {share:>8} {moved:>10}  {row['trajectory_id']}")
     lines += ["", *by_lines(summary["by"])[:-1]] if summary["by"] else []
     lines += ["", f"the penalty leaves the experts {summary['degrees_of_freedom']:.1f} of {summary['identified']}"]
     lines[-1] += " directions of θ; what it takes away most:"

@@ -120,6 +120,9 @@ class Store:
             os.link(part, manifest)
         except FileExistsError:
             pass
+        except OSError:  # a file system without hard links: two processes that begin at once write the same
+            if not manifest.exists():
+                os.replace(part, manifest)
         finally:
             part.unlink(missing_ok=True)
 

@@ -147,11 +147,11 @@ def likeness_by(by: By, parts: Parts, found: Likeness) -> Breakdown:
     steps, labels = parts.unlabelled.lengths - 1, np.array(own)
     groups = [replace(group, steps=int(steps[labels == group.name].sum())) for group in groups]
     told = (
-        "Agreement with the expert policy: how much better a fit to the experts only explains unlabelled trajectories "
-        "than the uniform policy does, in nats per step, on average over trajectories. Held-out experts have "
-        f"{found.expert:+.3f}. Intervals take this fit as known."
+        "How much better a fit to the experts only explains unlabelled trajectories than the uniform policy does, in "
+        f"nats per step, on average over trajectories. Held-out experts have {found.expert:+.3f}. Intervals take this "
+        "fit as known."
     )
-    return Breakdown("likeness", by.column, "Likeness to the experts", told, groups)
+    return Breakdown("likeness", by.column, "Agreement with the expert policy", told, groups)
 
 
 def cluster_remarks(column: str | None, parts: Parts) -> list[str]:

@@ -35,8 +35,8 @@ class DiagnoseSettings(ModelSettings):
     groups : str, optional
         Hold out whole groups of experts, named by this column of the problem's `meta`.
     by : str, optional
-        Say of each group of unlabelled trajectories, by this column of `meta`, how much it looks like the expert's and
-        what using it alone gains.
+        Report the agreement of each group of unlabelled trajectories, by this column of `meta`, with the expert policy,
+        and what using it alone gains.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def diagnose(
 def _by_group(
     by: By, settings: DiagnoseSettings, model: MESSI, parts: Parts, found: Diagnosis, watcher: Watcher, executor: Any
 ) -> list[Breakdown]:
-    """What each group of unlabelled trajectories is worth on its own, and how much it looks like the expert's."""
+    """Return what using each group of unlabelled trajectories alone gains, and its agreement with the expert policy."""
     like = likeness_by(by, parts, found.likeness)
     if len(parts.expert) < 2:
         return [like]

@@ -13,7 +13,7 @@ from messirl._words import counted, listed
 from messirl.io.raw.clock import Times, read_times
 from messirl.io.raw.degrees import Projection, projection_of
 from messirl.io.raw.given import Given
-from messirl.io.raw.places import Places, clusters, hexagons, labelled, points, squares
+from messirl.io.raw.places import Places, check_outliers, clusters, hexagons, labelled, points, squares
 from messirl.io.raw.roles import ORDER, Role, crossed, find_roles
 from messirl.io.raw.rows import Rows, read_rows, row_order, shared_between_files
 from messirl.io.raw.source import Raw, read_raw
@@ -174,6 +174,8 @@ def find_places(tracks: ImportedTracks, given: Given | None, settings: ImportSet
     if rows.label is not None:
         return _named(tracks, given)
     assert rows.xy is not None, "there are positions or places"
+    option = next(name for name in ("grid", "hexagons", "kmeans", "points") if getattr(settings, name) is not None)
+    check_outliers(rows.xy, f"--{option}")
     if settings.grid is not None:
         return squares(rows.xy, settings.grid, settings.neighbours, tracks.area)
     if settings.hexagons is not None:

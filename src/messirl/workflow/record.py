@@ -316,7 +316,7 @@ class SelectionRecord(Record):
     @property
     def zero(self) -> int:
         """The candidate that every gain on a page is over: what is chosen of experts only, else the fixed default."""
-        use, found = self.model.use_, self.validation
+        use, found = getattr(self.model, "use_", None), self.validation
         return self.choice.default if use is None or found is None else found.candidates.index(use.alone)
 
     def summary(self) -> dict[str, Any]:

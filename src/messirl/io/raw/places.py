@@ -10,12 +10,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from messirl._types import Flags, Floats, Ints
+from messirl._words import counted
 from messirl.io.recordings.discretise import Grid, Hexagons, KMeans
 from messirl.problem.errors import InputError
 
 MOST = 1_000_000  # squares or hexagons
 SAMPLE = 50_000  # positions that k-means looks at
 SAME = 1e-6  # of a cell: rounding
+ASTRAY = 0.01  # share of the positions, at most, that are taken for outliers
+APART = 10.0  # times the extent of all others that outliers lie away from them
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +44,24 @@ class Places:
     def centres(self) -> Floats | None:
         """The middle of each place, (S, 2)."""
         return None if self.mapping is None else self.mapping.centres
+
+
+def check_outliers(xy: Floats, option: str) -> None:
+    """Refuse positions that lie far away from all others, as a receiver reports them that has lost its satellites.
+
+    Along x or y, at most a hundredth of the positions (or one) must lie more than ten times the extent of all others
+    away from them.
+    """
+    some = np.arange(1, max(int(ASTRAY * len(xy)), 1) + 1)
+    for name, values in zip("xy", np.sort(xy, axis=0).T, strict=True):
+        for line in (values, -values[::-1]) if len(xy) > 2 * some[-1] else ():
+            gap, extent = line[some] - line[some - 1], line[-1] - line[some]
+            lost = np.flatnonzero((gap > APART * extent) & (extent > 0.0))
+            if lost.size:
+                i = int(lost[0])
+                where = f"{gap[i]:.3g} away from all others in {name}, which extend over {extent[i]:.3g}"
+                what = f"{counted(int(some[i]), 'position')} lie{'s' if some[i] == 1 else ''} {where}"
+                raise InputError(option, what, "correct or remove them, or leave them out with --area")
 
 
 def squares(xy: Floats, size: float, neighbours: int, area: Floats | None) -> Places:

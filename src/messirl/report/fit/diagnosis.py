@@ -46,7 +46,7 @@ def write_diagnosis_report(record: DiagnosisRecord, out: Path) -> Path:
 
 
 def _pictures(record: DiagnosisRecord, folder: Path) -> list[Html]:
-    """What held-out experts gain from them, and how much they look like the expert's."""
+    """Draw what held-out experts gain from them, and their agreement with the expert policy."""
     found, shown = record.diagnosis, list[Html]()
     if found.use is not None:
         caption = (
@@ -56,8 +56,9 @@ def _pictures(record: DiagnosisRecord, folder: Path) -> list[Html]:
         rows = [("with them", found.use.gain)]
         shown += drawn("use", partial(gains_figure, rows, BETTER), folder, caption, small=True)
     caption = (
-        "Likeness. How much better each unlabelled trajectory is explained by what the experts alone teach than by "
-        "chance; blue ones are above zero. The dashed line is where held-out experts are."
+        "Agreement with the expert policy. How much better a fit to the experts only explains each unlabelled "
+        "trajectory than chance does (its likeness, not shrunk). Blue is above zero. The dashed line is the mean of "
+        "held-out experts."
     )
     beyond = figures.beyond(record) if np.isfinite(found.likeness.unlabelled).any() else 0
     if beyond:
@@ -73,25 +74,40 @@ def _verdict(record: DiagnosisRecord) -> list[Html]:
 
 
 def _trajectories(record: DiagnosisRecord, folder: Path) -> list[Html]:
-    """Rankings by likeness and by influence."""
+    """Rankings by agreement with the expert policy and by influence."""
     most, least = record.extremes(SHOWN)
     caption = (
-        "Shares. Likeness against each trajectory’s share of the penalty. Those high up decide what the penalty does; "
-        "high up and left of zero decides much and is unlike the experts."
+        "Shares. Agreement against each trajectory’s share of the penalty. Trajectories high up decide what the "
+        "penalty does; those high up and left of zero decide much and do not agree with the expert policy."
     )
     out = drawn("shares", partial(figures.share_figure, record), folder, caption, half=True)
-    out += [tag("h3", "Most like the expert’s"), _table(record, most)]
-    out += [tag("h3", "Least like the expert’s"), _table(record, least)]
+    out += [tag("p", linked(text)) for text in _ranking(record)]
+    out += [tag("h3", "Highest agreement"), _table(record, most)]
+    out += [tag("h3", "Lowest agreement"), _table(record, least)]
     influential = record.most_influential
     if influential.size:
         measured = f"measured for the {influential.size:,} with the largest shares"
         caption = (
             "Influence. How far θ moves, in the metric of the likelihood, if a trajectory is left out and everything "
-            f"is fitted again; {measured}. Blue ones look like the expert’s."
+            f"is fitted again; {measured}. Blue ones agree with the expert policy."
         )
         out += [tag("h3", "Most influential"), _table(record, influential[:SHOWN])]
         out += drawn("influence", partial(figures.influence_figure, record), folder, caption, small=True)
     return out
+
+
+def _ranking(record: DiagnosisRecord) -> list[str]:
+    """Say how trajectories are ranked by agreement with the expert policy."""
+    found = record.diagnosis.likeness.agreement
+    if not np.isfinite([found.mean, found.between, found.within]).all():
+        return []
+    return [
+        "The mean of a few steps is mostly noise. So agreement is shrunk towards the mean of all unlabelled "
+        f"trajectories, {score(found.mean, 3, signed=True)}, the more the shorter a trajectory is. Its steps have a "
+        f"standard deviation of {rounded(found.within, 2)} nats, and trajectories differ by "
+        f"{rounded(found.between, 2)} nats per step. The first table is ordered by the lower end of the 95 % "
+        "interval and the second by its upper end."
+    ]
 
 
 def _directions(record: DiagnosisRecord, folder: Path) -> list[Html]:
@@ -117,15 +133,17 @@ def _directions(record: DiagnosisRecord, folder: Path) -> list[Html]:
 
 
 def _table(record: DiagnosisRecord, order: Ints) -> Html:
-    found = record.diagnosis
-    head = row("trajectory", "likeness", "share", "similarity to the experts", "influence", head=True)
+    columns = ("agreement", "95 % interval", "not shrunk", "steps", "share", "similarity to the experts", "influence")
     rows = []
-    for j in order:
-        moved = None if found.influence is None or np.isnan(found.influence[j]) else float(found.influence[j])
-        likeness, alike = float(found.likeness.unlabelled[j]), score(float(found.similarity[j]), 3)
-        cells = (score(likeness, 3, signed=True), share(float(found.share[j])), alike, rounded(moved, 3))
+    for one, j in zip(record.rows(order), order, strict=True):
+        known = np.isfinite([one["agreement_low"], one["agreement_high"]]).all()
+        low, high = (score(one[f"agreement_{end}"], 3) for end in ("low", "high"))
+        cells = [score(one["agreement"], 3, signed=True), f"[{low}, {high}]" if known else "–"]
+        cells += [score(one["likeness"], 3, signed=True), "–" if np.isnan(one["steps"]) else f"{one['steps']:,}"]
+        cells += [share(one["share"])]
+        cells += [score(one["similarity"], 3), rounded(None if np.isnan(one["influence"]) else one["influence"], 3)]
         rows.append(row(named(record.ids[j]), *cells))
-    return table([head], rows, "fit numbers")
+    return table([row("trajectory", *columns, head=True)], rows, "fit numbers")
 
 
 def _made_of(parts: list[tuple[str, float]]) -> Html:

@@ -1,4 +1,4 @@
-"""Figures of a diagnosis: which trajectories look like the expert's, dominate the penalty or move θ; what is shrunk."""
+"""Figures of a diagnosis: agreement with the expert policy, shares of the penalty, influence on θ, and shrinkage."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ DIRECTIONS, FEATURES = 6, 6  # panels, and bars in each
 DOTS = 20_000  # that one figure has at most
 NAMED = 4  # dots with a name
 LEAST_SHRUNK = 0.01  # a direction that is shrunk less is not drawn
-EDGE = 0.01  # share of the likenesses on either side that may be drawn at the edge
+EDGE = 0.01  # share of the trajectories on either side that may be drawn at the edge
+AGREEMENT = "agreement with the expert policy (nats per step)"
 
 
 def likeness_figure(record: DiagnosisRecord) -> Figure | None:
-    """A histogram of how much the unlabelled trajectories look like the expert's."""
+    """Draw a histogram of the agreement of unlabelled trajectories with the expert policy."""
     values = record.diagnosis.likeness.unlabelled
     if not np.isfinite(values).any():
         return None
@@ -45,13 +46,13 @@ def likeness_figure(record: DiagnosisRecord) -> Figure | None:
     ax.axvline(0.0, color=INK, linewidth=0.9)
     _experts(ax, record)
     ax.set_xlim(low, high)
-    ax.set_xlabel("likeness (nats a step)")
+    ax.set_xlabel(AGREEMENT)
     ax.set_ylabel("trajectories")
     return figure
 
 
 def share_figure(record: DiagnosisRecord) -> Figure | None:
-    """Likeness against the share of the penalty: a large share far to the left is a bad influence."""
+    """Draw agreement against the share of the penalty: a large share far to the left is a bad influence."""
     found = record.diagnosis
     values = found.likeness.unlabelled
     if not np.isfinite(values).any() or not found.share.any():
@@ -86,7 +87,7 @@ def share_figure(record: DiagnosisRecord) -> Figure | None:
         )
     ax.set_xlim(low, high)
     ax.set_ylim(0.0, 1.08 * float(y.max()))
-    ax.set_xlabel("likeness (nats a step)")
+    ax.set_xlabel(AGREEMENT)
     ax.set_ylabel("share of the penalty (%)")
     return figure
 
@@ -102,7 +103,7 @@ def influence_figure(record: DiagnosisRecord) -> Figure | None:
     figure, ax = panels(SMALL, 0.85 + 0.16 * max(len(order), 3))
     ax.barh(np.arange(len(order)), record.diagnosis.influence[order], color=np.where(alike, BLUE, UNLIKE), height=0.68)
     name_bars(ax, [short(record.ids[j], 28) for j in order])
-    kinds = [Patch(color=BLUE, label="looks like the expert’s"), Patch(color=UNLIKE, label="does not")]
+    kinds = [Patch(color=BLUE, label="agrees with the expert policy"), Patch(color=UNLIKE, label="does not")]
     figure.legend(handles=kinds, loc="outside upper right", ncols=2, handlelength=1.0)
     ax.locator_params(axis="x", nbins=5)
     ax.set_xlabel("influence: how far θ moves without the trajectory")
@@ -137,7 +138,7 @@ def directions_figure(record: DiagnosisRecord) -> Figure | None:
 
 
 def likeness_limits(record: DiagnosisRecord) -> tuple[float, float]:
-    """The part of the axis of likeness that shows nearly all trajectories, zero and the experts' own level."""
+    """Return the limits of the axis of agreement: nearly all trajectories, zero and the held-out experts."""
     values: Floats = record.diagnosis.likeness.unlabelled
     finite = values[np.isfinite(values)]
     anchors = [0.0, record.diagnosis.likeness.expert]

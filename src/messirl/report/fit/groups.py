@@ -1,4 +1,4 @@
-"""What was found group by group: a picture of dots with intervals, and a table, for every quantity."""
+"""Results by group: a figure of dots with intervals, and a table, for every quantity."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from messirl.evaluation.groups import Breakdown, Group
+from messirl.evaluation.groups import EFFECTS, FROM_ZERO, Breakdown, Group
 from messirl.evaluation.paired import Gain
 from messirl.report.kit.axes import ADDS, BLUE, INK, name_bars, panels
 from messirl.report.kit.digits import as_sentence, rounded, score
@@ -22,17 +22,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-EFFECTS = ("use", "gain")  # zero means something: no effect
 UNITS = {
-    "score": "log-probability a step (nats)\nfurther right is better predicted",
-    "likeness": "likeness (nats a step better explained\nby the experts than by chance)",
-    "use": "◂ hurts · helps ▸\ngain of held-out experts (nats a step)",
-    "gain": "◂ hurts · helps ▸\ngain (nats a step)",
+    "score": "log-probability per step (nats)\nfurther right is better predicted",
+    "likeness": "agreement with the expert policy\n(nats per step better than chance)",
+    "use": "◂ hurts · helps ▸\ngain of held-out experts (nats per step)",
+    "gain": "◂ hurts · helps ▸\ngain (nats per step)",
 }
-TESTS = (
-    "Lines are 95 % intervals of one group each, hollow dots those of which nothing is clear; p-values are corrected "
-    "for the number of groups (Holm), and what is called clear has a corrected p below 0.05."
-)
 
 
 def groups_section(found: list[Breakdown], folder: Path) -> list[Html]:
@@ -41,7 +36,7 @@ def groups_section(found: list[Breakdown], folder: Path) -> list[Html]:
     for one in found:
         out.append(tag("h3", f"{one.title}, by {short(one.column)}"))
         out.append(tag("p", f"{as_sentence(one.sentence)}."))
-        caption = f"{one.title} by {short(one.column)}. {as_sentence(one.told)} {TESTS}"
+        caption = f"{one.title} by {short(one.column)}. {as_sentence(one.told)} {_tests(one)}"
         out += drawn(f"by_{one.measure}", partial(groups_figure, one), folder, caption, small=True)
         out.append(groups_table(one))
     return out
@@ -57,13 +52,13 @@ def groups_figure(found: Breakdown) -> Figure | None:
     if found.measure != "score":
         ax.axvline(0.0, color=INK, linewidth=0.8)
     for place, (group, (mean, low, high)) in enumerate(zip(rows, values, strict=True)):
-        colour = _colour(found, group)
+        sign = found.significant(group)
+        colour = {1: BLUE, -1: ADDS, 0: OPEN}[sign]
         if np.isfinite([low, high]).all():
             ax.plot([low, high], [place, place], color=colour, linewidth=1.6, solid_capstyle="butt")
         if np.isfinite(mean):
             look = "D" if group is found.whole else "o"
-            clear = group.sign != 0 if found.measure in EFFECTS else group.apart
-            fill = colour if clear else "white"
+            fill = colour if sign else "white"
             ax.plot([mean], [place], marker=look, markersize=5.5, color=colour, markerfacecolor=fill, zorder=3)
     name_bars(ax, [f"{short(group.name, 22)}  ({group.trajectories:,})" for group in rows])
     ax.locator_params(axis="x", nbins=5)
@@ -73,7 +68,7 @@ def groups_figure(found: Breakdown) -> Figure | None:
 
 def groups_table(found: Breakdown) -> Html:
     """The numbers of every group."""
-    zero, several = found.measure in EFFECTS, len(found.groups) > 1
+    zero, several = found.measure in FROM_ZERO, len(found.groups) > 1
     head = [short(found.column, 30), "trajectories", "steps", found.title.lower(), "95 % interval"]
     head += ["p"] if zero else []
     head += ["from the others", "95 % interval", "p", ""] if several else []
@@ -91,25 +86,24 @@ def _word(found: Breakdown, group: Group) -> str:
     """What is clear about a group, in a word or two."""
     if found.measure in EFFECTS:
         return {1: "helps", -1: "hurts", 0: ""}[group.sign]
-    if not group.apart or group.difference is None:
-        return ""
-    return "above the others" if group.difference.mean > 0 else "below the others"
+    return {1: "above the others", -1: "below the others", 0: ""}[group.side]
 
 
-def _colour(found: Breakdown, group: Group) -> str:
-    """Blue for what is clearly good, orange for what is clearly not, grey else."""
-    if found.measure in EFFECTS:
-        sign = group.sign
-    else:
-        sign = 0 if not group.apart or group.difference is None else int(np.sign(group.difference.mean))
-    return {1: BLUE, -1: ADDS, 0: OPEN}[sign]
+def _tests(found: Breakdown) -> str:
+    """Say what the lines are, and which test colours the dots: that of `Breakdown.significant`."""
+    against = "zero" if found.measure in FROM_ZERO else "the mean of the other groups"
+    return (
+        f"Lines are 95 % intervals of one group each. Dots are blue where a group is significantly above {against}, "
+        "orange where it is significantly below, and hollow where neither is the case (p < 0.05, corrected for the "
+        "number of groups by Holm’s method)."
+    ) + ("" if found.whole is None else " The diamond, all together, is one test of its own.")
 
 
 def _value(gain: Gain | None, *, signed: bool) -> tuple[str, str]:
     if gain is None:
         return "", ""
     known = math.isfinite(gain.low) and math.isfinite(gain.high)
-    ends = f"[{score(gain.low, signed=signed)}, {score(gain.high, signed=signed)}]" if known else "–"
+    ends = f"[{score(gain.low)}, {score(gain.high)}]" if known else "–"
     return score(gain.mean, signed=signed), ends
 
 
