@@ -408,7 +408,7 @@ def test_diagnose_says_what_the_library_says(folder, run, tmp_path):
     assert found["degrees_of_freedom"] == pytest.approx(own.degrees_of_freedom, rel=1e-9)
     assert found["identified"] == own.identified
     assert len(found["directions"]) == len(own.directions)
-    assert f"the unlabelled trajectories {own.verdict}" in said
+    assert f"verdict: {own.verdict}" in said
     assert all(text in said for text in own.evidence)
     with (tmp_path / "diagnosis.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))

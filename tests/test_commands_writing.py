@@ -313,3 +313,10 @@ def test_a_folder_in_the_place_of_a_result_is_found_before_the_work_even_beside_
     (tmp_path / "report.html").mkdir()
     with pytest.raises(IsADirectoryError, match=r"report\.html"):
         Results(tmp_path, ("fit.json", "report.html")).begin()
+
+
+def test_a_table_holds_no_text_that_a_spreadsheet_takes_for_a_formula():
+    from messirl.cli.diagnose import _cell
+
+    assert [_cell(text) for text in ("=cmd", "+1+1", "-1+1", "@a", "\tx")] == ["'=cmd", "'+1+1", "'-1+1", "'@a", "'\tx"]
+    assert [_cell(value) for value in ("a=1", "", -1.5, float("nan"), None, 3)] == ["a=1", "", -1.5, "", None, 3]

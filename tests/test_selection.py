@@ -871,3 +871,12 @@ def test_equal_experts_decide_nothing():
     assert np.isnan([model.use_.gain.low, model.use_.gain.high]).all()
     assert model.verdict_ == "unclear"
     assert model.choice_.index == model.choice_.default or "lean" in model.reason_
+
+
+def test_two_runs_without_a_seed_choose_by_the_same_splits():
+    mdp, expert, unlabelled = problem("finite")
+    many = expert[np.arange(30) % len(expert)]
+    scores = [MESSICV(lambdas=[0.1], cv=3).fit(mdp, many, unlabelled).validation_.scores for _ in range(2)]
+    assert_array_equal(*scores)
+    other = MESSICV(lambdas=[0.1], cv=3, random_state=5).fit(mdp, many, unlabelled)
+    assert not np.array_equal(other.validation_.scores, scores[0])

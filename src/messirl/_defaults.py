@@ -28,4 +28,5 @@ SIMILARITIES: dict[str, tuple[str, dict[str, object]]] = {  # by name, in Python
     "visited": ("VisitedStates", {}),
 }
 CV = 5  # folds of the experts
+SEED = 0  # of what chooses, judges or resamples: the same data give the same answer
 INFLUENTIAL = 50  # unlabelled trajectories that a diagnosis leaves out one by one

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy.linalg import eigh
 from sklearn.base import clone
 
-from messirl._defaults import CV, INFLUENTIAL, WEAK_PRIOR
+from messirl._defaults import CV, INFLUENTIAL, SEED, WEAK_PRIOR
 from messirl._types import Floats, Ints
 from messirl.estimators.messi import MESSI
 from messirl.estimators.parts.standing import quietly
@@ -133,7 +133,7 @@ def diagnose(
     influential: int = INFLUENTIAL,
     cv: int = CV,
     groups: npt.ArrayLike | None = None,
-    random_state: Any = None,
+    random_state: Any = SEED,
     progress: Any = None,
     executor: Any = None,
 ) -> Diagnosis:

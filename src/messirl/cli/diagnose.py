@@ -97,8 +97,15 @@ def _write_table(rows: Iterator[dict[str, Any]], target: Path) -> None:
         first = next(rows)
         writer = csv.DictWriter(file, list(first))
         writer.writeheader()
-        for row in chain([first], rows):  # a cell is empty where nothing was measured
-            writer.writerow({k: "" if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()})
+        for row in chain([first], rows):
+            writer.writerow({name: _cell(value) for name, value in row.items()})
+
+
+def _cell(value: Any) -> Any:
+    """A cell of the table: empty where nothing was measured, and no text that a spreadsheet takes for a formula."""
+    if isinstance(value, float) and math.isnan(value):
+        return ""
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
 
 def text_of(record: Any, summary: dict[str, Any], files: dict[str, Path]) -> str:
@@ -106,7 +113,7 @@ def text_of(record: Any, summary: dict[str, Any], files: dict[str, Path]) -> str
     kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
     lines = [*map(one_line, summary["in_words"]), ""]
     lines += [
-        f"{kinds}: the unlabelled trajectories {summary['verdict']}",
+        f"{kinds}; verdict: {summary['verdict']}",
         *(f"  {t}" for t in summary["evidence"]),
         "",
     ]

@@ -149,7 +149,7 @@ class Use:
 
     def _repr_html_(self) -> str:
         facts = {"gain": self.gain, "using": self.using, "alone": self.alone}
-        return card("Use", f"the unlabelled trajectories {self.verdict}", facts)
+        return card("Use", f"verdict on the unlabelled trajectories: {self.verdict}", facts)
 
     @property
     def sentence(self) -> str:

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold
 
 from messirl._checks import number
-from messirl._defaults import CV, SOLVER, STEP_SIZE, WEAK_PRIOR
+from messirl._defaults import CV, SEED, SOLVER, STEP_SIZE, WEAK_PRIOR
 from messirl._types import Floats, Ints
 from messirl.estimators.messi import MESSI
 from messirl.estimators.parts.maximum_entropy import MaximumEntropy
@@ -59,7 +59,7 @@ class MESSICV(MaximumEntropy):
     validation_tol : float
         `tol` of the fits on splits, which need not be as exact as the last one.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
-        For the splits.
+        For the splits; None: the same ones every time, as the command has them.
     progress : callable, optional
         Called with (fits done, fits in all).
 
@@ -179,7 +179,8 @@ class MESSICV(MaximumEntropy):
         self.use_: Use | None = None
         self.likeness_: Likeness | None = None
         try:
-            pairs = splits(mdp, expert, self.cv, groups, self.random_state)
+            seed = SEED if self.random_state is None else self.random_state
+            pairs = splits(mdp, expert, self.cv, groups, seed)
         except NothingHeldOut as why:
             self.choice_ = untested(every, str(why), unlabelled=others)
         else:
@@ -189,7 +190,7 @@ class MESSICV(MaximumEntropy):
                 mdp, every, pairs, unlabelled, expert=expert, together=together, yardstick=yardstick, **options
             )
             if unlabelled is not None and self.entropy == "causal":
-                asked: dict[str, Any] = {"cv": self.cv, "random_state": self.random_state, "theta_max": self._bound}
+                asked: dict[str, Any] = {"cv": self.cv, "random_state": seed, "theta_max": self._bound}
                 self.likeness_ = likeness(plain, expert, unlabelled, groups=groups, **asked)
             self.choice_ = choose(found, self.likeness_, unlabelled=others)
             self.use_ = worth(found, self.choice_) if others else None

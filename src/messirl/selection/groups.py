@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from messirl._defaults import CV
+from messirl._defaults import CV, SEED
 from messirl.estimators.methods import LIGHT, LIGHT_RIDGE
 from messirl.evaluation.groups import Breakdown, by_group, paired_groups
 from messirl.problem.mdp import MDP
@@ -42,7 +42,7 @@ def use_by_group(
     yardstick: Any = None,
     cv: int = CV,
     groups: npt.ArrayLike | None = None,
-    random_state: Any = None,
+    random_state: Any = SEED,
     progress: Any = None,
     executor: Any = None,
     **options: Any,

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from messirl._defaults import CV, MAX_ITER, THETA_MAX
+from messirl._defaults import CV, MAX_ITER, SEED, THETA_MAX
 from messirl._types import Flags, Floats, Ints
 from messirl.estimators.uniform import uniform_policy, uniform_score
 from messirl.evaluation.paired import CONFIDENCE, Gain, paired_gain
@@ -154,7 +154,7 @@ def likeness(
     *,
     cv: int = CV,
     groups: npt.ArrayLike | None = None,
-    random_state: Any = None,
+    random_state: Any = SEED,
     theta_max: float = THETA_MAX,
     max_iter: int = MAX_ITER,
     tol: float = 1e-3,

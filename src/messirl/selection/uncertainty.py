@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from messirl._checks import whole
+from messirl._defaults import SEED
 from messirl._types import Floats, Ints
 from messirl.estimators.em import EMMaxEnt
 from messirl.estimators.maxent import MaxEntIRL
@@ -69,7 +70,7 @@ def bootstrap(
     expert: Trajectories,
     unlabelled: Trajectories | None = None,
     n: int = 200,
-    random_state: Any = None,
+    random_state: Any = SEED,
     progress: Any = None,
     executor: Any = None,
     *,
@@ -176,7 +177,7 @@ def stability(
     unlabelled: Trajectories,
     lambdas: Sequence[float] = LAMBDAS,
     n: int = 10,
-    random_state: Any = None,
+    random_state: Any = SEED,
     executor: Any = None,
 ) -> list[dict[str, float]]:
     """How much the policy depends on which unlabelled trajectories happen to be there, for each λ0.
