@@ -567,3 +567,28 @@ def test_a_position_far_away_from_all_others_is_refused_whatever_the_places(read
     walk[60] = stray
     with pytest.raises(InputError, match=rf"--{how}.*1 position lies .* away from all others in [xy].*--area"):
         read(table(walk), **asked)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"area": "0,0,1,1"}, r"--area.*is '0,0,1,1'.*give a list of numbers"),
+        ({"mean": "food"}, r"--mean.*is 'food'.*give a list of texts"),
+        ({"grid": "100"}, r"--grid.*is '100'.*give a number"),
+        ({"grid": -1.0}, r"--grid.*is -1.*give a number above 0"),
+        ({"grid": float("nan")}, r"--grid.*is nan.*give a number"),
+        ({"pause": "1h"}, r"--pause.*is '1h'.*give a number"),
+        ({"kmeans": 2.5, "grid": None}, r"--kmeans.*is 2.5.*give a whole number"),
+        ({"goals": "yes"}, r"--goals.*is 'yes'.*give True or False"),
+        ({"id": 3}, r"--id.*is 3.*give a text"),
+        ({"discount": "0.9"}, r"--discount.*is '0.9'.*give a number"),
+    ],
+)
+def test_settings_of_another_kind_are_refused_by_name(read, settings, message):
+    with pytest.raises(InputError, match=message):
+        read(WALK, **settings)
+
+
+def test_what_is_no_path_is_refused():
+    with pytest.raises(InputError, match=r"source.*is a ndarray, not the path of a table"):
+        import_recordings(np.zeros(3), ImportSettings(discount=0.9, grid=1.0, coordinates=True))

@@ -93,6 +93,21 @@ def test_a_body_of_a_hundred_megabytes_is_refused_before_it_is_read():
     assert answer.pulled <= BODY // 65536 + 1
 
 
+def test_a_body_that_is_too_large_is_refused_by_the_real_application_too():
+    """Which would answer an error of the body with 500, before it gets to the guard."""
+    from messirl.lab.app import make_app
+
+    answer = asked(make_app([], served(8377)), "/api/draw", method="POST", headers=JSON, chunks=[b"x" * 65536] * 40)
+    assert answer.status == 413
+
+
+def test_headers_of_more_than_sixteen_kilobytes_are_refused():
+    assert asked(APP, headers={"cookie": "x" * 15_000}).status == 200
+    answer = asked(APP, headers={f"x-{i}": "y" * 1000 for i in range(20)})
+    assert answer.status == 431
+    assert b"16,384 bytes" in answer.body
+
+
 def test_every_answer_says_what_a_page_may_do():
     for answer in (asked(APP), asked(APP, headers={"host": "evil.example"})):
         assert answer.headers["content-security-policy"] == POLICY

@@ -2,7 +2,7 @@
 
 Host      only the names and the port that are served: a foreign name that leads here (DNS rebinding) is refused
 Origin    a page from elsewhere can neither read answers nor have anything done
-bodies    of at most a megabyte, counted as they come
+headers   of at most 16 kilobytes, and bodies of at most a megabyte, counted as they come
 answers   with a content security policy under which only our own scripts and styles run, and nothing is sent away
 """
 
@@ -18,6 +18,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 BODY = 1_000_000  # bytes
+HEAD = 16_384  # bytes of all headers
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -31,10 +32,6 @@ HEADERS = {
     b"cross-origin-resource-policy": b"same-origin",
     b"cache-control": b"no-cache",
 }
-
-
-class TooLarge(Exception):
-    """More came than a body may hold."""
 
 
 class Guard:
@@ -59,36 +56,28 @@ class Guard:
         if fault is not None:
             await _refuse(send, *fault)
             return
-        seen = 0
+        body = await _whole_body(receive)
+        if body is None:
+            await _refuse(send, 413, f"the body is larger than {BODY:,} bytes")
+            return
 
-        async def counted() -> Message:
-            nonlocal seen
-            message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > BODY:
-                raise TooLarge
-            return message
-
-        begun = False
+        async def received() -> Message:
+            return body.pop(0) if body else await receive()
 
         async def guarded(message: Message) -> None:
-            nonlocal begun
             if message["type"] == "http.response.start":
-                begun = True
                 message["headers"] = _with_ours(message.get("headers", []))
             await send(message)
 
-        try:
-            await self.app(scope, counted, guarded)
-        except TooLarge:
-            if not begun:
-                await _refuse(send, 413, f"the body is larger than {BODY:,} bytes")
+        await self.app(scope, received, guarded)
 
     def _served(self, host: str) -> bool:
         return host in self.hosts or (self.numbers and _in_numbers(host))
 
     def _fault(self, scope: Scope, given: dict[bytes, list[bytes]]) -> tuple[int, str] | None:
         """Why a request is refused, with its status; None if it is not."""
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > HEAD:
+            return 431, f"the headers are larger than {HEAD:,} bytes"
         host = given.get(b"host", [])
         if len(host) != 1 or not self._served(host[0].decode("latin-1").lower()):
             return 421, "this address is not served here: open the one that messirl lab printed"
@@ -109,6 +98,20 @@ class Guard:
         if not length.isdigit() or int(length) > BODY:
             return 413, f"the body is larger than {BODY:,} bytes"
         return None
+
+
+async def _whole_body(receive: Receive) -> list[Message] | None:
+    """Return the messages that hold the body of a request, or None where it is too large."""
+    messages: list[Message] = []
+    size, more = 0, True
+    while more:
+        message = await receive()
+        messages.append(message)
+        size += len(message.get("body", b""))
+        if size > BODY:
+            return None
+        more = message["type"] == "http.request" and bool(message.get("more_body"))
+    return messages
 
 
 def served(port: int, *more: str) -> frozenset[str]:

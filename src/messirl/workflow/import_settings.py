@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import reprlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
+import numpy as np
+
+from messirl._checks import is_number, is_whole
 from messirl.io.raw.rows import SAME_TIME
 from messirl.problem.errors import InputError
 
@@ -133,8 +138,39 @@ class ImportSettings:
         return self.step is not None if self.stay is None else self.stay
 
 
+KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {  # by the annotation of a field: test, and what to give
+    "bool": (lambda value: isinstance(value, bool | np.bool_), "True or False"),
+    "int": (is_whole, "a whole number"),
+    "float": (lambda value: is_number(value) and bool(np.isfinite(value)), "a number"),
+    "str": (lambda value: isinstance(value, str), "a text"),
+    "Sequence[str]": (lambda value: _are(value, lambda one: isinstance(one, str)), "a list of texts"),
+    "Sequence[float]": (lambda value: _are(value, is_number), "a list of numbers"),
+}
+POSITIVE = ("grid", "hexagons", "kmeans", "pause", "jump", "step", "fps", "noise", "min_states")
+
+
+def _are(value: Any, fits: Callable[[Any], bool]) -> bool:
+    """Whether a value is a sequence, and no text, all of whose items fit."""
+    return isinstance(value, list | tuple | np.ndarray) and all(fits(one) for one in value)
+
+
+def _check_kinds(settings: ImportSettings) -> None:
+    """Refuse settings that are of another kind than their field, as the command line does."""
+    for one in fields(settings):
+        value, (kind, *rest) = getattr(settings, one.name), str(one.type).split(" | ")
+        if value is None and rest:
+            continue
+        fits, give = KINDS[kind]
+        name = f"--{one.name.replace('_', '-')}"
+        if not fits(value):
+            raise InputError(name, f"is {reprlib.repr(value)}", f"give {give}")
+        if one.name in POSITIVE and not value > 0:
+            raise InputError(name, f"is {value:g}", "give a number above 0")
+
+
 def check_settings(settings: ImportSettings) -> None:
     """InputError if something is missing, contradicts another thing, or would have to be guessed."""
+    _check_kinds(settings)
     given = settings.discount
     if given is None:
         what = "is not given, and there is no default"

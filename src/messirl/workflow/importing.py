@@ -71,6 +71,9 @@ class ImportRecord:
 
 def import_recordings(source: str | os.PathLike[str], settings: ImportSettings) -> ImportRecord:
     """Read a table, or all tables of a folder, as a problem; InputError where anything may mean two things."""
+    if not isinstance(source, str | os.PathLike):
+        what = f"is a {type(source).__name__}, not the path of a table or of a folder"
+        raise InputError("source", what, "write it to a file first (DataFrame.to_csv, to_parquet)")
     check_settings(settings)
     given = None if settings.points is None else read_points(settings.points)
     tracks = read_tracks(source, settings)
