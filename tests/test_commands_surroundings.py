@@ -157,3 +157,13 @@ def test_a_standard_output_that_takes_nothing_is_one_sentence(place):
     done = shell("@ show grid >/dev/full", place)
     assert done.returncode == 2
     assert done.stderr == b"messirl: No space left on device: nothing that was finished is lost\n"
+
+
+def test_verbose_shows_what_the_library_logs_and_its_absence_does_not(place, tmp_path):
+    words = ["fit", place / "grid", *SMALL[:2], "--no-report", "--no-baselines"]
+    plain = command(*words, "--out", tmp_path / "one")
+    told = command(*words, "--out", tmp_path / "two", "--verbose")
+    assert (plain.returncode, told.returncode) == (0, 0)
+    assert b" evaluations, objective " not in plain.stderr
+    assert b"messirl: MaxEntIRL: " in told.stderr
+    assert b" evaluations, objective " in told.stderr

@@ -242,7 +242,7 @@ def test_every_option_in_the_documents_is_there(page):
     known = {option for name in cli.COMMANDS for option in options_of(parser_of(name))}
     text = re.sub(r"^.*(python -m |pip ).*$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", text))
-    assert named - known <= {"--help", "--version", "--lamda0"}
+    assert named - known <= {"--help", "--version", "--verbose", "--lamda0"}
 
 
 def test_every_command_is_in_the_documents():

@@ -16,7 +16,7 @@ import warnings
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import ModuleType
 
 # Each is a file of this package, with a DESCRIPTION, `add(parser)` for its arguments and `run(arguments)`.
@@ -60,10 +60,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     command.add(parser)
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    parser.add_argument("--verbose", action="store_true", help="show what the library logs: every fit, how it ended")
     arguments = parser.parse_args(words[1:])
     arguments.command = shlex.join(["messirl", *words])
     from messirl.cli.stopping import Stopping
 
+    if arguments.verbose:
+        _show_log(say)
     with Stopping(to_the_end=argv is None) as stopping:
         try:
             stopping.begin()
@@ -75,6 +78,19 @@ def main(argv: Sequence[str] | None = None) -> int:
             stopping.wait_until_said()  # an error after Ctrl-C only comes from the interrupted work
             say(f"interrupted{kept}")
             return stopping.leave()
+
+
+def _show_log(say: Callable[[str], object]) -> None:
+    """Show what the library logs, from here on."""
+    import logging
+
+    class Said(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            say(record.getMessage())
+
+    logger = logging.getLogger("messirl")
+    logger.handlers = [Said()]
+    logger.setLevel(logging.INFO)
 
 
 def _run(command: ModuleType, arguments: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ from messirl.selection.likeness import Likeness, likeness
 from messirl.selection.validation import NothingHeldOut, Validation, cross_validate, splits
 from messirl.similarity import DEFAULT, CompleteGraph, as_similarity
 
+LOG = logging.getLogger(__name__)
 AMONG = (
     "all {n} expert trajectories are among the unlabelled ones, state by state: if these are the same recordings, take "
     "them out there, since candidates that learn from them have seen the experts that are held out"
@@ -197,6 +199,7 @@ class MESSICV(MaximumEntropy):
         self.verdict_ = None if self.use_ is None else self.use_.verdict
         chosen = self.candidate_ = self.choice_.candidate
         self.reason_ = self.choice_.reason
+        LOG.info("chosen of %d candidates: %s; %s", len(every), chosen, self.reason_)
         similarity = yardstick if chosen.similarity is None else chosen.similarity
         model = MESSI(similarity, lambda0=chosen.lambda0, tol=self.tol, reference=mdp.reference, **shared)
         self.best_estimator_, self.fitted_to_ = chosen.estimator(model, mdp, expert, unlabelled)

@@ -13,6 +13,7 @@ Reference: Boyd and Vandenberghe, Convex Optimization, chapter 11.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator
 from dataclasses import replace
 from functools import partial
@@ -28,6 +29,7 @@ from messirl.optim.climb import ASKED, EDGE, Callback, Result, continued, relati
 from messirl.optim.lbfgs import seek_maximum
 from messirl.optim.newton import seek_by_newton
 
+LOG = logging.getLogger(__name__)
 MOST_BLOCKED = 40  # evaluations without a finite value, after which a search follows the central path
 FIRST_WEIGHT, LAST_WEIGHT = 100.0, 1e-13  # of the barrier
 SHRINK, GENTLE = 0.1, 0.7  # of its weight, from one point of the path to the next, at first and at most
@@ -63,6 +65,7 @@ def find_maximum(
     )
     found = yield from about(objective, search)
     if path and found.reason == EDGE:
+        LOG.info("a search met the edge of finite values and now follows the central path")
         found = yield from _follow(
             objective, _centre(objective, theta, options["bound"]), found, max_iter, callback, options
         )

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import warnings
 from collections.abc import Generator
 from dataclasses import dataclass, replace
@@ -61,6 +62,8 @@ from messirl.problem.units import offsets
 
 SOLVERS = ("lbfgs", "paper")
 EMPTY = "unlabelled is empty: pass None to fit without unlabelled trajectories"
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -329,6 +332,15 @@ class MaximumEntropy(RewardEstimator):
         if length > BOUNDLESS or bend < UNSEEN * (1.0 + abs(result.point.value)):
             result = replace(result, converged=False, reason=OPEN)
         self.converged_, self.termination_ = result.converged, result.reason
+        LOG.info(
+            "%s: %d expert trajectories, %d iterations, %d evaluations, objective %.8g: %s",
+            type(self).__name__,
+            len(expert),
+            result.iterations,
+            result.evaluations,
+            self.objective_,
+            self.termination_,
+        )
         self.standing_ = self._standing(objective, result, unidentified, open_way)
         if open_way is not None:
             warnings.warn(
