@@ -203,13 +203,13 @@ def test_the_commands_of_the_readme_run_and_show_what_it_says(name, run, monkeyp
         assert (out / "roads.tex").is_file()
         found = re.search(r"without g_left: likelihood ratio \d+\.\d+ on 1 degree of freedom, p <?([\d.]+)", third)
         assert float(found[1]) < 0.001
-        assert verdict("select", "select.json") == "do not matter"
+        assert verdict("select", "select.json") == "no effect"
         assert "20 trajectories" in fifth
     else:
         assert "thirsty  False (120), True (80)" in first
         assert "f_water" in second
         score, chance = map(float, re.search(r"a step +(\S+) +\(a uniform policy: (\S+)\)", third).groups())
         assert score < chance
-        assert verdict("select", "select.json") == "do not matter"
+        assert verdict("select", "select.json") == "no effect"
         rows = read_json((out / "fit" / "fit.json").read_text(encoding="utf-8"))["estimates"]
         assert [row["p"] < 0.05 for row in rows] == [True, False, False, False, False]

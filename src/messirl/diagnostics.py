@@ -26,7 +26,7 @@ from messirl.estimators.parts.standing import quietly
 from messirl.estimators.parts.streaming import counts_of_both, refuse_streamed
 from messirl.execution import run
 from messirl.objective import Objective
-from messirl.problem.counts import counts_of_sets
+from messirl.problem.counts import counts_of_sets, one_cut_warning
 from messirl.problem.mdp import MDP
 from messirl.problem.streamed import StreamedTrajectories, streamed_or_not
 from messirl.problem.sweeps import pieces
@@ -124,6 +124,7 @@ class Diagnosis:
         }
 
 
+@one_cut_warning()
 def diagnose(
     model: MESSI,
     mdp: MDP,

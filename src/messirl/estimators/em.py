@@ -25,6 +25,7 @@ from messirl.objective import Objective
 from messirl.optim.climb import Callback, Result
 from messirl.planning import start_values
 from messirl.planning.likelihood import reward_log_likelihood
+from messirl.problem.counts import one_cut_warning
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 
@@ -74,6 +75,7 @@ class EMMaxEnt(MaximumEntropy):
     steps_per_round: int = STEPS_PER_ROUND
     solver: str = EM_SOLVER
 
+    @one_cut_warning()
     def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: TrajectoriesLike | None = None) -> Self:
         """Fit to the expert's and the unlabelled trajectories together."""
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")

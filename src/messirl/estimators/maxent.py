@@ -13,6 +13,7 @@ from messirl._defaults import RIDGE
 from messirl._types import Floats
 from messirl.estimators.parts.pooled import PooledEstimator
 from messirl.estimators.parts.together import Learning, answered_alone
+from messirl.problem.counts import one_cut_warning
 from messirl.problem.mdp import MDP
 from messirl.problem.streamed import streamed_or_not
 from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
@@ -58,6 +59,7 @@ class MaxEntIRL(PooledEstimator):
     ridge: float = RIDGE
     standardise: bool = False
 
+    @one_cut_warning()
     def fit(
         self,
         mdp: MDP,

@@ -14,6 +14,7 @@ from messirl._types import Floats
 from messirl.estimators.parts.pooled import PooledEstimator
 from messirl.estimators.parts.streaming import penalty_of, refuse_streamed
 from messirl.estimators.parts.together import Learning, answered_alone
+from messirl.problem.counts import one_cut_warning
 from messirl.problem.mdp import MDP
 from messirl.problem.streamed import streamed_or_not
 from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
@@ -95,6 +96,7 @@ class MESSI(PooledEstimator):
         """The similarity as an object: the one given, a wrapped function of the user's, or the default."""
         return as_similarity(DEFAULT if self.similarity is None else self.similarity)
 
+    @one_cut_warning()
     def fit(
         self,
         mdp: MDP,

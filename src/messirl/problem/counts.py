@@ -8,8 +8,10 @@ are divided by 1 − γ^T, with T the number of counted terms.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -52,6 +54,29 @@ class CutWarning(UserWarning):
 
     def __str__(self) -> str:
         return self.text
+
+
+@contextmanager
+def one_cut_warning() -> Iterator[None]:
+    """Give one CutWarning at the end for all that are raised inside: of the trajectory of which least was seen.
+
+    As a decorator of a function that fits many times to the same trajectories.
+    """
+    heard: list[CutWarning] = []
+    before = warnings.showwarning
+
+    def shown(message: Warning | str, *rest: Any, **named: Any) -> None:
+        if isinstance(message, CutWarning):
+            heard.append(message)
+        else:
+            before(message, *rest, **named)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", CutWarning)
+        warnings.showwarning = shown
+        yield
+    if heard:
+        warnings.warn(max(heard, key=lambda one: one.weight), stacklevel=4)  # of equals the first, which says whose
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from messirl.estimators.messi import MESSI
 from messirl.estimators.parts.maximum_entropy import MaximumEntropy
 from messirl.estimators.parts.streaming import refuse_streamed
 from messirl.execution import run
+from messirl.problem.counts import one_cut_warning
 from messirl.problem.mdp import MDP
 from messirl.problem.streamed import streamed_or_not
 from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
@@ -130,6 +131,7 @@ class MESSICV(MaximumEntropy):
     callback: Any = field(default=None, init=False)
     warm_start: bool = field(default=False, init=False)
 
+    @one_cut_warning()
     def fit(
         self,
         mdp: MDP,

@@ -25,6 +25,7 @@ from messirl.execution import run
 from messirl.planning.lanes import L
 from messirl.planning.models import where_met
 from messirl.planning.sampling import random_source
+from messirl.problem.counts import one_cut_warning
 from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 from messirl.selection.candidates import LAMBDAS
@@ -64,6 +65,7 @@ class Bootstrap:
         return np.asarray(np.percentile(np.asarray(values), [tail, 100.0 - tail], axis=0))
 
 
+@one_cut_warning()
 def bootstrap(
     estimator: MaximumEntropy,
     mdp: MDP,

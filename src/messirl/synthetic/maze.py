@@ -57,7 +57,7 @@ def maze(seed: int = 0) -> Example:
         "whether it was `thirsty`.",
         labelled(mdp, every, meta, _places(turns)),
         THETA,
-        {"not thirsty": "do not matter: they mind the same, but want no water"},
+        {"not thirsty": "no effect: they avoid the same things, but do not look for water"},
         COMMANDS,
     )
 
@@ -76,8 +76,8 @@ COMMANDS = (
     ("messirl show {folder}", "What it holds, and the columns to filter by:"),
     (
         f"messirl fit {{folder}} {THIRSTY}",
-        "What do thirsty animals want? Water; every true weight lies within 1.96 robust standard errors of its "
-        "estimate, and out/fit/report.html shows the way they take:",
+        "What do thirsty animals prefer? Water. Every true weight lies in its 95 % interval, and out/fit/report.html "
+        "shows the way they take:",
     ),
     (
         'messirl evaluate out/fit {folder} --test "thirsty = false"',
@@ -85,7 +85,7 @@ COMMANDS = (
     ),
     (
         f'messirl select {{folder}} {THIRSTY} --unlabelled "thirsty = false" --groups animal',
-        "Do they help all the same? Whole animals are held out; they do not matter:",
+        "Do they help all the same? Whole animals are held out, and the others have no effect:",
     ),
     (
         f'messirl fit {{folder}} {THIRSTY} --unlabelled "thirsty = false" --reference unlabelled --method maxent',

@@ -70,8 +70,8 @@ COMMANDS = (
     ("messirl check {folder}", "Nothing is wrong with it, and it is small:"),
     (
         'messirl fit {folder} --expert "who = guide" --table out/museum.tex --force',
-        "What do guides want? Every true weight lies within 1.96 robust standard errors of its estimate; the table is "
-        "also written for pasting, and out/fit/report.html shows it on the plan of the house:",
+        "What do guides prefer? Every true weight lies in its 95 % interval. The table is also written for pasting, "
+        "and out/fit/report.html shows the reward on the plan of the house:",
     ),
     (
         f'messirl select {{folder}} {FEW} --unlabelled "who = tourist"',

@@ -44,7 +44,7 @@ def roads(seed: int = 3) -> Example:
         "its own goal; trajectory_meta says `who` made it, on which `day`, and the `goal`.",
         labelled(mdp, every, meta, xy),
         THETA,
-        {"visitor": "do not matter: there are enough commuters, who say all there is to know"},
+        {"visitor": "no effect: the commuters alone determine the weights well enough"},
         COMMANDS,
     )
 
@@ -76,8 +76,8 @@ COMMANDS = (
     ("messirl show {folder}", "What it holds, and the columns to filter by:"),
     (
         f"messirl fit {{folder}} {COMMUTERS} --ratio g_minutes/g_toll --table out/roads.tex --force",
-        "What do commuters mind? All true weights lie within 1.96 robust standard errors of their estimates, and the "
-        "true ratio, 0.8 tolls for a minute, in its interval:",
+        "What do commuters avoid? Every true weight lies in its 95 % interval, and so does the true ratio, 0.8 tolls "
+        "for a minute:",
     ),
     (
         f"messirl fit {{folder}} {COMMUTERS} --without g_left --no-report",
@@ -85,7 +85,7 @@ COMMANDS = (
     ),
     (
         f'messirl select {{folder}} {COMMUTERS} --unlabelled "who = visitor"',
-        "Visitors do not matter: there are enough commuters:",
+        "Visitors have no effect: there are enough commuters:",
     ),
     (
         'messirl sample out/fit -n 20 --goal "Castle & High" --out out/trips.csv --force',

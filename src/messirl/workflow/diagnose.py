@@ -107,7 +107,7 @@ def diagnose(
             "at least two with --expert"
         ) from why
     watcher.begin()
-    notes = watcher.fit(model, mdp, *parts.learnt)
+    notes = watcher.fit(model, mdp, *parts.learnt, named=parts.named)
     watcher.say("what do held-out experts gain from them?")
     with watcher.progress("leaving out", "trajectories") as count, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what they say about the data was said above

@@ -120,7 +120,7 @@ def fit(
         )
     odd_clusters = cluster_remarks(settings.groups, parts)
     watcher.begin()
-    notes = watcher.fit(model, mdp, *parts.learnt)
+    notes = watcher.fit(model, mdp, *parts.learnt, named=parts.named)
     watcher.keep(model)
     known, doubts = inferred(settings, model, mdp, parts, watcher)
     notes += doubts + watcher.noted(odd_clusters)

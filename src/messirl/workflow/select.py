@@ -143,7 +143,7 @@ def select(
     seconds = time.monotonic() - began
     model.set_params(progress=None)
     held = list(replace(model.best_estimator_.standing_, penalty=()).remarks(mdp, model.theta_))  # by the box
-    notes = watcher.noted([*remarks(heard), *held])
+    notes = watcher.noted([*map(parts.named, remarks(heard)), *held])
     watcher.keep(model)
     nested = intervals = rows = None
     with warnings.catch_warnings():  # what they say about the data was said above

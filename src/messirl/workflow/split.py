@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -91,6 +92,19 @@ class Parts:
     def learnt(self) -> tuple[Any, ...]:
         """What is learnt from: the expert's trajectories, and those of unknown quality where there are any."""
         return (self.expert,) if self.unlabelled is None else (self.expert, self.unlabelled)
+
+    def named(self, text: str) -> str:
+        """A remark in which trajectories have the names of the problem, not their numbers in a part."""
+        ids = self.problem.trajectory_ids
+        if ids is None:
+            return text
+
+        def name(found: re.Match[str]) -> str:
+            rows = self.rows.get(found[2])
+            i = int(found[1])
+            return found[0] if rows is None or i >= len(rows) else f"trajectory {ids[rows[i]]} of {found[2]}"
+
+        return re.sub(r"trajectory (\d+) of (expert|unlabelled|test)\b", name, text)
 
     @property
     def counts(self) -> dict[str, int]:

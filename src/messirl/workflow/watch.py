@@ -53,14 +53,17 @@ class Watcher:
     begin: Callable[[], None] = _nothing
     keep: Callable[[Any], None] = _nothing
 
-    def fit(self, model: Any, *data: Any) -> list[str]:
-        """Fit the model, counting its iterations; its remarks are noted and returned."""
+    def fit(self, model: Any, *data: Any, named: Callable[[str], str] = str) -> list[str]:
+        """Fit the model, counting its iterations; its remarks are noted and returned.
+
+        named : puts names of trajectories into a remark, where it has their numbers
+        """
         with self.progress("fit", "iterations", at_most=True) as count, warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always")
             model.callback = lambda state: count(state["iteration"], model.max_iter)
             model.fit(*data)
         model.callback = None
-        return self.noted([*remarks(heard), *getattr(model, "remarks_", ())])
+        return self.noted([*map(named, remarks(heard)), *getattr(model, "remarks_", ())])
 
     def noted(self, texts: list[str]) -> list[str]:
         """The texts themselves, after noting each of them."""
