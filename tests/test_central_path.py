@@ -210,7 +210,7 @@ def test_without_the_path_a_search_stops_short_of_the_optimum(monkeypatch):
         objective = Objective.from_trajectories(mdp, expert, objective="choices", quadratic=1e-3 * np.eye(4))
         begin = np.array([-4.0, 0.0, 0.0, 0.0])
         options = {"bound": np.inf, "max_iter": 500, "tol": 1e-6, "unit": objective.unit, "scale": objective.scale}
-        alone = lbfgs(objective, begin, most_blocked=central_path.MOST_BLOCKED, **options)
+        alone = lbfgs(objective, begin, patience=central_path.PATIENCE, **options)
         model = MaxEntIRL(theta_max=None, ridge=1e-3, theta_init=begin).fit(mdp, expert)
         short += alone.point.value < model.objective_ - 1e-4
     assert short > 0

@@ -295,8 +295,8 @@ def test_splits_that_leave_the_same_trajectories_are_fitted_once_and_scored_each
     mdp, expert, unlabelled = grid_world(3)
     twice = expert[[0, 1, 1, 2]]
     every, fits = [Candidate("MaxEnt"), Candidate("MESSI", 3.0, SIMILARITY)], []
-    own = Bench.fit
-    monkeypatch.setattr(Bench, "fit", lambda *given: fits.append(given[1]) or own(*given))
+    own = Bench.fitted
+    monkeypatch.setattr(Bench, "fitted", lambda *given: fits.append(given[1]) or own(*given))
     told = []
     options = {"yardstick": SIMILARITY}
     pairs = splits(mdp, twice)

@@ -56,6 +56,7 @@ class Result:
 
     move : (d,) how far each weight would still move, relative to max(|θ_j|, 1/unit_j), judged by the curvature so far
     curvature : (d, d) −∇² there, where the search was given an exact Hessian and came close to an optimum
+    inside : a point of the central path on the way there, where the path was followed
     """
 
     theta: Floats
@@ -66,6 +67,7 @@ class Result:
     gradient_norm: float
     move: Floats
     curvature: Floats | None = None
+    inside: Any = None
 
     @property
     def iterations(self) -> int:
@@ -114,8 +116,8 @@ def wants_to_stop(callback: Callback, row: Any, theta: Floats, point: Any) -> bo
     return isinstance(answer, bool | np.bool_) and bool(answer)
 
 
-def continued(callback: Callback | None, before: Result) -> Callback | None:
-    """A callback for a search that goes on after another one: numbered through, and without its first point."""
+def continued(callback: Callback | None, *before: Result) -> Callback | None:
+    """A callback for a search that goes on after others: numbered through, and without its first point."""
     if callback is None:
         return None
 
@@ -123,8 +125,8 @@ def continued(callback: Callback | None, before: Result) -> Callback | None:
         if state["iteration"] == 0:
             return None
         counts = {
-            "iteration": state["iteration"] + before.iterations,
-            "evaluations": state["evaluations"] + before.evaluations,
+            "iteration": state["iteration"] + sum(search.iterations for search in before),
+            "evaluations": state["evaluations"] + sum(search.evaluations for search in before),
         }
         return callback({**state, **counts})
 
@@ -186,6 +188,10 @@ class Climb:
         point = yield theta
         self.blocked += not np.isfinite(point.value)
         return point
+
+    def tried(self, blocked: float, evaluations: float) -> bool:
+        """Return whether more evaluations had no finite value than `blocked`, or one had none of so many in all."""
+        return self.blocked > blocked or (self.blocked > 0 and self.evaluations > evaluations)
 
     def _scaled(self, curvature: Floats | None) -> Floats | None:
         return None if curvature is None else curvature / np.outer(self.scale, self.scale)
@@ -257,15 +263,15 @@ class Climb:
     def _relative(self, theta: Floats) -> Floats:
         return relative_move(self.theta, theta, self.unit)
 
-    def along(self, direction: Floats, step: float = 1.0) -> Asking[bool]:
-        """Backtrack along the projected path clip(θ + α d) until the value has risen enough; returns whether it has.
+    def along(self, direction: Floats, step: float = 1.0, trials: int = MAX_TRIALS) -> Asking[bool]:
+        """Backtrack along the projected path clip(θ + α d) until the value has risen enough; return whether it has.
 
         If the rise is lost in rounding, the slope decides: it must not point back as steeply (Hager & Zhang 2005).
         """
         theta, point = self.theta, self.point
         noise = LOST * (1.0 + abs(point.value))
         beyond = lost = False
-        for trial in range(MAX_TRIALS):
+        for trial in range(trials):
             ahead = np.clip(theta + step * direction / self.scale, -self.bound, self.bound)
             moved = ahead - theta
             promised = float(point.gradient @ moved)

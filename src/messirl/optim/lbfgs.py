@@ -50,7 +50,7 @@ def seek_maximum(
     certain: bool = True,
     curvature: Floats | None = None,
     bend: Bend | None = None,
-    most_blocked: float = np.inf,
+    patience: tuple[float, float] = (np.inf, np.inf),
 ) -> Asking[Result]:
     """The maximum over the box, by projected L-BFGS and, close to it, Newton steps.
 
@@ -63,7 +63,8 @@ def seek_maximum(
     curvature : (d, d) about how the function bends where the search begins, −∇², where that is known
     bend : the same at any θ, exactly; asked where a step was not what `curvature` said it would be, and by Newton's
         method
-    most_blocked : evaluations without a finite value after which the search is given up
+    patience : the search is given up after more evaluations than the first of these had no finite value, or after more
+        than the second, if any of them had none
     """
     begin = np.clip(theta, -bound, bound)
     said: dict[str, Any] = {"certain": certain, "curvature": curvature, "bend": bend}
@@ -91,7 +92,7 @@ def seek_maximum(
         if not (stale or (known and local and largest <= 0.5 * tol)):
             if climb.iteration >= max_iter:
                 return climb.result(move, reason)
-            if climb.edged >= EDGED or climb.blocked > most_blocked:
+            if climb.edged >= EDGED or climb.tried(*patience):
                 return climb.result(move, EDGE)
             if (yield from climb.up(direction, gradient, near=near)):
                 continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from messirl._types import Floats
-from messirl.optim.climb import EDGE, ROUNDING, SETTLED, Asking, Bend, Climb, Result
+from messirl.optim.climb import EDGE, MAX_TRIALS, ROUNDING, SETTLED, Asking, Bend, Climb, Result
 
 
 def seek_by_newton(
@@ -17,10 +17,12 @@ def seek_by_newton(
     bend: Bend,
     unit: Floats | None = None,
     scale: Floats | None = None,
+    trials: int = MAX_TRIALS,
 ) -> Asking[Result]:
     """The maximum over the box by Newton steps alone, each shortened until the value rises.
 
     tol : the decrement gᵀH⁻¹g, twice the rise that the next step foresees, at which the search ends
+    trials : how often a step may be shortened, the whole step included; a search whose step fails ends
     """
     climb = Climb(np.clip(theta, -bound, bound), bound, tol, unit, scale, None, rising=True, bend=bend)
     yield from climb.begin(climb.theta)
@@ -33,5 +35,5 @@ def seek_by_newton(
             return climb.result(move, SETTLED, converged=True)
         if climb.iteration >= max_iter:
             return climb.result(move, f"max_iter={max_iter} iterations were done")
-        if not (yield from climb.along(direction)):
+        if not (yield from climb.along(direction, trials=trials)):
             return climb.result(move, ROUNDING)

@@ -33,6 +33,9 @@ from messirl.problem.mdp import MDP
 
 SMALLEST = 1e-250  # z below this at a start: solve the goal on its own
 KEPT = 1_000_000  # moves of goals that are solved on their own, whose places in the system are found once
+FEW = (
+    16  # goals up to which factors are found in a kept order: reordering more right-hand sides costs more than it saves
+)
 CHUNK = 16  # goals solved at once: more do not fit the processor's cache, and a solve then takes three times as long
 ITERATED = 32  # goals iterated at once
 HELD = 4_000_000  # numbers of a table of goals and states that threads may hold together
@@ -145,7 +148,10 @@ class GoalsSolution:
 
     def __init__(self, model: GoalsModel, reward: Floats) -> None:
         self.model, self.reward = model, reward
-        self.system = GoalSystem(model.mdp, reward, *model.meetings, iterate=model.iterates) if model.shared else None
+        self.system = None
+        if model.shared:
+            few = model.goals.size <= FEW
+            self.system = GoalSystem(model.mdp, reward, *model.meetings, iterate=model.iterates, few=few)
 
     def expectation(self, starts: Any, *, steps: bool = True) -> Expectation:
         """Σ starts · V over goals and states, and the visits from `starts` summed over goals.
@@ -231,8 +237,10 @@ class GoalFlows:
 class GoalSystem:
     """I − M over the moves that trips can meet, factorised once for all goals or, if asked to, iterated."""
 
-    def __init__(self, mdp: MDP, reward: Floats, moves: Arcs, places: Places, *, iterate: bool = False) -> None:
-        self.moves, self.places = moves, places
+    def __init__(
+        self, mdp: MDP, reward: Floats, moves: Arcs, places: Places, *, iterate: bool = False, few: bool = False
+    ) -> None:
+        self.moves, self.places, self.few = moves, places, few
         with np.errstate(over="ignore"):
             self.gain = np.exp(self.moves.worth(reward, mdp.log_reference))
             self.end = np.exp(reward) if reward.ndim == 1 else np.ones(mdp.n_states)
@@ -245,7 +253,7 @@ class GoalSystem:
         if not self._finite:
             return None
         try:
-            lu = m_matrix_lu(self.places.system(self.gain))
+            lu = self.places.factors(self.gain) if self.few else m_matrix_lu(self.places.system(self.gain))
         except NoFiniteValue:  # singular with every goal's moves in place; without them it need not be
             return None
         return lu if _is_m_matrix(lu) else None

@@ -90,6 +90,19 @@ class Places:
         data[self._diagonal] += 1.0
         return sp.csc_array((data, self._indices, self._indptr), shape=self.shape)
 
+    @cached_property
+    def _ranked(self) -> tuple[Ints, Places]:
+        """The place of every state in an order in which factors fill in little, and the system in that order."""
+        source, target = self._moves
+        often = max(int(np.bincount(source, minlength=1).max()), 1)
+        rank = m_matrix_lu(self.system(np.full(source.size, 0.5 / often))).perm_c
+        return rank, Places(rank[source], rank[target], self.shape[0])
+
+    def factors(self, gain: Floats) -> OrderedFactors:
+        """Return the factors of I − M of these gains, in an order that is found once for all gains."""
+        rank, places = self._ranked
+        return OrderedFactors(m_matrix_lu(places.system(gain), "NATURAL", 1), rank)
+
     def matrix(self, gain: Floats) -> sp.csr_array:
         """M of these gains, by rows."""
         return sp.csr_array(sp.coo_array((gain, self._moves), shape=self.shape))
@@ -146,7 +159,7 @@ class PathSolution(Solution):
 
     @cached_property
     def _lu(self) -> Any:
-        return m_matrix_lu(self.ways.between.system(self.gain[self.ways.onwards]))
+        return self.ways.between.factors(self.gain[self.ways.onwards])
 
     @cached_property
     def policy(self) -> Floats:
@@ -210,11 +223,31 @@ def _summed(place: Ints, numbers: Floats, n: int) -> Floats:
     return np.bincount(place, weights=numbers, minlength=n).astype(np.float64, copy=False)
 
 
-def m_matrix_lu(matrix: sp.csc_array) -> Any:
+def m_matrix_lu(matrix: sp.csc_array, order: str = "MMD_AT_PLUS_A", panel: int = PANEL) -> Any:
     """LU with pivots on the diagonal: for an M-matrix it adds only numbers of one sign, so small entries stay exact."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            return splu(matrix, "MMD_AT_PLUS_A", 0.0, panel_size=PANEL, options={"SymmetricMode": True})
+            return splu(matrix, order, 0.0, panel_size=panel, options={"SymmetricMode": True})
         except (RuntimeError, Warning) as error:
             raise NoFiniteValue from error
+
+
+class OrderedFactors:
+    """The factors of a matrix whose rows and columns were put into another order, solved as in its own order.
+
+    rank : (n,) the place of every row in the order of the factors
+    """
+
+    def __init__(self, lu: Any, rank: Ints) -> None:
+        self._lu, self._rank, self._order = lu, rank, np.argsort(rank)
+        self.perm_r, self.perm_c = lu.perm_r, lu.perm_c
+
+    @property
+    def U(self) -> Any:  # noqa: N802
+        """The upper factor, in the order of the factors."""
+        return self._lu.U
+
+    def solve(self, right: Floats, trans: str = "N") -> Floats:
+        """Return x with A x = b, or Aᵀ x = b; b is (n,) or (n, k)."""
+        return np.asarray(self._lu.solve(right[self._order], trans)[self._rank])

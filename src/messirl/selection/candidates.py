@@ -139,11 +139,14 @@ class Fit:
         Its weights.
     bend : array (d, d) or None
         How much its likelihood bends there, −∇²L.
+    inside : PathPoint or None
+        A point of the central path to it, where the path was followed.
     """
 
     candidate: Candidate
     theta: Floats
     bend: Floats | None
+    inside: Any = None
 
 
 @dataclass(eq=False)
@@ -215,7 +218,7 @@ class Bench:
         made: list[Fit] = []
         for i, candidate in enumerate(every):
             near = self._near(candidate, made) if known is None else known[i]
-            fit = Fit(candidate, self.fit(candidate, near), None)
+            fit = self.fitted(candidate, near)
             if known is None:
                 fit = replace(fit, bend=self.bend(candidate, fit.theta))
                 made.append(fit)
@@ -240,7 +243,11 @@ class Bench:
         return None
 
     def fit(self, candidate: Candidate, near: Fit | None = None) -> Floats:
-        """θ at the optimum of a candidate; the search begins at a fit that is `near`, or where values are finite."""
+        """Return θ at the optimum of a candidate."""
+        return self.fitted(candidate, near).theta
+
+    def fitted(self, candidate: Candidate, near: Fit | None = None) -> Fit:
+        """Return the fit of a candidate; the search begins at a fit that is `near`, or where values are finite."""
         likelihood, quadratic = self.likelihood(candidate), self.penalty(candidate)
         if near is None:
             begin = first_theta(self.based(candidate), likelihood, self.theta_max)
@@ -254,10 +261,9 @@ class Bench:
         def bend(theta: Floats) -> Floats | None:
             return penalised(self.bend(candidate, theta))
 
-        search = find_maximum(
-            objective, near.theta, curvature=penalised(near.bend), bend=bend, certain=False, **options
-        )
-        return answered_alone(search).theta
+        options |= {"curvature": penalised(near.bend), "bend": bend, "inside": near.inside}
+        found = answered_alone(find_maximum(objective, near.theta, certain=False, **options))
+        return Fit(candidate, found.theta, None, found.inside)
 
     def bend(self, candidate: Candidate, theta: Floats) -> Floats | None:
         """How much the likelihood of a candidate bends at θ, −∇²L (d, d); None where that is dear to know."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -30,14 +30,25 @@ from messirl.optim.lbfgs import seek_maximum
 from messirl.optim.newton import seek_by_newton
 
 LOG = logging.getLogger(__name__)
-MOST_BLOCKED = 40  # evaluations without a finite value, after which a search follows the central path
+# Evaluations without a finite value, or in all if any had none, after which a search follows the path; and the same of
+# a rough search, which begins near the maximum.
+PATIENCE, SHORT = (40, 100), (10, 30)
 FIRST_WEIGHT, LAST_WEIGHT = 100.0, 1e-13  # of the barrier
 SHRINK, GENTLE = 0.1, 0.7  # of its weight, from one point of the path to the next, at first and at most
-LONG = 40  # Newton steps to a point of the path, after which a nearer one is sought
+LONG = 20  # Newton steps to a point of the path, after which a nearer one is sought
 CLOSE = 3e-3  # decrement, relative to the weight, at which a point of the path is close enough
 REACHED = 0.1  # length of the Newton step after one on J itself, relative to that one, at which the path ends
+KEPT = 0.15  # weight up to which a point of the path is a start for similar objectives
 
 LIMITED = "the objective rises up to the edge beyond which the model has no finite value: it has no maximum"
+
+
+@dataclass(frozen=True, eq=False)
+class PathPoint:
+    """θ(w), a point of the central path."""
+
+    theta: Floats
+    weight: float
 
 
 def find_maximum(
@@ -47,28 +58,33 @@ def find_maximum(
     max_iter: int,
     callback: Callback | None = None,
     curvature: Floats | None = None,
+    inside: PathPoint | None = None,
     **options: Any,
 ) -> Generator[Question, Evaluation, Result]:
-    """The maximum of J over the box, from θ; options are those of `seek_maximum`."""
+    """Return the maximum of J over the box, from θ; options are those of `seek_maximum`.
+
+    inside : a point of the path to the maximum of a similar objective; the path is then followed from there at once
+    """
     bend = options.pop("bend", None)
     if bend is None and objective.curvature_is_cheap:
         bend = partial(curvature_at, objective)
     options |= {"unit": objective.unit, "scale": objective.scale, "bend": bend}
     path = objective.mdp.must_end and objective.curvature_is_cheap
+    patience = (np.inf, np.inf) if not path else PATIENCE if options.get("certain", True) else SHORT
+    inside = inside if path else None
     search = seek_maximum(
         theta,
-        max_iter=max_iter,
+        max_iter=max_iter if inside is None else 0,
         callback=callback,
         curvature=curvature,
-        most_blocked=MOST_BLOCKED if path else np.inf,
+        patience=patience,
         **options,
     )
     found = yield from about(objective, search)
-    if path and found.reason == EDGE:
-        LOG.info("a search met the edge of finite values and now follows the central path")
-        found = yield from _follow(
-            objective, _centre(objective, theta, options["bound"]), found, max_iter, callback, options
-        )
+    if inside is not None or (path and found.reason == EDGE):
+        LOG.info("a search follows the central path, away from the edge of finite values")
+        centre = _centre(objective, theta, options["bound"])
+        found = yield from _follow(objective, centre, found, max_iter, callback, options, inside)
     return found
 
 
@@ -92,11 +108,13 @@ def _follow(
     max_iter: int,
     callback: Callback | None,
     options: dict[str, Any],
+    inside: PathPoint | None,
 ) -> Generator[Question, Evaluation, Result]:
-    """The maximum by the central path from a start; `before` is the search that was given up."""
-    barrier, weight, shrink, theta, done = objective.barrier(start), FIRST_WEIGHT, SHRINK, start, before
+    """Return the maximum by the central path from a start; `before` is the search that was given up."""
+    barrier, shrink, done, best, kept = objective.barrier(start), SHRINK, before, before, None
+    theta, weight = (start, FIRST_WEIGHT) if inside is None else (inside.theta, inside.weight)
     newton = {name: options[name] for name in ("bound", "unit", "scale")}
-    unseen: list[Result] = []  # searches of J − w B since `done`
+    unseen: list[Result] = []  # searches not in the history of `done`: of J − w B, and failed steps on J
     left = max_iter - before.iterations
     while weight >= LAST_WEIGHT and left > 1:
         guarded = objective.behind(barrier, weight)
@@ -105,23 +123,32 @@ def _follow(
         point = yield from about(guarded, search)
         unseen.append(point)
         left -= point.iterations
+        if inside is not None and not point.converged:
+            theta, weight, inside = start, FIRST_WEIGHT, None
+            continue
+        inside = None
         if point.iterations == LONG and shrink < GENTLE and not point.converged:  # too far from the last point
             weight, shrink = weight / shrink * shrink**0.5, shrink**0.5
             continue
-        search = seek_by_newton(point.theta, max_iter=1, tol=0.0, bend=partial(curvature_at, objective), **newton)
+        theta = point.theta
+        if kept is None and weight <= KEPT:
+            kept = PathPoint(theta, weight)
+        bend = partial(curvature_at, objective)
+        search = seek_by_newton(theta, max_iter=1, tol=0.0, bend=bend, trials=1, **newton)
         ahead = yield from about(objective, search)
-        done, theta, unseen = ahead.after(done, *unseen), point.theta, []
+        best = max((best, ahead), key=lambda one: float(one.point.value))
+        weight *= shrink
+        if ahead.iterations == 0:
+            unseen.append(ahead)
+            continue
+        done, unseen = ahead.after(done, *unseen), []
         left = max_iter - done.iterations
         if callback is not None and wants_to_stop(callback, done.history[-1], done.theta, done.point):
             return replace(done, reason=ASKED, converged=False)
-        stride = relative_move(theta, ahead.theta, options["unit"])
-        full = ahead.evaluations == 2  # the start, and the end of a step that was not shortened
-        if full and ahead.move.max() <= REACHED * stride.max():  # Newton's method converges from here
-            break
-        weight *= shrink
-    best = max((before, done), key=lambda one: float(one.point.value))
-    search = seek_maximum(best.theta, max_iter=max(left, 0), callback=continued(callback, done), **options)
-    found = (yield from about(objective, search)).after(done, *unseen)
+        if ahead.move.max() <= REACHED * relative_move(theta, ahead.theta, options["unit"]).max():
+            break  # Newton's method converges from here
+    search = seek_maximum(best.theta, max_iter=max(left, 0), callback=continued(callback, done, *unseen), **options)
+    found = replace((yield from about(objective, search)).after(done, *unseen), inside=kept)
     if left <= 1 and not (found.converged or found.stopped):
         return replace(found, reason=f"max_iter={max_iter} iterations were done")
     return replace(found, reason=LIMITED) if found.reason == EDGE else found
