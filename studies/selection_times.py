@@ -87,8 +87,7 @@ def roads(folder: Path, rng: np.random.Generator) -> Draw:
 
 SOURCES: dict[str, tuple[str, Callable[[Path, np.random.Generator], Draw], int]] = {  # folder, how to draw, how often
     "mazes": ("cothi_mazes", mazes, 36),
-    "mice": ("labyrinth_mice", lambda folder, rng: by_column(folder, "expert", "True", rng), 16),
-    "segments": ("labyrinth_segments", lambda folder, rng: by_column(folder, "role", "expert", rng), 8),
+    "mice": ("labyrinth_segments", lambda folder, rng: by_column(folder, "role", "expert", rng), 24),
     "bus": ("bus_engines", lambda folder, rng: by_column(folder, "group", "4", rng), 12),
     "roads": ("", roads, 20),
     "borlange": ("borlange", drivers, 8),

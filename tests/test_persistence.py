@@ -199,6 +199,10 @@ def stored() -> bytes:
         return path.read_bytes()
 
 
+FACTS = {"discount": 0.9, "horizon": 6, "state_names": None, "action_names": None, "feature_names": None}
+FITTED = {"objective_": -1.0, "n_iter_": 3, "converged_": True, "termination_": "", "gradient_norm_": 0.0}
+
+
 def parts_of(content: bytes):
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
@@ -371,11 +375,24 @@ def test_every_missing_part_is_refused(tmp_path):
         ("mdp_transitions_indices", lambda old: old + 9),
         ("mdp_transitions_indptr", lambda old: old[::-1].copy()),
         ("mdp_transitions_shape", lambda old: np.array([3, 5])),
+        ("mdp_transitions_shape", lambda old: np.array([2**40, 2**40])),
+        ("mdp_transitions_indptr", lambda old: np.where(np.arange(old.size) % 2, 10**9, 0)),
+        ("mdp_transitions_indptr", lambda old: np.r_[old[:-1], 0]),
+        ("mdp_transitions_indptr", lambda old: -old),
+        ("mdp_transitions_indptr", lambda old: old.astype(float)),
+        ("mdp_transitions_indices", lambda old: -1 - old),
+        ("mdp_transitions_data", lambda old: old.astype(complex)),
+        ("theta_", lambda old: old.astype(complex)),
+        ("theta_", lambda old: old.astype("M8[s]")),
+        ("theta_", lambda old: np.zeros(3, dtype="U3")),
+        ("start_", lambda old: np.r_[-1.0, 2.0, np.zeros(old.size - 2)]),
+        ("start_", lambda old: 2 * old),
+        ("history_", lambda old: old["objective"]),
     ],
 )
 def test_parts_that_do_not_fit_together_are_refused(name, change, tmp_path):
     parts = parts_of(stored())
-    with pytest.raises(ValueError, match=r"part\.npz is a damaged messirl model"):
+    with pytest.raises(ValueError, match=r"part\.npz is .*damaged"):
         messirl.load(written(tmp_path / "part.npz", {**parts, name: change(parts[name])}))
 
 
@@ -388,13 +405,31 @@ def test_an_array_that_claims_to_be_larger_than_memory_is_refused(tmp_path):
         messirl.load(tmp_path / "huge.npz")
 
 
+def test_zeros_that_would_fill_memory_are_refused(tmp_path):
+    path = tmp_path / "bomb.npz"
+    np.savez_compressed(path, **{**parts_of(stored()), "theta_": np.zeros(2**26)})
+    assert path.stat().st_size < 2**20
+    with pytest.raises(ValueError, match="theta_ would take 537 MB, too much for a file of this size"):
+        messirl.load(path)
+
+
+def test_two_arrays_of_one_name_are_refused(tmp_path):
+    path = written(tmp_path / "twice.npz", parts_of(stored()))
+    with zipfile.ZipFile(path) as archive:
+        first = archive.read("theta_.npy")
+    with pytest.warns(UserWarning, match="Duplicate name"), zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("theta_.npy", first)
+    with pytest.raises(ValueError, match="two of its arrays have the same name"):
+        messirl.load(path)
+
+
 @pytest.mark.parametrize("stage", ["read", "restored"])
 def test_a_lack_of_memory_is_no_damage(stage, tmp_path, monkeypatch):
     def full(*_, **__):
         raise MemoryError("Unable to allocate 9 GiB")
 
     (tmp_path / "model.npz").write_bytes(stored())
-    monkeypatch.setattr(*((np, "load") if stage == "read" else (persistence, "MDP")), full)
+    monkeypatch.setattr(*((np.lib.format, "read_array") if stage == "read" else (persistence, "MDP")), full)
     with pytest.raises(MemoryError, match="Unable to allocate 9 GiB"):
         messirl.load(tmp_path / "model.npz")
 
@@ -412,9 +447,14 @@ def test_a_lack_of_memory_is_no_damage(stage, tmp_path, monkeypatch):
         {"parameters": {"similarity": {}}},
         {"parameters": {"entropy": "unknown"}},
         {"fitted": {}},
+        {"fitted": {**FITTED, "converged_": "yes"}},
+        {"fitted": {**FITTED, "n_iter_": -3}},
+        {"fitted": {**FITTED, "objective_": None}},
+        {"parameters": {"lambda0": -1.0}},
+        {"mdp": {**FACTS, "horizon": 10**9}},
         {"mdp": {}},
-        {"mdp": {"discount": 7.0, "horizon": 6, "state_names": None, "action_names": None, "feature_names": None}},
-        {"mdp": {"discount": 0.9, "horizon": "x", "state_names": None, "action_names": None, "feature_names": None}},
+        {"mdp": {**FACTS, "discount": 7.0}},
+        {"mdp": {**FACTS, "horizon": "x"}},
     ],
     ids=str,
 )

@@ -10,6 +10,9 @@ except ImportError:  # not on Windows
     resource = None  # type: ignore[assignment]
 
 LITTLE = 2**28  # bytes that are never asked for
+ALWAYS = 2**27  # bytes that may be unpacked from any file
+DENSEST = 100  # times its size that may be unpacked from a larger one
+JSON = 2**25  # bytes of a JSON file: unpacked, it takes some thirty times as many
 INFO, GROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 
 
@@ -26,6 +29,12 @@ def foresee(what: str, needed: float, remedy: str) -> None:
             f"{what} would take {needed / 1e9:.2g} GB of memory, and {there / 1e9:.2g} GB are free: "
             + remedy.format(share=there / needed)
         )
+
+
+def room(size: float) -> float:
+    """Bytes that may be unpacked from a compressed file of so many bytes: a small file cannot take all memory."""
+    most, there = ALWAYS + DENSEST * size, available()
+    return most if there is None else min(most, there / 4)
 
 
 def available() -> float | None:

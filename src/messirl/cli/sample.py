@@ -48,7 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
         if same_place(place, out):
             raise ValueError(f"--out {out} is the model itself: give another name")
         check_table_place(out, overwrite=replace)
-    model, labels = load(place), read_labels(place)
+    model = load(place)
+    labels = read_labels(place, model.mdp_)
     goal, length = _goal(model, labels.states, arguments.goal), arguments.length
     if length is None and goal is None and model.mdp_.horizon is None and not model.mdp_.terminal.any():
         raise ValueError("nothing ends these trajectories: give --length, the number of states of each")

@@ -20,6 +20,7 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeRegressor
 
+from messirl._npz import within
 from messirl._types import Floats, Ints
 from messirl.dynamics.samples import Samples, Scale
 from messirl.problem.mdp import MDP
@@ -90,6 +91,24 @@ class Forest:
         left, right, feature, threshold = (np.concatenate([getattr(tree, name) for tree in trees]) for name in NODES)
         root = np.concatenate([[0], np.cumsum([tree.node_count for tree in trees])[:-1]])
         return cls(left, right, feature, threshold, root)
+
+    def check(self, width: int) -> None:
+        """ValueError unless they are trees over `width` coordinates: for nodes from a file."""
+        nodes, trees = self.left.size, self.root.size
+        if any(one.shape != (nodes,) for one in (self.left, self.right, self.feature, self.threshold)) or not trees:
+            raise ValueError("the nodes of its trees do not fit together")
+        within("root", self.root, 0, nodes - 1)
+        size = np.diff(self.root, append=nodes)
+        if self.root[0] != 0 or (size < 1).any():
+            raise ValueError("the roots of its trees do not fit their nodes")
+        number, inner = np.arange(nodes) - np.repeat(self.root, size), self.left >= 0
+        for child in (self.left, self.right):
+            within("children", child, -1, nodes)
+            if (inner & ~((child > number) & (child < np.repeat(size, size)))).any():
+                raise ValueError("a node of its trees is not above its children")
+        within("feature", self.feature[inner], 0, width - 1)
+        if self.threshold.dtype.kind != "f":
+            raise ValueError("the thresholds of its trees are no numbers")
 
     def apply(self, at: Floats) -> Ints:
         """The leaf of every state in every tree, (n, T), numbered within the tree, as scikit-learn's `apply`."""

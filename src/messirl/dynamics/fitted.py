@@ -376,14 +376,17 @@ class FittedMESSI(Saved):
             **{f"forest_{a}_{k}": v for a, one in enumerate(self.model_.forests()) for k, v in vars(one).items()},
         }
 
-    def _revive(self, parts: dict[str, Any]) -> None:
+    def _revive(self, parts: Any) -> None:
         each = Trajectories(parts["samples_states"], parts["samples_offsets"], parts["samples_actions"])
         points, terminal = parts["samples_points"], parts["samples_terminal"]
         samples = Samples(points, terminal, each, int(parts["samples_n_expert"]), self.n_actions_)
         names = ("left", "right", "feature", "threshold", "root")
-        grown = range(self.n_actions_) if "forest_0_root" in parts else ()
-        forests = [Forest(*(parts[f"forest_{a}_{name}"] for name in names)) for a in grown]
-        self.model_ = AveragerModel(self.regressor, samples, forests)
-        if self.sample_values_.shape != (len(points),) or points.shape[1] != self.n_features_in_:
+        if self.sample_values_.shape != (len(points),) or points.shape[1:] != (self.n_features_in_,):
             raise ValueError("its values do not fit its samples")
+        samples.check()
+        grown = range(self.n_actions_) if isinstance(self.regressor, TREES) else ()
+        forests = [Forest(*(parts[f"forest_{a}_{name}"] for name in names)) for a in grown]
+        for forest in forests:
+            forest.check(points.shape[1])
+        self.model_ = AveragerModel(self.regressor, samples, forests)
         self.history_ = self.history_.view(np.recarray)

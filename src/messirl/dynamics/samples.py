@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from messirl._npz import within
 from messirl._types import Flags, Floats, Ints
 from messirl.problem.counts import LONG_TAIL
 from messirl.problem.trajectories import Trajectories
@@ -45,6 +46,18 @@ class Samples:
         """The distribution of the expert's first states, (N,)."""
         first = self.trajectories.first[: self.n_expert]
         return np.bincount(first, minlength=len(self.points)) / self.n_expert
+
+    def check(self) -> None:
+        """ValueError unless its parts fit together: for samples from a file."""
+        n, each = len(self.points), self.trajectories
+        if self.points.dtype.kind != "f" or not np.isfinite(self.points).all() or each.actions is None:
+            raise ValueError("its samples are no points with actions")
+        if self.terminal.shape != (n,) or self.terminal.dtype != np.bool_:
+            raise ValueError("its samples do not say which states end")
+        within("samples_states", each.states, 0, n - 1)
+        within("samples_actions", each.actions, 0, self.n_actions - 1)
+        if not 1 <= self.n_expert <= len(each):
+            raise ValueError(f"{self.n_expert} of its {len(each)} samples are experts'")
 
     def moves(self) -> Iterator[tuple[Ints, Ints]]:
         """For each action the states it was taken in and the states it led to."""

@@ -148,7 +148,7 @@ class BayesianIRL(RewardEstimator):
     def _log_likelihood(self, trajectories: Trajectories) -> Floats:
         return sum_of_steps(self.mdp_, self._log_policy_, trajectories)
 
-    def _revive(self, parts: dict[str, Any]) -> None:
+    def _revive(self, parts: Any) -> None:
         super()._revive(parts)
         d = self.mdp_.n_features
         self._check_shapes((self.mdp_.n_states,), "start_")

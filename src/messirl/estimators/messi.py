@@ -112,6 +112,11 @@ class MESSI(PooledEstimator):
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         return self._finish(*answered_alone(self._learning(mdp, expert, unlabelled, sample_weight)))
 
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        number("lambda0", self.lambda0, least=0.0)
+        number("theta_max", self.theta_max, above=0.0)
+
     def _learning(
         self,
         mdp: MDP,
@@ -129,7 +134,7 @@ class MESSI(PooledEstimator):
     ) -> tuple[MDP, Any, Floats | None, Floats | None, Floats | None]:
         """The MDP with its base policy, everyone and their counts, M of Eq. 5, and the penalty λM; checked."""
         self._check_arguments()
-        weight = number("lambda0", self.lambda0, least=0.0) / number("theta_max", self.theta_max, above=0.0)
+        weight = self.lambda0 / self._bound
         unlabelled = streamed_or_not(unlabelled)
         if weight > 0 and not self.measure.of_counts:
             refuse_streamed(unlabelled, f"the similarity {self.similarity!r:.80}", "looks at whole trajectories")
@@ -141,6 +146,6 @@ class MESSI(PooledEstimator):
             penalty = penalty_of(self.measure, mdp, everyone, counts)
         return mdp, everyone, counts, penalty, weight * penalty if penalty is not None and weight > 0 else None
 
-    def _revive(self, parts: dict[str, Any]) -> None:
+    def _revive(self, parts: Any) -> None:
         super()._revive(parts)
         self._check_shapes((self.mdp_.n_features,) * 2, "penalty_matrix_")

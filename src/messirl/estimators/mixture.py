@@ -245,7 +245,7 @@ class MixtureMESSI(Grouped):
             raise ValueError(f"group {group!r} is none of 0 … {len(self.thetas_) - 1}")
         return int(group)
 
-    def _revive(self, parts: dict[str, Any]) -> None:
+    def _revive(self, parts: Any) -> None:
         super()._revive(parts)
         k = len(self.thetas_)
         if self.weights_.shape != (k,) or self.responsibilities_.ndim != 2 or self.responsibilities_.shape[1] != k:

@@ -135,7 +135,7 @@ class NgRussell(RewardEstimator):
     def _log_likelihood(self, trajectories: Trajectories) -> Floats:
         return log_likelihood(self.mdp_, with_lapses(self.mdp_, self.policy_, self.lapse), trajectories)
 
-    def _revive(self, parts: dict[str, Any]) -> None:
+    def _revive(self, parts: Any) -> None:
         super()._revive(parts)
         self._check_shapes((self.mdp_.n_states,), "start_")
         self._check_shapes((self.mdp_.n_features,), "feature_counts_")

@@ -174,7 +174,7 @@ class RelativeEntropyIRL(RewardEstimator):
     def _log_likelihood(self, trajectories: Trajectories) -> Floats:
         return reward_log_likelihood(self.mdp_, self.reward_, trajectories, self.start_)
 
-    def _revive(self, parts: dict[str, Any]) -> None:
+    def _revive(self, parts: Any) -> None:
         super()._revive(parts)
         self._check_shapes((self.mdp_.n_states,), "start_")
         self._check_shapes((self.mdp_.n_features,), "feature_counts_")

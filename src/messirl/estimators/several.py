@@ -157,7 +157,7 @@ class SeveralExperts(Grouped):
             raise ValueError(f"group {str(group)!r} is none of those of the fit: {listed([*map(str, self.groups_)])}")
         return int(at[0])
 
-    def _revive(self, parts: dict[str, Any]) -> None:
+    def _revive(self, parts: Any) -> None:
         super()._revive(parts)
         if self.groups_.shape != self.thetas_.shape[:1]:
             raise ValueError("its groups_ and thetas_ do not go together")

@@ -50,7 +50,7 @@ class UniformPolicy(PolicyEstimator):
         self._revive({})
         return self
 
-    def _revive(self, parts: dict[str, Any]) -> None:
+    def _revive(self, parts: Any) -> None:
         self.policy_, self.converged_ = uniform_policy(self.mdp_, self.goals_), True
 
     def _log_likelihood(self, trajectories: Trajectories) -> Floats:  # goals need not be those of the fit

@@ -26,6 +26,7 @@ NAMES = ("state_names", "action_names", "feature_names")
 SUM_TOLERANCE = 1e-6  # probabilities that come from float32 tables sum to one this closely
 MOVE, ROW = 28, 60  # bytes per move and per row of transitions, in all, to make an MDP and to plan with it
 LARGEST_VALUE = 1e100  # of a feature: its square, summed over many steps, must not overflow
+LONGEST = 1_000_000  # states of a trajectory: planning takes a step for each
 NEAREST = 0.99999999  # below 1 and without a horizon: values are 1 / (1 − γ) times rewards, and lose as many digits
 
 
@@ -446,8 +447,8 @@ def _checked_horizon(horizon: int | None) -> int | None:
         return None
     if not is_whole(horizon):
         raise TypeError(f"horizon must be a whole number of states or None, not {horizon!r}")
-    if horizon < 1:
-        raise ValueError(f"horizon is {horizon}: a trajectory has at least one state")
+    if not 1 <= horizon <= LONGEST:
+        raise ValueError(f"horizon is {horizon}: a trajectory has at least one state, and at most {LONGEST:,}")
     return int(horizon)
 
 

@@ -6,6 +6,7 @@ table is or how large its row groups are.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from copy import copy
@@ -13,10 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from messirl._memory import DENSEST
 from messirl._words import did_you_mean
 from messirl.problem.errors import InputError
 
 BATCH = 131_072  # rows that are read at once
+ROWS = 10_000_000  # that a file of any size may claim
+CELL, TEXT = 4, 60  # bytes of a cell in memory, at the least, and more where it holds text
+AGAIN = "write the file again; it may be truncated"
 FIRST = 2  # the number of the first row, as a spreadsheet counts it
 GIVE = "give a Parquet file, a folder of them, a list of files, or a pyarrow dataset"
 
@@ -124,9 +129,25 @@ def _opened(name: str, path: Path) -> Any:
     import pyarrow.parquet as pq
 
     try:
-        return pq.ParquetFile(path, pre_buffer=False)
+        file = pq.ParquetFile(path, pre_buffer=False)
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(name, error) from None
+    check_claims(name, file.metadata, path.stat().st_size)
+    return file
+
+
+def check_claims(name: str, about: Any, size: int, most: float = math.inf, texts: int = 0) -> None:
+    """InputError for a file whose footer claims more rows, or bytes beyond `most`, than a file of its size can hold.
+
+    texts : how many of its columns hold text
+    """
+    claimed = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+    rows = sum(about.row_group(i).num_rows for i in range(about.num_row_groups))
+    if rows != about.num_rows or rows < 0 or claimed < 0:
+        raise InputError(name, "is not a readable Parquet file (its counts of rows differ)", AGAIN)
+    needed = rows * (CELL * about.num_columns + TEXT * texts)
+    if rows > ROWS + DENSEST * size or max(claimed, needed) > most:
+        raise InputError(name, f"claims {rows:,} rows, too many for a file of {size:,} bytes", AGAIN)
 
 
 def _numbered(name: str, batches: Iterator[Any]) -> Iterator[Batch]:
@@ -144,7 +165,7 @@ def _numbered(name: str, batches: Iterator[Any]) -> Iterator[Batch]:
 
 def _unreadable(name: str, error: Exception) -> InputError:
     reason = " ".join(str(error).split())[:200]
-    return InputError(name, f"is not a readable Parquet file ({reason})", "write the file again; it may be truncated")
+    return InputError(name, f"is not a readable Parquet file ({reason})", AGAIN)
 
 
 def _check_columns(where: str, there: Sequence[str], wanted: Sequence[str]) -> None:

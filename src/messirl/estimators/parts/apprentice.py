@@ -54,7 +54,7 @@ class Apprentice(PolicyEstimator):
         self.mdp_, self.start_, self.policy_ = mdp, start, policy
         self.feature_counts_ = visits(mdp, policy, start=start, steps=mdp.state_action).counts(mdp)
 
-    def _revive(self, parts: dict[str, Any]) -> None:
+    def _revive(self, parts: Any) -> None:
         self._check_shapes(self.mdp_.policy_shape, "policy_")
         self._check_shapes((self.mdp_.n_states,), "start_")
         self._check_shapes((self.mdp_.n_features,), "feature_counts_")
@@ -82,7 +82,7 @@ class Mixture(Apprentice):
         self.policies_, self.weights_, self.policy_counts_ = found.policies, weights, found.counts
         self._learnt(found.mdp, found.start, mixed_policy(found.mdp, self.policies_, weights, found.start))
 
-    def _revive(self, parts: dict[str, Any]) -> None:
+    def _revive(self, parts: Any) -> None:
         super()._revive(parts)
         k = len(self.weights_)
         self._check_shapes((k,), "weights_")

@@ -54,7 +54,7 @@ class CountedPolicy(PolicyEstimator):
         self.mdp_, self.start_ = mdp, beginning(mdp, expert)
         self.policy_, self.converged_ = np.broadcast_to(policy, mdp.policy_shape), converged
 
-    def _revive(self, parts: dict[str, Any]) -> None:
+    def _revive(self, parts: Any) -> None:
         for name, shape in (("policy_", self.mdp_.policy_shape), ("start_", (self.mdp_.n_states,))):
             array = getattr(self, name)
             if array.shape != shape or not np.isfinite(array).all() or (array < 0).any():

@@ -67,7 +67,7 @@ class Grouped(MESSI):
         """n trajectories of the fitted policy, from the starts of the fit unless `start` (S,) is given."""
         return super(Grouped, self._of(group)).sample(n, length, goal=goal, start=start, random_state=random_state)
 
-    def _revive(self, parts: dict[str, Any]) -> None:
+    def _revive(self, parts: Any) -> None:
         super()._revive(parts)
         if self.thetas_.ndim != 2 or not len(self.thetas_):
             raise ValueError("its thetas_ are not one row per group")

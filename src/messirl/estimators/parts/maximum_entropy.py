@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from messirl._checks import flag, is_whole, number
 from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, REFERENCE_STRENGTH, SOLVER, STEP_SIZE, THETA_MAX, TOL
+from messirl._npz import within
 from messirl._types import Floats, Ints
 from messirl.estimators.parts.beginning import Nearby, first_theta
 from messirl.estimators.parts.central_path import find_maximum
@@ -457,7 +458,7 @@ class MaximumEntropy(RewardEstimator):
         check_trajectories(self.mdp_, trajectories)
         return trajectory_scores(self.mdp_, self.theta_, trajectories, self.start_)
 
-    def _revive(self, parts: dict[str, Any]) -> None:
+    def _revive(self, parts: Any) -> None:
         super()._revive(parts)
         d, n = (self.mdp_.n_features,), (self.mdp_.n_states,)
         self._check_shapes(d, "theta_init_", "feature_counts_")
@@ -466,4 +467,6 @@ class MaximumEntropy(RewardEstimator):
         if not set(HISTORY.names or ()) <= set(self.history_.dtype.names or ()):
             raise ValueError("its history_ lacks columns")
         self.history_ = self.history_.view(np.recarray)
+        if self.goals_ is not None:
+            within("goals_", self.goals_, 0, self.mdp_.n_states - 1)
         self._set_policy()

@@ -6,12 +6,9 @@ user-defined function) is left out; using it after loading is an error that says
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import os
-import zipfile
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +19,9 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from messirl._checks import is_number, is_whole
 from messirl._files import beside
+from messirl._npz import BROKEN, Archive, within
 from messirl.estimators.shown import estimator_html
 from messirl.problem.mdp import MDP, NAMES
 from messirl.similarity import DEFAULT, Similarity, as_similarity
@@ -31,10 +30,9 @@ FORMAT, VERSION = "messirl-model", 1
 MDP_ARRAYS = ("transitions", "features", "terminal")
 MDP_FACTS = ("discount", "horizon", *NAMES)
 SPARSE = ("data", "indices", "indptr")
-BROKEN = (
-    *(zipfile.BadZipFile, zlib.error, EOFError, LookupError, TypeError, ValueError, AttributeError),
-    *(ArithmeticError, OSError, RuntimeError),
-)
+FLAGS, TEXTS = ("converged_",), ("termination_",)  # what fitted values are by their names: all others are numbers
+NUMBERS = ("n_iter_", "n_rounds_", "n_features_in_", "n_actions_")  # whole ones
+RECORDS, LABELS = ("history_",), ("groups_",)  # and what arrays are
 
 
 @dataclass(frozen=True)
@@ -105,8 +103,11 @@ class Saved(BaseEstimator):
         """Further arrays for the file, under names of the class's own."""
         return {}
 
-    def _revive(self, parts: dict[str, Any]) -> None:
+    def _revive(self, parts: Any) -> None:
         """Check what was read from a file (`parts` are all its arrays), and compute again what follows from it."""
+
+    def _check_arguments(self) -> None:
+        """Raise an error for a parameter that cannot be."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file that `messirl.load` reads; an old file stays until this one is complete."""
@@ -140,54 +141,65 @@ def read(path: str | os.PathLike[str], class_of: Callable[[str], type[Saved]]) -
 
     class_of : function from the name of a class to the class
     """
-    content = io.BytesIO(Path(path).read_bytes())  # whatever fails from here on is the fault of the content
-    try:
-        _check_claims(content)
-        with np.load(content, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-            described = json.loads(arrays["description"].tobytes())
+    with Path(path).open("rb") as file:  # whatever fails from here on is the fault of the content
+        try:
+            arrays = Archive(file)
+            described = arrays.json("description")
             kind, version = described["format"], described["version"]
-    except BROKEN as error:
-        raise ValueError(f"{os.fspath(path)} is not a messirl model, or is damaged ({error})") from error
-    if kind != FORMAT:
-        raise ValueError(f"{os.fspath(path)} is not a messirl model")
-    if version != VERSION:
-        raise ValueError(f"{os.fspath(path)} is a model of format {version}; this messirl reads format {VERSION}")
-    try:
-        return _restored(described, arrays, class_of)
-    except BROKEN as error:
-        raise ValueError(f"{os.fspath(path)} is a damaged messirl model ({error})") from error
+        except BROKEN as error:
+            raise ValueError(f"{os.fspath(path)} is not a messirl model, or is damaged ({error})") from error
+        if kind != FORMAT:
+            raise ValueError(f"{os.fspath(path)} is not a messirl model")
+        if version != VERSION:
+            raise ValueError(f"{os.fspath(path)} is a model of format {version}; this messirl reads format {VERSION}")
+        try:
+            return _restored(described, arrays, class_of)
+        except BROKEN as error:
+            raise ValueError(f"{os.fspath(path)} is a damaged messirl model ({error})") from error
 
 
-def _check_claims(content: io.BytesIO) -> None:
-    """Refuse an array that claims to be larger than its part of the file, before memory is allocated for it."""
-    with zipfile.ZipFile(content) as archive:
-        for part in archive.infolist():
-            with archive.open(part) as file:
-                first = np.lib.format.read_magic(file) == (1, 0)
-                header = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
-                shape, _, kind = header(file)
-            if math.prod(shape) * kind.itemsize > part.file_size:
-                raise ValueError(f"{part.filename} is cut short")
-    content.seek(0)
-
-
-def _restored(described: dict[str, Any], arrays: dict[str, Any], class_of: Callable[[str], type[Saved]]) -> Saved:
+def _restored(described: dict[str, Any], arrays: Archive, class_of: Callable[[str], type[Saved]]) -> Saved:
     kind = class_of(described["estimator"])
     estimator = kind(**{k: _restore(k, v, kind, arrays) for k, v in described["parameters"].items()})
     parts = {name: _get(f"mdp_{name}", arrays) for name in MDP_ARRAYS}
     facts = {name: described["mdp"][name] for name in MDP_FACTS}
     estimator.mdp_ = MDP(**parts, **facts, start=arrays.get("mdp_start")).based_on(arrays.get("mdp_reference"))
     for name in _declared(kind, "_facts"):
-        setattr(estimator, name, described["fitted"][name])
+        setattr(estimator, name, _checked_fact(name, described["fitted"][name]))
     for name in _declared(kind, "_records"):
         setattr(estimator, f"{name}_", kind._records[name].of(described.get(name, {})))
     for name in _declared(kind, "_arrays"):
-        setattr(estimator, name, arrays[name])
+        setattr(estimator, name, _checked_array(name, arrays))
     for name in _declared(kind, "_optional"):
-        setattr(estimator, name, arrays.get(name))
+        setattr(estimator, name, _checked_array(name, arrays) if name in arrays else None)
     estimator._revive(arrays)
+    estimator._check_arguments()
     return estimator
+
+
+def _checked_fact(name: str, value: Any) -> Any:
+    """A fitted number or text of the kind that its name promises; ValueError otherwise."""
+    if name in FLAGS:
+        right: bool = isinstance(value, bool)
+    elif name in TEXTS:
+        right = isinstance(value, str)
+    elif name in NUMBERS:
+        right = is_whole(value) and value >= 0
+    else:
+        right = is_number(value)
+    if not right:
+        raise ValueError(f"its {name} is {value!r:.80}")
+    return value
+
+
+def _checked_array(name: str, arrays: Archive) -> Any:
+    """A fitted array of the kind that its name promises; ValueError otherwise."""
+    array = arrays[name]
+    if (name in RECORDS) != (array.dtype.names is not None) or (name not in LABELS and array.dtype.kind == "U"):
+        raise ValueError(f"its {name} hold {array.dtype}")
+    if name == "start_" and not (np.isfinite(array).all() and (array >= 0).all() and math.isclose(array.sum(), 1.0)):
+        raise ValueError("its start_ is no distribution")
+    return array
 
 
 def _plain(value: Any) -> Any:
@@ -208,7 +220,7 @@ def _describe(name: str, value: Any, kind: type[Saved], arrays: dict[str, Any]) 
     return {"unsaved": getattr(value, "__qualname__", type(value).__qualname__), "is": name}
 
 
-def _restore(name: str, value: Any, kind: type[Saved], arrays: dict[str, Any]) -> Any:
+def _restore(name: str, value: Any, kind: type[Saved], arrays: Archive) -> Any:
     if not isinstance(value, dict):
         return value
     kinds = {one.__name__: one for one in kind._kinds}
@@ -231,11 +243,18 @@ def _put(name: str, value: Any, arrays: dict[str, Any]) -> None:
         arrays[name] = np.asarray(value)
 
 
-def _get(name: str, arrays: dict[str, Any]) -> Any:
-    """The value that `_put` added."""
+def _get(name: str, arrays: Archive) -> Any:
+    """The value that `_put` added; the structure of a sparse matrix is checked before SciPy sees it."""
     if f"{name}_shape" not in arrays:
         return arrays[name]
-    shape = tuple(int(n) for n in arrays[f"{name}_shape"])
-    matrix = sp.csr_array(tuple(arrays[f"{name}_{part}"] for part in SPARSE), shape=shape)
-    matrix.check_format(full_check=True)
-    return matrix
+    data, indices, indptr = (f"{name}_{part}" for part in SPARSE)
+    entries = arrays.shapes[data]
+    if len(entries) != 1 or arrays.shapes[indices] != entries or arrays.shapes[f"{name}_shape"] != (2,):
+        raise ValueError(f"the parts of {name} do not fit together")
+    rows, columns = within(f"{name}_shape", arrays[f"{name}_shape"], 0, 2**62).tolist()
+    if arrays.shapes[indptr] != (rows + 1,) or entries[0] > rows * columns:
+        raise ValueError(f"the parts of {name} do not fit together")
+    bounds = within(indptr, arrays[indptr], 0, entries[0])
+    if bounds[0] != 0 or bounds[-1] != entries[0] or (bounds[1:] < bounds[:-1]).any():
+        raise ValueError(f"the rows of {name} do not fit its entries")
+    return sp.csr_array((arrays[data], within(indices, arrays[indices], 0, columns - 1), bounds), shape=(rows, columns))

@@ -125,5 +125,7 @@ class PolicyEstimator(Saved):
         """Refuse fitted arrays, read from a file, that do not have this shape or are not finite."""
         for name in names:
             array = getattr(self, name, None)
-            if array is not None and (array.shape != shape or not np.isfinite(array).all()):
+            if array is not None and (
+                array.shape != shape or array.dtype.kind not in "biuf" or not np.isfinite(array).all()
+            ):
                 raise ValueError(f"its {name} does not fit its MDP")

@@ -31,6 +31,6 @@ class RewardEstimator(PolicyEstimator):
         self.mdp_, self.n_features_in_ = mdp, mdp.n_features
         self.theta_, self.reward_ = theta, mdp.reward(theta)
 
-    def _revive(self, parts: dict[str, Any]) -> None:
+    def _revive(self, parts: Any) -> None:
         self._check_shapes((self.mdp_.n_features,), "theta_")
         self._learnt(self.mdp_, self.theta_)

@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from messirl._files import beside
+from messirl._npz import BROKEN, Archive
 from messirl._types import Array
+from messirl.problem.mdp import MDP
 from messirl.problem.problem import Problem
 
 MEMBER = "folder_labels"
@@ -44,12 +46,18 @@ def save_model(model: Any, path: str | os.PathLike[str], problem: Problem) -> No
             np.lib.format.write_array(file, np.frombuffer(text.encode(), dtype=np.uint8), allow_pickle=False)
 
 
-def read_labels(path: str | os.PathLike[str]) -> Labels:
-    """The labels in the file of a model; none if it was not written by `save_model`."""
-    with np.load(path, allow_pickle=False) as archive:
-        if MEMBER not in archive.files:
-            return Labels()
-        return Labels(**json.loads(archive[MEMBER].tobytes()))
+def read_labels(path: str | os.PathLike[str], mdp: MDP) -> Labels:
+    """The labels in the file of a model of that MDP; none if it was not written by `save_model`."""
+    with open(path, "rb") as file:
+        try:
+            archive = Archive(file)
+            found = Labels(**archive.json(MEMBER)) if MEMBER in archive else Labels()
+        except BROKEN as error:
+            raise ValueError(f"{os.fspath(path)} is a damaged messirl model ({error})") from error
+    for labels, many in ((found.states, mdp.n_states), (found.actions, mdp.n_actions)):
+        if labels is not None and not (isinstance(labels, list) and [*map(type, labels)] == [str] * many):
+            raise ValueError(f"{os.fspath(path)} is a damaged messirl model (its labels are not {many} texts)")
+    return found
 
 
 def called(index: Array, labels: list[str] | None = None) -> Any:

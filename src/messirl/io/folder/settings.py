@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from messirl._checks import is_number, is_whole
+from messirl._memory import JSON
 from messirl._words import meant
 from messirl.problem.errors import InputError
 from messirl.problem.mdp import NAMES
@@ -46,6 +47,8 @@ def read_settings(path: Path) -> Settings:
             raise ValueError("a key occurs twice")
         return dict(pairs)
 
+    if path.is_file() and path.stat().st_size > JSON:
+        raise refuse("is too large to be read", "give names of states in states.csv")
     try:
         content = json.loads(path.read_bytes().decode("utf-8-sig"), object_pairs_hook=unique)
     except FileNotFoundError:

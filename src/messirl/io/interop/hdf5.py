@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from messirl._memory import room
 from messirl.io.interop.minari import episode
 from messirl.io.recordings.recording import Recording
 from messirl.problem.errors import InputError
@@ -28,29 +30,60 @@ def episodes_from_hdf5(path: str | PathLike[str], *, key: str | None = None) -> 
         opened = h5py.File(file, "r")
     except OSError:
         raise InputError(str(file), "it is no HDF5 file", "give main_data.hdf5 of a Minari data set") from None
+    left = room(file.stat().st_size)
     with opened:
-        numbers = sorted(int(name[8:]) for name in opened if name.startswith("episode_") and name[8:].isdigit())
+        try:
+            numbers = sorted(int(name[8:]) for name in opened if name.startswith("episode_") and name[8:].isdigit())
+        except RuntimeError as error:
+            raise InputError(str(file), f"it is damaged ({error})", "write the file again") from None
         if not numbers:
             what = "it holds no group episode_0, episode_1, …"
             raise InputError(str(file), what, "give the file of a Minari data set")
-        return [_read(f"{file}, episode {i}", i, opened[f"episode_{i}"], key) for i in numbers]
+        found = []
+        for i in numbers:
+            where = f"{file}, episode {i}"
+            try:
+                values = _read(where, _own(where, opened, f"episode_{i}"), key, left)
+            except (OSError, RuntimeError, KeyError) as error:
+                raise InputError(where, f"it is damaged ({error})", "write the file again") from None
+            left -= sum(array.nbytes for array in values)
+            found.append(episode(where, i, *values))
+        return found
 
 
-def _read(where: str, number: int, group: Any, key: str | None) -> Recording:
+def _own(where: str, group: Any, name: str) -> Any:
+    """What a group holds under a name, which must be in the same file."""
+    link = type(group.get(name, getlink=True)).__name__
+    if link != "HardLink":
+        raise InputError(where, f"its {name} is a link to elsewhere", "copy what it leads to into the file")
+    return group[name]
+
+
+def _read(where: str, group: Any, key: str | None, left: float) -> list[Any]:
+    """The arrays of an episode, none of which may be larger than `left` bytes."""
+    if not hasattr(group, "keys"):
+        raise InputError(where, "it is no group of arrays", f"an episode holds {', '.join(ARRAYS)}")
     values = {}
     for name in ARRAYS:
         if name not in group:
             raise InputError(where, f"it has no {name}", f"an episode holds {', '.join(ARRAYS)}")
-        entry = group[name]
+        entry = _own(where, group, name)
         if name == "observations" and key is not None and hasattr(entry, "keys") and key in entry:
-            entry = entry[key]
+            entry = _own(where, entry, key)
         if hasattr(entry, "keys"):
             raise InputError(where, f"its {name} are a group of {', '.join(entry)}", "name one observation in key=")
+        if entry.shape is None or not entry.shape or entry.dtype.kind not in "biuf":
+            raise InputError(where, f"its {name} are {entry.dtype} of shape {entry.shape}", "give arrays of numbers")
+        if entry.external or entry.is_virtual:
+            raise InputError(where, f"its {name} lie in another file", "copy them into this one")
+        left -= math.prod(entry.shape) * entry.dtype.itemsize
+        if left < math.prod(entry.chunks or ()) * entry.dtype.itemsize:
+            raise InputError(where, f"its {name} would take too much memory for a file of this size", "write it again")
         values[name] = entry[()]
     seen = values["observations"]
     if seen.dtype == np.uint8 and seen.ndim == 2 and (seen[:, :3] == JPEG).all():
         raise InputError(where, "its observations are images", "extract features from them first")
-    return episode(where, number, *(values[name] for name in ARRAYS))
+    return list(values.values())
 
 
 def _found(path: Path) -> Path:

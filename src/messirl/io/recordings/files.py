@@ -8,10 +8,10 @@ from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
+from messirl._npz import BROKEN, Archive
 from messirl._types import Array
 from messirl.io.recordings.recording import Recording
 from messirl.io.tables.columns import as_whole, flags
@@ -35,16 +35,15 @@ def recordings_from_numpy(source: str | PathLike[str] | Mapping[str, Any]) -> li
         return _cut("arrays", {name: np.asarray(value) for name, value in source.items()})
     where = fspath(source)
     try:
-        loaded = np.load(where, allow_pickle=False)
-        arrays = {name: loaded[name] for name in loaded.files} if hasattr(loaded, "files") else None
+        with open(where, "rb") as file:
+            return _cut(where, Archive(file))
     except FileNotFoundError:
         raise InputError(where, "there is no such file", "check the path") from None
-    except (ValueError, OSError, EOFError, BadZipFile):
-        raise InputError(where, "it is no .npz file of numbers", "save one with numpy.savez") from None
-    if arrays is None:
-        raise InputError(where, "it holds one array", "save several, by name, with numpy.savez")
-    loaded.close()
-    return _cut(where, arrays)
+    except InputError:
+        raise
+    except BROKEN as error:
+        remedy = "save several arrays, by name, with numpy.savez"
+        raise InputError(where, f"it is no .npz file of numbers ({error})", remedy) from None
 
 
 def recordings_from_table(path: str | PathLike[str]) -> list[Recording]:

@@ -24,9 +24,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from messirl._memory import room
 from messirl._types import Array, Flags, Floats
 from messirl.io.tables.separated import BLANKS, EMPTY, SEPARATORS, read_separated
 from messirl.problem.errors import InputError
+from messirl.problem.parquet import AGAIN, check_claims
 
 WHOLE = r"^(0|-?[1-9][0-9]*)$"
 NUMBER = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$|^-?(?i:nan|inf|infinity)$"
@@ -171,17 +173,36 @@ def _from_csv(data: bytes, where: str) -> Table:
 
 
 def _from_parquet(data: bytes, where: str) -> Table:
-    remedy = "write the file again; it may be truncated"
+    most = room(len(data))
     try:
         file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False, page_checksum_verification=True)
+        texts = [field.name for field in file.schema_arrow if _is_text(field.type)]
+        check_claims(where, file.metadata, len(data), most, texts=len(texts))
+        if texts:  # a text that is repeated in every row is held once, until its length is known
+            file = pq.ParquetFile(pa.BufferReader(data), read_dictionary=texts, page_checksum_verification=True)
         table = file.read(use_threads=False)  # threads of the library may delay the end of a short command
         table.validate(full=True)
         names = table.column_names  # fails if they are not UTF-8
+        if sum(_letters(chunk) for name in texts for chunk in table[name].chunks) > most:
+            raise InputError(where, f"unpacks to too much text for a file of {len(data):,} bytes", AGAIN)
+    except InputError:
+        raise
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         reason = " ".join(str(error).split())[:200]
         damage = "does not fit into memory, or is damaged" if isinstance(error, MemoryError) else UNREADABLE
-        raise InputError(where, f"{damage} ({reason})", remedy) from None
+        raise InputError(where, f"{damage} ({reason})", AGAIN) from None
     return _table(where, names, [_combined(column) for column in table.columns], typed=True)
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or (pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type)))
+
+
+def _letters(column: Any) -> int:
+    """How many bytes of text a dictionary column stands for."""
+    size = np.asarray(pc.fill_null(pc.binary_length(column.dictionary), 0), dtype=np.int64)
+    at = np.asarray(pc.fill_null(column.indices, -1))
+    return int(np.append(size, 0)[at].sum())
 
 
 def _from_memory(source: Any, where: str) -> Table:
