@@ -384,7 +384,7 @@ class FittedMESSI(Saved):
         if self.sample_values_.shape != (len(points),) or points.shape[1:] != (self.n_features_in_,):
             raise ValueError("its values do not fit its samples")
         samples.check()
-        grown = range(self.n_actions_) if isinstance(self.regressor, TREES) else ()
+        grown = () if isinstance(self.regressor, KNeighborsRegressor) else range(self.n_actions_)
         forests = [Forest(*(parts[f"forest_{a}_{name}"] for name in names)) for a in grown]
         for forest in forests:
             forest.check(points.shape[1])

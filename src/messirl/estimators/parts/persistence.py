@@ -32,6 +32,7 @@ MDP_FACTS = ("discount", "horizon", *NAMES)
 SPARSE = ("data", "indices", "indptr")
 FLAGS, TEXTS = ("converged_",), ("termination_",)  # what fitted values are by their names: all others are numbers
 NUMBERS = ("n_iter_", "n_rounds_", "n_features_in_", "n_actions_")  # whole ones
+ABSENT = ("effective_sample_size_",)  # that some fits do not have
 RECORDS, LABELS = ("history_",), ("groups_",)  # and what arrays are
 
 
@@ -186,7 +187,7 @@ def _checked_fact(name: str, value: Any) -> Any:
     elif name in NUMBERS:
         right = is_whole(value) and value >= 0
     else:
-        right = is_number(value)
+        right = is_number(value) or (value is None and name in ABSENT)
     if not right:
         raise ValueError(f"its {name} is {value!r:.80}")
     return value
@@ -198,7 +199,7 @@ def _checked_array(name: str, arrays: Archive) -> Any:
     if (name in RECORDS) != (array.dtype.names is not None) or (name not in LABELS and array.dtype.kind == "U"):
         raise ValueError(f"its {name} hold {array.dtype}")
     if name == "start_" and not (np.isfinite(array).all() and (array >= 0).all() and math.isclose(array.sum(), 1.0)):
-        raise ValueError("its start_ is no distribution")
+        raise ValueError("its start_ does not fit its MDP: it is no distribution")
     return array
 
 

@@ -20,6 +20,7 @@ from messirl.io.tables.order import Order, read_order
 from messirl.io.tables.table import Table, load_table
 from messirl.problem.errors import InputError
 
+MAGIC = b"\x93NUMPY"  # how a file of one array begins
 OWN = ("trajectory_id", "step", "action", "reward", "terminated")  # columns that belong to a recording itself
 
 
@@ -36,14 +37,15 @@ def recordings_from_numpy(source: str | PathLike[str] | Mapping[str, Any]) -> li
     where = fspath(source)
     try:
         with open(where, "rb") as file:
+            if file.read(len(MAGIC)) == MAGIC:
+                raise InputError(where, "it holds one array", "save several, by name, with numpy.savez")
             return _cut(where, Archive(file))
     except FileNotFoundError:
         raise InputError(where, "there is no such file", "check the path") from None
     except InputError:
         raise
     except BROKEN as error:
-        remedy = "save several arrays, by name, with numpy.savez"
-        raise InputError(where, f"it is no .npz file of numbers ({error})", remedy) from None
+        raise InputError(where, f"it is no .npz file of numbers ({error})", "save one with numpy.savez") from None
 
 
 def recordings_from_table(path: str | PathLike[str]) -> list[Recording]:
