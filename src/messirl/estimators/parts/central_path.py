@@ -28,11 +28,12 @@ from messirl.objective import Evaluation, Objective
 from messirl.optim.climb import ASKED, EDGE, Callback, Result, continued, relative_move, wants_to_stop
 from messirl.optim.lbfgs import seek_maximum
 from messirl.optim.newton import seek_by_newton
+from messirl.planning.feasible import feasible_theta
 
 LOG = logging.getLogger(__name__)
-# Evaluations without a finite value, or in all if any had none, after which a search follows the path; and the same of
-# a rough search, which begins near the maximum.
-PATIENCE, SHORT = (40, 100), (10, 30)
+# Evaluations without a finite value, or in all if any had none, after which a search follows the path; the same of a
+# rough search, which begins near the maximum, and of one for which a point of a similar path is known.
+PATIENCE, SHORT, AGAIN = (40, 100), (20, 60), (5, 15)
 FIRST_WEIGHT, LAST_WEIGHT = 100.0, 1e-13  # of the barrier
 SHRINK, GENTLE = 0.1, 0.7  # of its weight, from one point of the path to the next, at first and at most
 LONG = 20  # Newton steps to a point of the path, after which a nearer one is sought
@@ -63,25 +64,26 @@ def find_maximum(
 ) -> Generator[Question, Evaluation, Result]:
     """Return the maximum of J over the box, from θ; options are those of `seek_maximum`.
 
-    inside : a point of the path to the maximum of a similar objective; the path is then followed from there at once
+    inside : a point of the path to the maximum of a similar objective, at which this path, if it is followed, begins
     """
     bend = options.pop("bend", None)
     if bend is None and objective.curvature_is_cheap:
         bend = partial(curvature_at, objective)
     options |= {"unit": objective.unit, "scale": objective.scale, "bend": bend}
     path = objective.mdp.must_end and objective.curvature_is_cheap
-    patience = (np.inf, np.inf) if not path else PATIENCE if options.get("certain", True) else SHORT
-    inside = inside if path else None
+    patience = (np.inf, np.inf)
+    if path:
+        patience = AGAIN if inside is not None else PATIENCE if options.get("certain", True) else SHORT
     search = seek_maximum(
         theta,
-        max_iter=max_iter if inside is None else 0,
+        max_iter=max_iter,
         callback=callback,
         curvature=curvature,
         patience=patience,
         **options,
     )
     found = yield from about(objective, search)
-    if inside is not None or (path and found.reason == EDGE):
+    if path and found.reason == EDGE:
         LOG.info("a search follows the central path, away from the edge of finite values")
         centre = _centre(objective, theta, options["bound"])
         found = yield from _follow(objective, centre, found, max_iter, callback, options, inside)
@@ -89,12 +91,16 @@ def find_maximum(
 
 
 def _centre(objective: Objective, start: Floats, bound: float) -> Floats:
-    """A θ well inside of where values are finite, to begin the path at: the default start or, failing that, `start`.
+    """A θ well inside of where values are finite, to begin the path at; failing that, the default start, or `start`.
 
     Where a search was begun, or ended, policies may already be all but deterministic, and Newton's steps far too long.
+    So they are at zero, where the default start may be, with a base policy by which trips hardly end.
     """
     if not isinstance(objective, Objective):  # of several groups
         return start
+    found = feasible_theta(objective.mdp, bound, objective.planner.model.live)
+    if found is not None and np.isfinite(objective(found).value):
+        return found
     try:
         return first_theta(objective.mdp, objective, bound)
     except ValueError:
