@@ -10,11 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from folders import PARK, park, read_json
+from folders import PARK, park
 
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories, cli, estimation_table, weight_ratio
 from messirl._files import beside
-from messirl.cli.results import Results, out_of_date
 from messirl.estimators import SSIRL, BehaviourCloning
 from messirl.estimators.parts.standing import quietly
 from messirl.experiments.store import Store, StoreError
@@ -51,10 +50,8 @@ def test_what_stood_beside_an_earlier_result_is_not_written_over(run, tmp_path):
     out.mkdir()
     for name in ("report.html", "diagnosis.csv"):
         (out / name).write_text("mine")
-    others = ["--unlabelled", "trajectory_id = bob", "--out", out]
-    code, _, said = run("fit", folder, *others, *PLAIN)
-    assert code == 0
-    assert "of an earlier command" not in said
+    others = ["--unlabelled", "trajectory_id = bob", "--out", out, "--force"]
+    assert run("fit", folder, *others, *PLAIN)[0] == 0
     code, _, said = run("fit", folder, *others, "--no-baselines")
     assert code == 2
     assert "holds report.html, which is no result of messirl" in said
@@ -62,17 +59,6 @@ def test_what_stood_beside_an_earlier_result_is_not_written_over(run, tmp_path):
     assert code == 2
     assert "holds diagnosis.csv, which is no result of messirl" in said
     assert [(out / name).read_text() for name in ("report.html", "diagnosis.csv")] == ["mine", "mine"]
-
-
-def test_a_page_that_took_the_place_of_a_strange_one_is_ours(run, tmp_path):
-    folder, out = park(tmp_path / "park"), tmp_path / "out"
-    out.mkdir()
-    (out / "report.html").write_text("mine")
-    assert run("fit", folder, "--out", out, *PLAIN)[0] == 0
-    (out / "report.html").rename(tmp_path / "report.html")
-    for _ in range(2):
-        assert run("fit", folder, "--out", out, "--no-baselines")[0] == 0
-    assert "strangers" not in read_json((out / "fit.json").read_text(encoding="utf-8"))
 
 
 def test_a_device_is_never_replaced_by_a_file(tmp_path):
@@ -124,17 +110,6 @@ def test_a_file_where_figures_are_to_be_written_is_found_before_the_work(run, tm
     assert code == 2
     assert "figures is no folder, but figures are to be written there" in said
     assert os.listdir(tmp_path / "out") == ["figures"]
-
-
-def test_a_model_that_another_command_wrote_meanwhile_is_not_taken_for_ones_own(tmp_path, capsys):
-    model = tmp_path / "out" / "model.npz"
-    out = Results(model.parent, ("fit.json", "model.npz"), keep=model.write_bytes)
-    out.watcher.begin()
-    out.watcher.keep(b"mine")
-    model.write_bytes(b"of another")
-    assert out.finish("fit.json", {"command": "messirl fit"}, "", json=False) == 0
-    assert "another command changed model.npz in" in capsys.readouterr().err
-    assert out_of_date(model.parent) == ["fit.json"]
 
 
 # ------------------------------------------------------------ options that would act on nothing
@@ -200,7 +175,7 @@ def test_evaluate_says_in_what_the_folder_is_another_problem(run, tmp_path, name
     assert run("fit", park(tmp_path / "park"), *PLAIN, "--out", tmp_path / "out")[0] == 0
     assert "another problem" not in run("evaluate", tmp_path / "out", tmp_path / "park", "--out", tmp_path / "e")[2]
     other = park(tmp_path / "other", **{name.replace(".", "__"): PARK[name].replace(old, new)})
-    code, _, said = run("evaluate", tmp_path / "out", other, "--out", tmp_path / "e")
+    code, _, said = run("evaluate", tmp_path / "out", other, "--out", tmp_path / "f")
     assert code == 0
     assert "the folder is another problem than the one the model was fitted to" in said
     assert message in said

@@ -35,7 +35,7 @@ def fitted(made, run, tmp_path):
     """The path of a model fitted to the folder of that name."""
 
     def fit(name, *words):
-        run("fit", made[name], *words, *PLAIN, "--out", tmp_path / name)
+        run("fit", made[name], *words, *PLAIN, "--out", tmp_path / name, "--force")
         return tmp_path / name / "model.npz"
 
     return fit
@@ -227,7 +227,7 @@ def test_filters_know_the_ids_of_trajectories(made, run, tmp_path):
     words = ["--test", "trajectory_id = 31", "--json", "--out", tmp_path / "one"]
     said = run("evaluate", tmp_path / "model.npz", made["grid"], *words)
     assert read_json(said)["trajectories"] == 1
-    said = run("fit", made["park"], "--test", "trajectory_id = bob", *PLAIN, "--json", "--out", tmp_path)
+    said = run("fit", made["park"], "--test", "trajectory_id = bob", *PLAIN, "--json", "--out", tmp_path / "park")
     assert read_json(said)["trajectories"] == {"expert": 2, "test": 1}
 
 
@@ -264,7 +264,7 @@ def test_evaluate_gives_the_model_s_own_score(made, run, fitted, tmp_path, name)
     assert found["log_likelihood"] == pytest.approx(model.score(test) * (test.lengths - 1).sum(), abs=1e-9)
     assert found["next_state_accuracy"] == pytest.approx(messirl.next_state_accuracy(model, test), abs=1e-12)
     assert found["trajectories"] == len(test)
-    assert f"{model.score(test):.4f}" in run(*words, "--no-report")
+    assert f"{model.score(test):.4f}" in run(*words, "--force")
     assert read_json((tmp_path / "evaluate" / "evaluate.json").read_text(encoding="utf-8"))["score"] == found["score"]
     page = Page(tmp_path / "evaluate" / "report.html")
     assert as_sentence(found["in_words"][0]) in page.text

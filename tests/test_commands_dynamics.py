@@ -63,7 +63,7 @@ def bare(whole, tmp_path):
 
 
 def fit(run, folder, out, *words):
-    code, said, noted = run("fit", folder, *words, "--out", out)
+    code, said, noted = run("fit", folder, *words, "--out", out, "--force")
     assert code == 0, noted
     return read_json((out / "fit.json").read_text(encoding="utf-8")), said, noted
 

@@ -117,7 +117,6 @@ REFUSED = [
     (["@roads", "--table", "@t.doc"], "t.doc is neither .csv nor .tex nor .html: end its name in one of them"),
     (["@roads", "--table", "@t.csv", "--stars"], "--stars is of .tex and .html: a .csv holds p itself; leave it out"),
     (["@roads", "--stars"], "--stars is of --table, which is not given: give it, or leave this out"),
-    (["@roads", "--force"], "--force is of --table, which is not given: give it, or leave this out"),
     (
         ["@grid", "--expert", "role = expert", "--objective", "counts", "--without", "f_mud"],
         "fit with objective='choices'",

@@ -103,40 +103,79 @@ def test_convert_keeps_every_column(run, tmp_path, form):
 # ------------------------------------------------------------ fit and the others
 
 
-def test_a_fit_without_a_report_leaves_yesterday_s_report_and_says_whose_it_is(made, run, tmp_path):
+def test_an_earlier_result_is_replaced_only_when_forced_and_kept_beside(made, run, tmp_path):
     out = tmp_path / "out"
     assert run("fit", made["park"], "--no-baselines", "--out", out)[0] == 0
     before = content(out)
-    files = read_json((out / "fit.json").read_text(encoding="utf-8"))["files"]
-    assert {"model.npz", "report.html"} <= set(files)
-    assert set(files) == set(before) - {"fit.json"}
-    code, _, said = run("fit", made["park"], *PLAIN, "--max-iter", 400, "--out", out)
-    assert code == 0
-    after = content(out)
-    assert set(after) == set(before)
-    assert after["report.html"] == before["report.html"]
-    assert "report.html" in said
-    assert "of an earlier command, not of this one" in said
-    assert set(read_json((out / "fit.json").read_text(encoding="utf-8"))["files"]) == {"model.npz"}
-
-
-def test_a_fit_again_replaces_its_own_files_and_remarks_on_none(made, run, tmp_path):
+    listed = read_json((out / "fit.json").read_text(encoding="utf-8"))["files"]
+    assert set(listed) == set(before) - {"fit.json"}
+    for command in ("fit", "select"):
+        code, _, said = run(command, made["park"], *PLAIN[1:], "--out", out)
+        assert code == 2
+        assert f"{out} holds an earlier result: give another folder with --out, or --force" in said
+        assert content(tmp_path) == {f"out/{name}": data for name, data in before.items()}
     for _ in range(2):
-        code, _, said = run("fit", made["park"], "--no-baselines", "--out", tmp_path / "out")
+        earlier = content(out)
+        code, _, said = run("fit", made["park"], *PLAIN, "--max-iter", 400, "--out", out, "--force")
         assert code == 0
-        assert "earlier command" not in said
+        assert f"the earlier result is in {out}.earlier" in said
+        assert set(content(out)) == {"fit.json", "model.npz"}
+        assert content(tmp_path / "out.earlier") == earlier
+    assert sorted(os.listdir(tmp_path)) == ["out", "out.earlier"]
 
 
-def test_another_command_in_the_same_folder_leaves_what_was_there_and_show_tells_them_apart(made, run, tmp_path):
+def test_the_usual_folder_may_be_used_again_and_again(made, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for number in range(3):
+        code, _, said = run("fit", made["park"], *PLAIN)
+        assert code == 0
+        assert ("the earlier result is in out/fit.earlier" in said) is (number > 0)
+    assert sorted(os.listdir("out")) == ["fit", "fit.earlier"]
+
+
+def test_files_of_ones_own_stay_when_a_result_is_replaced(made, run, tmp_path):
     out = tmp_path / "out"
-    assert run("fit", made["grid"], "--expert", "role = expert", *PLAIN, "--out", out)[0] == 0
-    assert "earlier command" not in run("show", out)[2]
-    split = ["--expert", "role = expert", "--unlabelled", "role = unlabelled", "--lambdas", "0.05", "--cv", 2]
-    code, _, said = run("select", made["grid"], *split, "--out", out)
-    assert code == 0
-    assert "fit.json in" in said
-    assert (out / "fit.json").exists()
-    assert "fit.json beside the model is of an earlier command, and of another model" in run("show", out)[2]
+    assert run("fit", made["park"], "--no-baselines", "--out", out)[0] == 0
+    (out / "notes.txt").write_text("mine")
+    (out / "figures" / "photo.png").write_text("mine")
+    (out / "more").mkdir()
+    (out / "more" / "deep.txt").write_text("mine")
+    assert run("fit", made["park"], *PLAIN, "--out", out, "--force")[0] == 0
+    own = {"notes.txt", "figures/photo.png", "more/deep.txt"}
+    assert {name for name, data in content(out).items() if data == b"mine"} == own
+    (tmp_path / "out.earlier" / "added.txt").write_text("mine")
+    assert run("fit", made["park"], *PLAIN, "--out", out, "--force")[0] == 0
+    assert (tmp_path / "out.earlier-2" / "added.txt").read_text() == "mine"
+
+
+def test_the_folder_one_is_in_is_refused(made, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, said = run("fit", made["park"], *PLAIN, "--out", ".")
+    assert code == 2
+    assert "--out . is the folder you are in: give one of its own for the results" in said
+
+
+def test_what_a_stopped_command_had_finished_is_kept_and_named(made, run, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    assert run("fit", made["park"], *PLAIN, "--out", out)[0] == 0
+    before = content(out)
+    with monkeypatch.context() as patched:
+        patched.setattr("messirl.report.fit.page.write_fit_report", lambda *_: os.stat("/nowhere"))
+        code, _, said = run("fit", made["park"], "--no-baselines", "--out", out, "--force")
+    assert code == 2
+    (left,) = tmp_path.glob("out.unfinished-*")
+    assert f"what was finished is in {left}" in said
+    assert set(content(left)) == {"fit.json", "model.npz"}
+    assert content(out) == before
+    _, _, said = run("fit", made["park"], *PLAIN, "--out", out, "--force")
+    assert f"{left} is of a command that is at work, or was stopped before it was done" in said
+
+
+def test_folders_are_exchanged_where_the_system_cannot_do_it_in_one_step(made, run, tmp_path, monkeypatch):
+    monkeypatch.setattr("messirl._files._exchanged", lambda *_: False)
+    for _ in range(3):
+        assert run("fit", made["park"], *PLAIN, "--out", tmp_path / "out", "--force")[0] == 0
+    assert sorted(os.listdir(tmp_path)) == ["out", "out.earlier"]
 
 
 @pytest.mark.parametrize(
@@ -154,12 +193,6 @@ def test_a_folder_of_somebody_else_is_left_as_it_is(made, run, tmp_path):
     (tmp_path / "report.html").write_text("mine")
     assert run("fit", made["park"], *PLAIN, "--out", tmp_path)[0] == 0
     assert (tmp_path / "report.html").read_text() == "mine"
-
-
-def test_a_fit_that_was_interrupted_before_its_summary_can_be_repeated(made, run, tmp_path):
-    assert run("fit", made["park"], *PLAIN, "--out", tmp_path)[0] == 0
-    (tmp_path / "fit.json").unlink()
-    assert run("fit", made["park"], *PLAIN, "--out", tmp_path)[0] == 0
 
 
 def test_a_picture_that_is_there_is_replaced_only_when_forced(made, run, tmp_path):
@@ -311,7 +344,7 @@ def test_a_place_that_cannot_be_written_to_is_found_before_the_work(made, run, t
 def test_a_folder_in_the_place_of_a_result_is_found_before_the_work_even_beside_our_summary(tmp_path):
     (tmp_path / "fit.json").write_text('{"command": "messirl fit park"}')
     (tmp_path / "report.html").mkdir()
-    with pytest.raises(IsADirectoryError, match=r"report\.html"):
+    with pytest.raises(ValueError, match=r"holds report\.html, which is no result of messirl"):
         Results(tmp_path, ("fit.json", "report.html")).begin()
 
 

@@ -25,7 +25,7 @@ def add(made: Parser) -> None:
     made.add_argument("--seed", type=seed, help="seed of the first run (9000)")
     add_methods(made)
     add_work(made)
-    add_results(made, "out/benchmark", "benchmark.csv and benchmark.json")
+    add_results(made, "out/benchmark", "benchmark.csv and benchmark.json", force="")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -35,8 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     from messirl.cli.results import Results
     from messirl.workflow.compare import EXPERTS, CompareSettings, benchmark
 
-    files = ("benchmark.json", "benchmark.csv", *(("report.html",) if arguments.report else ()))
-    out, first = Results(arguments.out, files, arguments.report), CompareSettings()
+    first = CompareSettings()
     settings = CompareSettings(
         methods=methods_of(arguments.methods, first.methods),
         runs=arguments.runs or (QUICK_RUNS if arguments.quick else RUNS),
@@ -44,9 +43,10 @@ def run(arguments: argparse.Namespace) -> int:
         jobs=arguments.jobs,
     )
     experts = QUICK_EXPERTS if arguments.quick else EXPERTS
-    with executor(arguments.cluster) as workers:
-        record = benchmark(settings, arguments.out, out.watcher, workers, experts)
-    for text in record.notes:
-        note(text)
-    record = replace(record, command=arguments.command)
-    return finish(record, out, "benchmark", report=arguments.report, json=arguments.json)
+    with Results.asked(arguments, "benchmark.json", "benchmark.csv") as out:
+        with executor(arguments.cluster) as workers:
+            record = benchmark(settings, arguments.out, out.watcher, workers, experts)
+        for text in record.notes:
+            note(text)
+        record = replace(record, command=arguments.command)
+        return finish(record, out, "benchmark", report=arguments.report, json=arguments.json)

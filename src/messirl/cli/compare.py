@@ -27,7 +27,7 @@ def add(made: Parser) -> None:
     group.add_argument("--quality", choices=QUALITIES, help="how many of the unlabelled are good (half)")
     group.add_argument("--runs", type=count, help="draws of the problem (10)")
     add_work(made)
-    add_results(made, "out/compare", "compare.csv and compare.json")
+    add_results(made, "out/compare", "compare.csv and compare.json", force="")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -40,8 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     from messirl.workflow.split import Split
 
     name = None if Path(arguments.what).is_dir() else work.problem_named(arguments.what)
-    out = Results(arguments.out, ("compare.json", "compare.csv", *(("report.html",) if arguments.report else ())))
-    out.draws, first = arguments.report, work.CompareSettings()
+    first = work.CompareSettings()
     settings = work.CompareSettings(
         methods=methods_of(arguments.methods, first.methods),
         runs=arguments.runs or first.runs,
@@ -51,25 +50,26 @@ def run(arguments: argparse.Namespace) -> int:
         seed=first.seed if arguments.seed is None else arguments.seed,
         jobs=arguments.jobs,
     )
-    if name is not None:
-        given = next((option for option in OF_FOLDERS if getattr(arguments, option) is not None), None)
-        if given is not None:
-            raise ValueError(f"--{given} is of a folder, and {name} is a problem of ours: leave it out")
-        with executor(arguments.cluster) as workers:
-            record = work.compare_world(name, settings, arguments.out, out.watcher, workers)
-    else:
-        if not Path(arguments.what).exists():
-            raise ValueError(work.no_such_problem(arguments.what))
-        for option in ("quality", "runs"):
-            if getattr(arguments, option) is not None:
-                raise ValueError(f"--{option} is of our problems, and {arguments.what} is a folder: leave it out")
-        place = Path(arguments.what)
-        wanted = (arguments.expert, arguments.unlabelled, arguments.test, arguments.n_expert, arguments.n_unlabelled)
-        split = Split(*wanted, seed=arguments.seed or 0)
-        with executor(arguments.cluster) as workers:
-            record = work.compare_folder(
-                problem_in(place), split, settings, arguments.out, out.watcher,
-                folder=place.resolve().name, executor=workers,
-            )  # fmt: skip
-    record = replace(record, command=arguments.command)
-    return finish(record, out, "compare", report=arguments.report, json=arguments.json)
+    with Results.asked(arguments, "compare.json", "compare.csv") as out:
+        if name is not None:
+            given = next((option for option in OF_FOLDERS if getattr(arguments, option) is not None), None)
+            if given is not None:
+                raise ValueError(f"--{given} is of a folder, and {name} is a problem of ours: leave it out")
+            with executor(arguments.cluster) as workers:
+                record = work.compare_world(name, settings, arguments.out, out.watcher, workers)
+        else:
+            if not Path(arguments.what).exists():
+                raise ValueError(work.no_such_problem(arguments.what))
+            for option in ("quality", "runs"):
+                if getattr(arguments, option) is not None:
+                    raise ValueError(f"--{option} is of our problems, and {arguments.what} is a folder: leave it out")
+            place = Path(arguments.what)
+            sizes = arguments.n_expert, arguments.n_unlabelled
+            split = Split(arguments.expert, arguments.unlabelled, arguments.test, *sizes, seed=arguments.seed or 0)
+            with executor(arguments.cluster) as workers:
+                record = work.compare_folder(
+                    problem_in(place), split, settings, arguments.out, out.watcher,
+                    folder=place.resolve().name, executor=workers,
+                )  # fmt: skip
+        record = replace(record, command=arguments.command)
+        return finish(record, out, "compare", report=arguments.report, json=arguments.json)

@@ -47,14 +47,14 @@ def finish(record: ContestRecord, out: Results, name: str, *, report: bool, json
     from messirl._files import beside
     from messirl.experiments.standings import as_csv
 
-    folder = out.folder
-    with beside(folder / f"{name}.csv") as part:
+    with beside(out.place / f"{name}.csv") as part:
         part.write_text(as_csv(record.cells), encoding="utf-8")
-    files = {"table": folder / f"{name}.csv"}
+    files = {"table": out.folder / f"{name}.csv"}
     if report:
         from messirl.report.contest.page import write_contest_report
 
-        files["report"] = write_contest_report(record, folder)
+        write_contest_report(record, out.place)
+        files["report"] = out.folder / "report.html"
     return out.finish(f"{name}.json", record.summary(), text_of(record, files), json=json)
 
 

@@ -68,23 +68,22 @@ def run(arguments: argparse.Namespace) -> int:
     from messirl.workflow.split import Split
 
     options, problem = vars(arguments), problem_in(arguments.folder)
-    files = ("diagnosis.json", "diagnosis.csv", *(("report.html",) if arguments.report else ()))
-    out = Results(arguments.out, files, draws=arguments.report)
     split, settings = filled(Split, options), filled(DiagnoseSettings, options)
-    with executor(arguments.cluster) as workers:
-        streamed = trajectories_in(arguments.unlabelled_from, problem, workers)
-        record = diagnose(
-            problem, split, settings, out.watcher, folder=named(arguments.folder), streamed=streamed, executor=workers
-        )
-    record = replace(record, title=arguments.folder.resolve().name, command=arguments.command)
-    summary, written = record.summary(), {"table": arguments.out / "diagnosis.csv"}
-    out.write_summary("diagnosis.json", summary)
-    _write_table(record.rows(), written["table"])
-    if arguments.report:
-        from messirl.report.fit.diagnosis import write_diagnosis_report
+    with Results.asked(arguments, "diagnosis.json", "diagnosis.csv") as out:
+        with executor(arguments.cluster) as workers:
+            streamed = trajectories_in(arguments.unlabelled_from, problem, workers)
+            told = {"folder": named(arguments.folder), "streamed": streamed, "executor": workers}
+            record = diagnose(problem, split, settings, out.watcher, **told)
+        record = replace(record, title=arguments.folder.resolve().name, command=arguments.command)
+        summary, written = record.summary(), {"table": arguments.out / "diagnosis.csv"}
+        out.write_summary("diagnosis.json", summary)
+        _write_table(record.rows(), out.place / "diagnosis.csv")
+        if arguments.report:
+            from messirl.report.fit.diagnosis import write_diagnosis_report
 
-        written["report"] = write_diagnosis_report(record, arguments.out)
-    return out.finish("diagnosis.json", summary, text_of(record, summary, written), json=arguments.json)
+            write_diagnosis_report(record, out.place)
+            written["report"] = arguments.out / "report.html"
+        return out.finish("diagnosis.json", summary, text_of(record, summary, written), json=arguments.json)
 
 
 def _write_table(rows: Iterator[dict[str, Any]], target: Path) -> None:

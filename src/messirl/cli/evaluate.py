@@ -35,18 +35,19 @@ def run(arguments: argparse.Namespace) -> int:
     from messirl.loading import load
     from messirl.workflow.evaluate import evaluate
 
-    out = Results(arguments.out, ("evaluate.json", *(("report.html",) if arguments.report else ())), arguments.report)
     model, problem = load(model_file(arguments.model)), problem_in(arguments.folder)
     names = {"called": str(arguments.model), "folder": named(arguments.folder)}
-    record = evaluate(model, problem, arguments.test, out.watcher, **names)
-    record = replace(record, command=arguments.command)
-    summary, written = record.summary(), dict[str, "Path"]()
-    out.write_summary("evaluate.json", summary)
-    if arguments.report:
-        from messirl.report.fit.evaluation import write_evaluation_report
+    with Results.asked(arguments, "evaluate.json") as out:
+        record = evaluate(model, problem, arguments.test, out.watcher, **names)
+        record = replace(record, command=arguments.command)
+        summary, written = record.summary(), dict[str, "Path"]()
+        out.write_summary("evaluate.json", summary)
+        if arguments.report:
+            from messirl.report.fit.evaluation import write_evaluation_report
 
-        written["report"] = write_evaluation_report(record, arguments.folder.resolve().name, arguments.out)
-    return out.finish("evaluate.json", summary, text_of(summary, written), json=arguments.json)
+            write_evaluation_report(record, arguments.folder.resolve().name, out.place)
+            written["report"] = arguments.out / "report.html"
+        return out.finish("evaluate.json", summary, text_of(summary, written), json=arguments.json)
 
 
 def text_of(summary: dict[str, Any], files: dict[str, Path]) -> str:

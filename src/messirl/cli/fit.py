@@ -78,7 +78,6 @@ def add(made: Parser) -> None:
         "--table", type=path, metavar="FILE", help="write the estimates as a table to paste: .csv, .tex or .html"
     )
     group.add_argument("--stars", action="store_true", help="of --table, .tex or .html: mark estimates by their p")
-    group.add_argument("--force", action="store_true", help="replace the file of --table if it is there already")
     group = made.add_argument_group("groups")
     add_by(group, "scores, and how much unlabelled trajectories look like the expert's, by the values of a column")
     group.add_argument(
@@ -90,7 +89,8 @@ def add(made: Parser) -> None:
     made.add_argument(
         "--no-baselines", dest="baselines", action="store_false", help="do not fit the simpler methods beside it"
     )
-    add_results(made, "out/fit", "the model and fit.json")
+    force = "an earlier result in --out, and the file of --table"
+    add_results(made, "out/fit", "the model and fit.json", force)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError(f"--unlabelled-from goes with --dynamics known, not with {arguments.dynamics}: leave it out")
     if arguments.cluster is not None and arguments.unlabelled_from is None:
         raise ValueError("--cluster reads the files of --unlabelled-from, and nothing else of a fit: leave it out")
-    for option in ("ratio", "without", "table", "stars", "force"):
+    for option in ("ratio", "without", "table", "stars"):
         if getattr(arguments, option) and arguments.dynamics == "fitted":
             raise ValueError(f"--{option} needs standard errors, and --dynamics fitted has none: leave it out")
     for option in ("by", "groups"):
@@ -120,7 +120,7 @@ def _fit(arguments: argparse.Namespace) -> int:
     from messirl.workflow.fit import FitSettings, fit
     from messirl.workflow.split import Split
 
-    options, place, estimate = vars(arguments), arguments.out / "model.npz", None
+    options, estimate = vars(arguments), None
     options["errors"] = arguments.table is not None
     asked = {"force": arguments.force, "stars": arguments.stars, "page": arguments.out / "report.html"}
     write_table = table_writer(arguments.table, **asked)
@@ -131,26 +131,29 @@ def _fit(arguments: argparse.Namespace) -> int:
         problem, estimate = noted(found.problem), partial(found.estimate, prior=arguments.prior or 0.0)
     else:
         problem = problem_in(arguments.folder)
-    page = ("report.html",) if arguments.report else ()
-    files = ("fit.json", "model.npz", *page)
-    out = Results(arguments.out, files, arguments.report, lambda model: save_model(model, place, problem))
     split, settings = filled(Split, options), filled(FitSettings, options)
     told: dict[str, Any] = {"folder": named(arguments.folder), "estimate": estimate}
-    with executor(arguments.cluster) as workers:
-        told["streamed"] = trajectories_in(arguments.unlabelled_from, problem, workers)
-        record = fit(problem, split, settings, out.watcher, **told)
-    record = replace(record, title=arguments.folder.resolve().name, command=arguments.command)
-    summary, written = record.summary(), {"model": place}
-    out.write_summary("fit.json", summary)
-    if write_table is not None:
-        written["table"] = write_table(record.table, record.ratios)
-    if arguments.report:
-        from messirl.report.fit.page import write_fit_report
 
-        written["report"] = write_fit_report(record, arguments.out)
-    known = record.preferences
-    plain = None if known is None or not known.refitted else known.table
-    return out.finish("fit.json", summary, text_of(summary, record.table, written, plain), json=arguments.json)
+    def keep(model: Any, place: Path) -> None:
+        save_model(model, place / "model.npz", problem)
+
+    with Results.asked(arguments, "fit.json", "model.npz", keep=keep) as out:
+        with executor(arguments.cluster) as workers:
+            told["streamed"] = trajectories_in(arguments.unlabelled_from, problem, workers)
+            record = fit(problem, split, settings, out.watcher, **told)
+        record = replace(record, title=arguments.folder.resolve().name, command=arguments.command)
+        summary, written = record.summary(), {"model": arguments.out / "model.npz"}
+        out.write_summary("fit.json", summary)
+        if write_table is not None:
+            written["table"] = write_table(record.table, record.ratios)
+        if arguments.report:
+            from messirl.report.fit.page import write_fit_report
+
+            write_fit_report(record, out.place)
+            written["report"] = arguments.out / "report.html"
+        known = record.preferences
+        plain = None if known is None or not known.refitted else known.table
+        return out.finish("fit.json", summary, text_of(summary, record.table, written, plain), json=arguments.json)
 
 
 def _fit_recordings(arguments: argparse.Namespace) -> int:
@@ -165,21 +168,21 @@ def _fit_recordings(arguments: argparse.Namespace) -> int:
     from messirl.workflow.recordings import RecordingSettings, fit_recordings
     from messirl.workflow.split import Split
 
-    options, place = vars(arguments), arguments.out / "policy.parquet"
-    page = ("report.html",) if arguments.report else ()
-    out = Results(arguments.out, ("fit.json", "policy.parquet", *page), arguments.report)
+    options = vars(arguments)
     split, settings = filled(Split, options), filled(RecordingSettings, options)
     source = str(arguments.folder)
-    record = fit_recordings(*read_recordings(source), split, settings, out.watcher, folder=source)
-    record = replace(record, title=source, command=arguments.command)
-    summary, written = record.summary(), {"policy": place}
-    with beside(place) as part:
-        pq.write_table(pa.table(record.policy), part)
-    if arguments.report:
-        from messirl.report.fit.recordings import write_recordings_report
+    with Results.asked(arguments, "fit.json", "policy.parquet") as out:
+        record = fit_recordings(*read_recordings(source), split, settings, out.watcher, folder=source)
+        record = replace(record, title=source, command=arguments.command)
+        summary, written = record.summary(), {"policy": arguments.out / "policy.parquet"}
+        with beside(out.place / "policy.parquet") as part:
+            pq.write_table(pa.table(record.policy), part)
+        if arguments.report:
+            from messirl.report.fit.recordings import write_recordings_report
 
-        written["report"] = write_recordings_report(record, arguments.out)
-    return out.finish("fit.json", summary, text_of(summary, None, written), json=arguments.json)
+            write_recordings_report(record, out.place)
+            written["report"] = arguments.out / "report.html"
+        return out.finish("fit.json", summary, text_of(summary, None, written), json=arguments.json)
 
 
 def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path], plain: Any = None) -> str:

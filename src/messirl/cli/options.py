@@ -48,12 +48,16 @@ def add_streamed(made: Parser) -> None:
     )
 
 
-def add_results(made: Parser, out: str, alone: str) -> None:
+def add_results(made: Parser, out: str, alone: str, force: str = "an earlier result in --out") -> None:
     """Add the folder of the results, and the options that say what is written there and printed.
 
     alone : what is written without a report; the summary comes last
+    force : what --force replaces; nothing: there is no such option
     """
     made.add_argument("--out", type=path, default=out, help=f"folder of the results ({out})")
+    made.set_defaults(usual_out=out)
+    if force:
+        made.add_argument("--force", action="store_true", help=f"replace {force}")
     made.add_argument("--no-report", dest="report", action="store_false", help=f"{alone} alone")
     made.add_argument("--json", action="store_true", help=f"print {alone.split()[-1]} instead of a summary")
 

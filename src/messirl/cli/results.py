@@ -1,179 +1,179 @@
-"""The folder of a command's results: what this command wrote there, and what earlier ones left.
+"""The folder of a command's results, which appears at once when they are complete.
 
-Nothing is ever deleted. The summary of a command (fit.json, select.json, …) lists under
-`files` what belongs to it, each with its checksum, so that a model or a page of another command is not taken for its
-own. Files that remain from earlier commands are named in the terminal. What stood there before any command of ours and
-is called like a result is listed under `strangers`, so that no later command writes over it.
+A command writes into a folder of its own beside it, `NAME.unfinished-PROCESS`, which takes the place of the folder in
+one step at the end. A process that is killed before leaves the earlier result as it was, and what it had finished where
+it wrote it. The earlier result is moved to `NAME.earlier`, where one is kept; files that are no results of ours stay.
+
+The summary of a command (fit.json, select.json, …) lists under `files` what belongs to it, each with its checksum.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
-import zipfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from messirl._files import beside, check_writable
+from messirl._files import beside, check_writable, exchange, settle
 from messirl.cli.common import as_json, note, say
 from messirl.cli.progress import Progress
 from messirl.workflow.watch import Watcher
 
 SUMMARIES = ("fit.json", "select.json", "diagnosis.json", "evaluate.json", "compare.json", "benchmark.json")
-OTHERS = (
-    *("model.npz", "report.html", "policy.parquet", "diagnosis.html", "diagnosis.csv"),
-    *("compare.csv", "benchmark.csv"),
-)
-SHOWN = 6  # names of files in a remark
+EARLIER, UNFINISHED = ".earlier", ".unfinished-"
 
 
 @dataclass
 class Results:
     """A folder, and what a command writes into it.
 
+    folder : where the results are when they are complete
     writes : names of the files
-    draws : whether pictures are written as well, to a folder `figures` in it
-    keep : called with the model as soon as it is fitted
-    before : what was there when the work began
-    strangers : names of files there that are called like results and are none of ours
-    checksums : of the files that this command wrote, each found as soon as it is known to be there
+    draws : whether pictures are written as well, to a folder `figures`
+    keep : called with the model as soon as it is fitted, and where to write
+    replace : whether an earlier result there may be moved aside; else it is refused
     """
 
     folder: Path
     writes: Sequence[str]
     draws: bool = False
-    keep: Callable[[Any], None] = lambda _: None
-    before: dict[str, tuple[int, int]] = field(default_factory=dict)
-    strangers: list[str] = field(default_factory=list)
-    checksums: dict[str, str] = field(default_factory=dict)
+    keep: Callable[[Any, Path], None] = lambda *_: None
+    replace: bool = False
+
+    @classmethod
+    def asked(cls, arguments: argparse.Namespace, *writes: str, **how: Any) -> Self:
+        """The results of a command with the options of `add_results`, and a page where one is wanted."""
+        page = ("report.html",) if arguments.report else ()
+        replace = getattr(arguments, "force", True) or str(arguments.out) == arguments.usual_out
+        return cls(arguments.out, (*writes, *page), arguments.report, replace=replace, **how)
+
+    def __post_init__(self) -> None:
+        self.whole = Path(os.path.abspath(self.folder))
+        self.place = self.whole.with_name(f"{self.whole.name}{UNFINISHED}{os.getpid()}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        if kind is None or not self.place.is_dir():
+            return
+        if any(file.is_file() for file in self.place.rglob("*")):
+            say(f"what was finished is in {self._beside(self.place)}")
+        else:
+            shutil.rmtree(self.place, ignore_errors=True)
 
     def begin(self) -> None:
-        """Make the folder; refuse to write over files in it that are not results of a messirl command.
-
-        Where one of the files could not be written, this is said now.
-        """
+        """Make the folder to write into; refuse what would replace anything but a result of ours."""
         figures = self.folder / "figures"
         if self.draws and figures.exists() and not figures.is_dir():
             raise ValueError(
                 f"{figures} is no folder, but figures are to be written there: give another folder with --out"
             )
-        self.strangers = _strangers(self.folder)
-        drawn = [name for name in self.strangers if self.draws and name.startswith("figures/")]
-        foreign = [*drawn, *(name for name in self.writes if name in self.strangers)]
+        if self.whole == Path.cwd() or self.whole in Path.cwd().parents:
+            raise ValueError(f"--out {self.folder} is the folder you are in: give one of its own for the results")
+        ours = _ours(self.folder)
+        drawn = [f"figures/{picture.name}" for picture in figures.glob("*")] if self.draws else []
+        foreign = [name for name in (*self.writes, *drawn) if (self.folder / name).exists() and name not in ours]
         if foreign:
             raise ValueError(
                 f"{self.folder} holds {foreign[0]}, which is no result of messirl: "
                 "give another folder with --out, or move it away"
             )
-        for name in (*self.writes, *(["figures/any.png"] if self.draws else [])):
-            check_writable(self.folder / name)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.before = _there(self.folder)
+        if ours and not self.replace:
+            raise ValueError(f"{self.folder} holds an earlier result: give another folder with --out, or --force")
+        check_writable(self.folder / "any")
+        for other in sorted(self.whole.parent.glob(f"{self.whole.name}{UNFINISHED}*")):
+            note(f"{self._beside(other)} is of a command that is at work, or was stopped before it was done")
+        while self.place.exists():
+            self.place = self.place.with_name(f"{self.place.name}-2")
+        check_writable(self.place)
+        self.place.mkdir(parents=True)
+
+    def _beside(self, place: Path) -> Path:
+        """A place beside the folder, as somebody would write it who gave the name of the folder."""
+        return self.folder.parent / place.name
 
     @property
     def watcher(self) -> Watcher:
         """Shows in the terminal what a workflow does; the folder is made when the work begins."""
-        return Watcher(say, note, Progress, self.begin, self._kept)
-
-    def _kept(self, model: Any) -> None:
-        self.keep(model)
-        self._look()
+        return Watcher(say, note, Progress, self.begin, lambda model: self.keep(model, self.place))
 
     def finish(self, name: str, summary: dict[str, Any], text: str, *, json: bool) -> int:
-        """Write the summary, name what earlier commands left, and print the text, or the summary as JSON."""
+        """Write the summary, put all into its place, and print the text, or the summary as JSON."""
         self.write_summary(name, summary)
-        there = {file: state for file, state in _there(self.folder).items() if file not in self.strangers}
-        left = [file for file, state in there.items() if self.before.get(file) == state]
-        if left:
-            more = f" and {len(left) - SHOWN} more" if len(left) > SHOWN else ""
-            verb = "is" if len(left) == 1 else "are"
-            note(f"{', '.join(left[:SHOWN])}{more} in {self.folder} {verb} of an earlier command, not of this one")
-        places = {file: self.folder / file for file in self.checksums}
-        lost = [file for file, at in places.items() if not at.is_file() or _checksum(at) != self.checksums[file]]
-        if lost:
-            note(
-                f"another command changed {', '.join(lost[:SHOWN])} in {self.folder} meanwhile, so that what is there "
-                "is of both: give each its own folder with --out, and run this one again"
-            )
+        self._settle()
         print(as_json(summary) if json else text)
         return 0
 
     def write_summary(self, name: str, summary: dict[str, Any]) -> None:
-        """Write the summary with the files that this command wrote so far."""
-        self._look()
-        summary["files"] = dict(self.checksums)
-        if self.strangers:
-            summary["strangers"] = self.strangers
-        with beside(self.folder / name) as part:
+        """Write the summary with the files that were written so far."""
+        files = sorted(file for file in self.place.rglob("*") if file.is_file() and file.name != name)
+        summary["files"] = {file.relative_to(self.place).as_posix(): _checksum(file) for file in files}
+        with beside(self.place / name) as part:
             part.write_text(as_json(summary) + "\n", encoding="utf-8")
 
-    def _look(self) -> None:
-        """Find the checksums of what was written since the last look."""
-        for file, state in _there(self.folder).items():
-            if self.before.get(file) != state and file not in (*self.checksums, *SUMMARIES):
-                self.checksums[file] = _checksum(self.folder / file)
+    def _settle(self) -> None:
+        """Put the folder that was written into the place of the old one, which is moved aside."""
+        whole = self.whole
+        settle(self.place)
+        if not whole.exists():
+            os.rename(self.place, whole)
+            return
+        ours, aside = _ours(whole), whole.with_name(whole.name + EARLIER)
+        exchange(self.place, whole)  # from here on `place` is the old folder
+        for entry in _others(self.place, ours):
+            target = whole / entry.relative_to(self.place)
+            target.parent.mkdir(exist_ok=True)
+            os.rename(entry, target)
+        if not ours:
+            shutil.rmtree(self.place, ignore_errors=True)
+            return
+        if aside.exists():
+            _remove(aside)
+        os.rename(self.place, aside)
+        note(f"the earlier result is in {self._beside(aside)}")
 
 
-def out_of_date(folder: Path) -> list[str]:
-    """The summaries in a folder that describe another model than the one there."""
-    model, found = folder / "model.npz", []
+def _others(folder: Path, ours: set[str]) -> Iterator[Path]:
+    """What is in a folder and is none of ours: whole folders where nothing in them is."""
+    for entry in sorted(folder.iterdir()):
+        name = entry.name
+        if entry.is_dir() and any(one.startswith(f"{name}/") for one in ours):
+            yield from (inner for inner in sorted(entry.iterdir()) if f"{name}/{inner.name}" not in ours)
+        elif name not in ours:
+            yield entry
+
+
+def _remove(aside: Path) -> None:
+    """Remove an earlier result; one that somebody added files to is renamed."""
+    ours = _ours(aside)
+    if not any(_others(aside, ours)):
+        shutil.rmtree(aside)
+        return
+    number = 2
+    while aside.with_name(f"{aside.name}-{number}").exists():
+        number += 1
+    os.rename(aside, aside.with_name(f"{aside.name}-{number}"))
+
+
+def _ours(folder: Path) -> set[str]:
+    """The names of the files in a folder that are results of ours: summaries, and what they list."""
+    found: set[str] = set()
     for name in SUMMARIES:
-        if model.is_file():
-            files = _summary(folder / name).get("files", {})
-            if "model.npz" in files and files["model.npz"] != _checksum(model):
-                found.append(name)
+        try:
+            summary = json.loads((folder / name).read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            continue
+        if isinstance(summary, dict) and str(summary.get("command", "")).startswith("messirl "):
+            found |= {name, *map(str, summary.get("files", ()))}
     return found
-
-
-def _there(folder: Path) -> dict[str, tuple[int, int]]:
-    """The result files in a folder, each with two numbers that change when it is written."""
-    places = [*(folder / name for name in (*SUMMARIES, *OTHERS)), *_pictures(folder)]
-    stats = {place: place.stat() for place in places if place.is_file()}
-    return {place.relative_to(folder).as_posix(): (at.st_ino, at.st_mtime_ns) for place, at in stats.items()}
-
-
-def _pictures(folder: Path) -> list[Path]:
-    return sorted([*folder.glob("figures/*.png"), *folder.glob("figures/*.svg")])
 
 
 def _checksum(place: Path) -> str:
     with place.open("rb") as file:
         return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
-
-
-def _strangers(folder: Path) -> list[str]:
-    """The files in a folder that are called like results and are none of ours, in the order they are named in.
-
-    Without a summary of ours these are all but models. Summaries list those that they found; others are of a command
-    that was interrupted. A name that a summary lists among its own files is ours by now.
-    """
-    there = {*_there(folder), *(name for name in (*SUMMARIES, *OTHERS) if (folder / name).exists())}
-    found = [summary for summary in (_summary(folder / name) for name in SUMMARIES) if summary]
-    if found:
-        named = {name for summary in found for name in summary.get("strangers", ())}
-        strange = named - {name for summary in found for name in summary.get("files", ())}
-    else:
-        drawn = _is_model(folder / "model.npz")  # what an interrupted fit had drawn
-        strange = {name for name in there if not (drawn and name.startswith("figures/"))}
-    return sorted(name for name in strange & there if not _is_model(folder / name))
-
-
-def _summary(place: Path) -> dict[str, Any]:
-    """What a summary of ours holds; nothing if the file is none."""
-    try:
-        found = json.loads(place.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    ours = isinstance(found, dict) and str(found.get("command", "")).startswith("messirl ")
-    return found if ours else {}
-
-
-def _is_model(place: Path) -> bool:
-    """Whether a file is a model, which an interrupted fit leaves without a summary."""
-    try:
-        with zipfile.ZipFile(place) as archive:
-            return "description.npy" in archive.namelist()
-    except (OSError, zipfile.BadZipFile):
-        return False

@@ -79,25 +79,27 @@ def run(arguments: argparse.Namespace) -> int:
     from messirl.workflow.select import SelectSettings, select
     from messirl.workflow.split import Split
 
-    options, problem, place = vars(arguments), problem_in(arguments.folder), arguments.out / "model.npz"
-    files = ("select.json", "model.npz", *(("report.html",) if arguments.report else ()))
-    out = Results(arguments.out, files, arguments.report, lambda model: save_model(model, place, problem))
+    options, problem = vars(arguments), problem_in(arguments.folder)
     split, settings = filled(Split, options), filled(SelectSettings, options)
-    with executor(arguments.cluster) as workers:
-        streamed = trajectories_in(arguments.unlabelled_from, problem, workers)
-        record = select(
-            problem, split, settings, out.watcher, folder=named(arguments.folder), streamed=streamed, executor=workers
-        )
-    record = replace(record, title=arguments.folder.resolve().name, command=arguments.command)
-    summary, written = record.summary(), {"model": place}
-    summary["next"] = _next(arguments, summary)
-    out.write_summary("select.json", summary)
-    if arguments.report:
-        from messirl.report.fit.selection import write_selection_report
 
-        written["report"] = write_selection_report(record, arguments.out)
-    text = text_of(summary, written)
-    return out.finish("select.json", summary, text, json=arguments.json)
+    def keep(model: Any, place: Path) -> None:
+        save_model(model, place / "model.npz", problem)
+
+    with Results.asked(arguments, "select.json", "model.npz", keep=keep) as out:
+        with executor(arguments.cluster) as workers:
+            streamed = trajectories_in(arguments.unlabelled_from, problem, workers)
+            told = {"folder": named(arguments.folder), "streamed": streamed, "executor": workers}
+            record = select(problem, split, settings, out.watcher, **told)
+        record = replace(record, title=arguments.folder.resolve().name, command=arguments.command)
+        summary, written = record.summary(), {"model": arguments.out / "model.npz"}
+        summary["next"] = _next(arguments, summary)
+        out.write_summary("select.json", summary)
+        if arguments.report:
+            from messirl.report.fit.selection import write_selection_report
+
+            write_selection_report(record, out.place)
+            written["report"] = arguments.out / "report.html"
+        return out.finish("select.json", summary, text_of(summary, written), json=arguments.json)
 
 
 def _next(arguments: argparse.Namespace, summary: dict[str, Any]) -> list[str]:

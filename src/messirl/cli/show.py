@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from messirl._numbers import significant
-from messirl.cli.common import Parser, as_json, model_file, note, noted, one_line, path
+from messirl.cli.common import Parser, as_json, model_file, noted, one_line, path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,11 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         if arguments.picture is not None:
             raise ValueError("--picture is for a folder; messirl fit draws the pictures of a model into its report")
-        from messirl.cli.results import out_of_date
-
         found = _model(load(model_file(arguments.path)))
-        for name in out_of_date(arguments.path if arguments.path.is_dir() else arguments.path.parent):
-            note(f"{name} beside the model is of an earlier command, and of another model than this one")
     else:
         from messirl.io.folder.reader import read_problem
 

@@ -18,9 +18,8 @@ def table_writer(place: Path | None, *, force: bool, stars: bool, page: Path) ->
     What is wrong with the place or the options is said now, before the fit.
     """
     if place is None:
-        for option, given in (("--force", force), ("--stars", stars)):
-            if given:
-                raise ValueError(f"{option} is of --table, which is not given: give it, or leave this out")
+        if stars:
+            raise ValueError("--stars is of --table, which is not given: give it, or leave this out")
         return None
     from messirl._files import beside, check_writable
     from messirl.evaluation.formats import FORMATS
