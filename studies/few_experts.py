@@ -24,6 +24,7 @@ from messirl.problem.units import feature_spread
 from studies.common import column, options, resumed, write
 
 EXPERTS = (5, 8, 16, 30)
+FEWER = (2, 3)  # of the fit that sentences rest on
 SIZES = {"one each": (1,), "three each": (3,), "1 to 8 each": (1, 2, 3, 8)}  # trajectories of an individual
 KINDS = ("discounted", "horizon", "discount 1")
 GRIDS = {"small": (5, 2), "large": (11, 4)}  # side, and number of features without effect
@@ -136,8 +137,10 @@ def cells() -> list[tuple[Any, ...]]:
                 for differ in (False, True):
                     if differ and sizes == "one each":
                         continue
-                    for n in EXPERTS:
+                    for n in (*FEWER, *EXPERTS):
                         for method in METHODS:
+                            if n in FEWER and method != "choices, weak prior":
+                                continue
                             if method != "choices" and (
                                 sizes == "three each" or (differ and method != "choices, weak prior")
                             ):

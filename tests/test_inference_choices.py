@@ -139,7 +139,7 @@ def test_clusters_are_one_label_per_trajectory_and_at_least_two():
     model = fitted(mdp, expert, tol=1e-6)
     with pytest.raises(ValueError, match="one label for each of the 10 trajectories"):
         estimation_table(model, expert, cluster=["a", "b"])
-    with pytest.raises(ValueError, match="at least two clusters"):
+    with pytest.raises(ValueError, match="at least two groups"):
         estimation_table(model, expert, cluster=["a"] * 10)
     with pytest.raises(ValueError, match="NaN"):
         estimation_table(model, expert, cluster=[np.nan, *range(9)])

@@ -12,7 +12,9 @@ from __future__ import annotations
 import argparse
 import builtins
 import errno
+import hashlib
 import io
+import json
 import os
 import shutil
 import signal
@@ -108,15 +110,18 @@ def in_a_child(words: list[str], unlucky: Unlucky) -> tuple[int, int]:
 def content(folder: Path) -> Any:
     """What a folder holds, as somebody finds it who reads it: all but what changes from run to run.
 
-    Of a problem what is read; of results the names of all files, and those that hold no seconds. What is kept between
-    runs does not count.
+    Of a problem what is read; of results the command that made them, the names of all files, and those whose checksum
+    is not the one in the summary. What is kept between runs does not count.
     """
     if (folder / "edges.parquet").exists():
         problem = messirl.read_problem(folder)
         return problem.mdp.discount, problem.mdp.n_states, problem.xy.tolist(), len(problem.trajectories)
     found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
-    names = [name for name in found if not name.startswith(("rows/", "."))]
-    return {name: name.endswith((".npz", ".png")) and found[name].read_bytes() for name in names}
+    names = {name for name in found if not name.startswith(("rows/", "."))}
+    (summary,) = (json.loads(found[name].read_bytes()) for name in ("fit.json", "compare.json") if name in found)
+    sums = {name: f"sha256:{hashlib.sha256(found[name].read_bytes()).hexdigest()}" for name in summary["files"]}
+    other = [name for name, told in summary["files"].items() if sums[name] != told]
+    return summary["command"], names, other
 
 
 def cases(name: str, points: int, how: str) -> Iterator[str]:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 FLAT = 1e-8  # relative curvature below which a direction is not identified
 SAME = 1e-12  # of a variance, relative to the size of its terms: rounding
+SMALLEST = 1.0 / 3.0  # of a robust error, relative to the Hessian's, that is taken for one
 FEW_CLUSTERS = 10  # below which intervals are approximate
 LARGE = 1e9  # clusters times weights cubed, from which on clusters are corrected by their number of trajectories alone
 
@@ -108,22 +109,44 @@ class EstimationTable:
 
     @property
     def robust_t(self) -> Floats:
-        """Estimate over standard error, by the sandwich."""
-        return self.estimate / self.robust_std_error
+        """Estimate over the error that its interval has."""
+        return self.estimate / self.interval_error
 
     @property
     def p(self) -> Floats:
-        """Two-sided, by the sandwich and Student's t."""
+        """Two-sided, by Student's t, of the errors that intervals have."""
         return np.asarray(2.0 * student.sf(np.abs(self.robust_t), self._freedom))
 
+    @property
+    def interval_error(self) -> Floats:
+        """The error that an interval and p rest on, (d,): the robust one or, where that is too small, the Hessian's.
+
+        Where choices were always made alike, or one cluster alone met a feature, the scores of clusters hardly differ.
+        A robust error below a third of the Hessian's then measures rounding, or the pull of a prior, and not how much
+        estimates vary.
+        """
+        return np.where(self.replaced, self.std_error, self.robust_std_error)
+
+    @property
+    def replaced(self) -> Flags:
+        """Weights whose intervals rest on the Hessian's error, (d,)."""
+        return np.asarray(self.robust_std_error < SMALLEST * self.std_error)
+
+    @property
+    def interval_covariance(self) -> Floats:
+        """The robust covariance with these errors on its diagonal, (d, d)."""
+        own = np.sqrt(np.diag(self.robust_covariance))
+        factor = np.where(self.replaced & (own > 0), self.std_error / np.where(own > 0, own, 1.0), 1.0)
+        return np.asarray(self.robust_covariance * np.outer(factor, factor))
+
     def conf_int(self, level: float = 0.95) -> Floats:
-        """Return the interval of every weight, (d, 2): the estimate ± t(level, ν_j) robust standard errors.
+        """Return the interval of every weight, (d, 2): the estimate ± t(level, ν_j) times `interval_error`.
 
         NaN where the data do not determine the weight or its error.
         """
         if not 0.0 < level < 1.0:
             raise ValueError(f"level={level}: it must be between 0 and 1")
-        half = student.ppf(0.5 + level / 2, self._freedom) * self.robust_std_error
+        half = student.ppf(0.5 + level / 2, self._freedom) * self.interval_error
         return np.column_stack([self.estimate - half, self.estimate + half])
 
     @property
@@ -181,6 +204,8 @@ class EstimationTable:
         )
         if self.n_clusters is not None:
             foot += f"; robust errors by {self.n_clusters} clusters of trajectories"
+        if self.replaced.any():
+            foot += "; robust t and p by the Hessian's error where the robust one is below a third of it"
         return "\n".join([*in_columns(["feature", *self.names], columns), foot])
 
     def to_csv(self, ratios: Sequence[WeightRatio] = ()) -> str:
@@ -224,6 +249,8 @@ def estimation_table(
     mdp, theta, n = model.mdp_, model.theta_, len(expert)
     if n < 2:
         raise ValueError("standard errors need at least two expert trajectories")
+    if not (expert.lengths > 1).any():
+        raise ValueError("standard errors need choices, and no expert trajectory makes a step")
     labels = np.arange(n) if cluster is None else _labels(cluster, n)
     objective = Objective.from_trajectories(mdp, expert, model.entropy, model.quadratic_, objective=model.likelihood_)
     _check_same(model, objective)
@@ -360,12 +387,12 @@ def _labels(cluster: npt.ArrayLike, n: int) -> Ints:
     """Clusters by number, (n,)."""
     given = np.asarray(cluster)
     if given.shape != (n,):
-        raise ValueError(f"cluster has shape {given.shape}: give one label for each of the {n} trajectories")
+        raise ValueError(f"groups has shape {given.shape}: give one label for each of the {n} trajectories")
     if any(label is None or label != label for label in given.tolist()):  # NaN is not equal to itself
-        raise ValueError("cluster has labels that are NaN or None: give every trajectory one")
+        raise ValueError("groups has labels that are NaN or None: give every trajectory one")
     distinct, labels = np.unique(given, return_inverse=True)
     if distinct.size < 2:
-        raise ValueError("cluster has the same label everywhere: robust errors need at least two clusters")
+        raise ValueError("groups has the same label everywhere: robust errors need at least two groups")
     return labels
 
 

@@ -105,11 +105,11 @@ def weight_ratio(table: EstimationTable, numerator: str, denominator: str, *, le
             return float("nan")
         return float(np.sqrt(max(slope @ covariance[pair] @ slope, 0.0)))
 
-    robust = error(table.robust_covariance, table.robust_std_error)
+    robust = error(table.interval_covariance, table.interval_error)
     outer = None
     if table.outer_covariance is not None and table.outer_std_error is not None:
         outer = error(table.outer_covariance, table.outer_std_error)
-    ends = (np.nan, np.nan) if np.isnan(robust) else _fieller(a, b, table.robust_covariance[pair], z)
+    ends = (np.nan, np.nan) if np.isnan(robust) else _fieller(a, b, table.interval_covariance[pair], z)
     plain = error(table.covariance, table.std_error)
     low, high = a / b - z * robust, a / b + z * robust
     return WeightRatio(numerator, denominator, a / b, plain, robust, outer, low, high, *ends, level, freedom)

@@ -51,8 +51,8 @@ class Preferences:
 
     @property
     def ends(self) -> tuple[Floats, Floats]:
-        """Lower and upper ends of the 95 % intervals, (d,) each; NaN where a weight has none."""
-        if self.table is None:
+        """Lower and upper ends of the 95 % intervals, (d,) each; NaN where a weight has none, or the fit is none."""
+        if self.table is None or not self.model.converged_:
             none = np.full(self.model.theta_.size, np.nan)
             return none, none
         low, high = self.table.conf_int().T
@@ -83,7 +83,8 @@ def refit_without_penalty(
 
 def table_of(model: Any, expert: Trajectories, groups: npt.ArrayLike | None = None) -> EstimationTable | None:
     """Return the estimation table of a fit to the experts, or None where nothing varies that errors could rest on."""
-    if len(expert) < 2 or (groups is not None and len(set(np.asarray(groups).tolist())) < 2):
+    alike = groups is not None and len(set(np.asarray(groups).tolist())) < 2
+    if len(expert) < 2 or not (expert.lengths > 1).any() or alike:
         return None
     with warnings.catch_warnings():  # warnings about the data were raised by the fit; few clusters are a remark
         warnings.simplefilter("ignore")
