@@ -239,3 +239,43 @@ def test_intervals_of_counts_that_run_away_do_not_crash():
             warnings.simplefilter("ignore")
             model = MaxEntIRL(objective="counts", theta_max=None).fit(mdp, seen)
             estimation_table(model, seen, groups=whose)
+
+
+def fork(place, made, first):
+    """A walk that meets one of two forks, again and again, and takes its first way `first` times of `made`."""
+    return [place, *(s for i in range(made) for s in (place + (1 if i < first else 2), place))]
+
+
+@pytest.mark.filterwarnings("ignore::messirl.problem.counts.CutWarning")
+@pytest.mark.parametrize("objective", ["choices", "counts"])
+@pytest.mark.parametrize("fixed", [{"ridge": 0.0}, {"theta_prior": 10.0}], ids=["plain", "prior"])
+def test_one_trajectory_alone_makes_no_preference(fixed, objective):
+    """Its own score says nothing of how much estimates vary, whatever prior or rounding leaves of it."""
+    moves, features = np.zeros((6, 2, 6)), np.zeros((6, 2))
+    moves[[0, 0, 3, 3], [0, 1, 0, 1], [1, 2, 4, 5]] = 1.0
+    moves[[1, 2], :, 0] = moves[[4, 5], :, 3] = 1.0
+    features[1, 0] = features[4, 1] = 1.0
+    mdp, rng = MDP(moves, features, discount=0.9), np.random.default_rng(shifted(3))
+    for made in (10, 20):
+        walks = [fork(0, made, rng.binomial(made, 0.7)) for _ in range(15)]
+        seen = Trajectories.from_lists([*walks, fork(3, made, int(0.7 * made))])
+        table = estimation_table(MaxEntIRL(objective=objective, **fixed).fit(mdp, seen), seen)
+        low, high = table.conf_int()[1]
+        assert np.isnan(low) or low <= 0.0 <= high, "the other trajectories never meet the second fork"
+        low, high = table.conf_int()[0]
+        assert low > 0.0, "these do meet the first"
+
+
+def test_few_experts_who_always_choose_alike_make_no_preference():
+    """With a weak prior the scores that are left are the prior's pull, and nearly the same for all."""
+    rng = np.random.default_rng(shifted(1))
+    claims = 0
+    for _ in range(30):
+        mdp = random_mdp(int(rng.integers(10**6)), discount=0.8, start=np.full(5, 0.2))
+        seen = sample(mdp, soft_policy(mdp, mdp.reward(np.array([0.0, 0.0, 3.0]))), 2, 5, int(rng.integers(2**31)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            table = estimation_table(MaxEntIRL(theta_prior=10.0, theta_max=None).fit(mdp, seen), seen)
+        low, high = table.conf_int()[:2].T
+        claims += int((low > 0.0).sum() + (high < 0.0).sum())
+    assert claims <= 4, "of 60, at 5 %"

@@ -55,12 +55,16 @@ def add(made: Parser) -> None:
     group = made.add_argument_group("choice")
     add_with_default(group, "--cv", count, CV, "folds of the experts; up to 4 K of them are held out one by one", "K")
     group.add_argument(
-        "--groups", action=Once, metavar="COLUMN", help="hold out whole groups: a column of trajectory_meta"
+        "--groups",
+        action=Once,
+        metavar="COLUMN",
+        help="individuals, by a column of trajectory_meta: held out together, resampled by --bootstrap, and what "
+        "intervals count",
     )
     add_by(group, "also scores and likeness by the values of a column")
-    group.add_argument("--lambdas", action=Once, type=_strengths, metavar="A,B,…", help="the strengths to choose from")
+    group.add_argument("--lambdas", action=Once, type=_strengths, metavar="A,B,…", help="strengths to choose from")
     group.add_argument("--nested", action="store_true", help="also an honest score of the whole procedure (slow)")
-    group.add_argument("--bootstrap", type=several, metavar="N", help="95 %% intervals of θ from N resamples")
+    group.add_argument("--bootstrap", type=several, metavar="N", help="intervals of the chosen fit from N resamples")
     add_with_default(group, "--theta-max", positive, THETA_MAX, "bound on every weight")
     prior = "standard deviation of a normal prior of the weights, in their own units, or none"
     add_with_default(group, "--theta-prior", bound, WEAK_PRIOR, prior)
@@ -99,7 +103,9 @@ def run(arguments: argparse.Namespace) -> int:
 
             write_selection_report(record, out.place)
             written["report"] = arguments.out / "report.html"
-        return out.finish("select.json", summary, text_of(summary, written), json=arguments.json)
+        plain = None if record.preferences is None else record.preferences.table
+        text = text_of(summary, written, plain)
+        return out.finish("select.json", summary, text, json=arguments.json)
 
 
 def _next(arguments: argparse.Namespace, summary: dict[str, Any]) -> list[str]:
@@ -108,7 +114,8 @@ def _next(arguments: argparse.Namespace, summary: dict[str, Any]) -> list[str]:
 
     saved, folder = shlex.quote(str(arguments.out / "model.npz")), shlex.quote(str(arguments.folder))
     data = " ".join([folder, *_given(arguments, REPEATED)])
-    out = [f"messirl fit {data} {_knobs(summary['chosen'])}"]
+    groups = _given(arguments, {"groups": None})
+    out = [" ".join(["messirl fit", data, *groups, _knobs(summary["chosen"])])]
     if summary["use"] is not None:  # else there is nobody to judge the others by
         out.append(" ".join(["messirl diagnose", data, *_given(arguments, DIAGNOSED)]))
     if arguments.test is not None:
@@ -139,8 +146,11 @@ def _knobs(chosen: dict[str, Any]) -> str:
     return " ".join([*words, *prior])
 
 
-def text_of(summary: dict[str, Any], files: dict[str, Path]) -> str:
-    """The summary for the terminal: the best of every method, the chosen one, why, and what would change it."""
+def text_of(summary: dict[str, Any], files: dict[str, Path], plain: Any = None) -> str:
+    """The summary for the terminal: the best of every method, the chosen one, why, and what would change it.
+
+    plain : estimates of a fit to the experts only without the penalty, where there are any
+    """
     kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
     chosen, every = summary["chosen"], summary["candidates"]
     lines = [*map(one_line, summary["in_words"]), ""]
@@ -155,6 +165,8 @@ def text_of(summary: dict[str, Any], files: dict[str, Path]) -> str:
     if "nested" in summary:
         nested = summary["nested"]
         lines.append(f"nested: {nats(nested['mean'])} ± {nats(nested['standard_error'])} nats a step, choice included")
+    if plain is not None:
+        lines += ["", "Without the penalty, experts only:", *str(plain).splitlines()]
     if "intervals" in summary:
         lines += ["", *_interval_lines(summary["theta"], summary["intervals"])]
     if summary["by"]:
@@ -192,6 +204,7 @@ def _interval_lines(theta: dict[str, float], intervals: dict[str, list[float]]) 
     width = len(low[0]) + len(high[0]) + 4
     rows = zip(weights, low, high, intervals, strict=True)
     return [
+        "The chosen fit, penalty included, under resampling (which tests no weight):",
         f"{'weight':>10}  {'95 % interval':^{width}}  feature",
         *(f"{weight:>10}  [{a}, {b}]  {name}" for weight, a, b, name in rows),
     ]

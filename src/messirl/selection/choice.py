@@ -161,8 +161,8 @@ class Use:
             "unclear": "makes no clear difference",
         }
         return (
-            f"using the unlabelled trajectories ({self.using}) {words[self.verdict]}: held-out experts are predicted "
-            f"{self.gain} better than by experts only ({self.alone})"
+            f"using the unlabelled trajectories ({self.using}) {words[self.verdict]}: on held-out experts the gain "
+            f"over experts only ({self.alone}) is {self.gain}"
         )
 
     def summary(self) -> dict[str, Any]:

@@ -200,7 +200,11 @@ def shrunken(values: Floats, steps: npt.ArrayLike, variance: float) -> Shrunken:
 
         τ² = max(0, [Σ T_j (x_j − x̄)² − (k − 1) s²] / [N − Σ T_j²/N]),     x̄ = Σ T_j x_j / N,     N = Σ T_j
         μ  = Σ w_j x_j / Σ w_j,     w_j = 1 / (τ² + s²/T_j)
-        â_j = μ + B_j (x_j − μ),     Var â_j = B_j s²/T_j + (1 − B_j)² / Σ w_j,     B_j = τ² w_j
+        â_j = μ + B_j (x_j − μ),     B_j = τ² w_j
+        Var â_j = B_j s²/T_j + (1 − B_j)² / Σ w_j
+
+    The errors take for τ² at least its own standard error where τ is zero, s² √(2(k − 1)) / [N − Σ T_j²/N]: else all
+    intervals would be that of μ where τ² is estimated as zero.
 
     values : (u,) x_j, the mean of the steps of trajectory j; −∞ stays, and counts for no other
     steps : (u,) T_j; a trajectory without a step is estimated by μ
@@ -217,13 +221,17 @@ def shrunken(values: Floats, steps: npt.ArrayLike, variance: float) -> Shrunken:
         return Shrunken(values, values - half, values + half, float(x.mean()) if k else np.nan, np.nan, variance**0.5)
     total = float(t.sum())
     spread = float(t @ (x - t @ x / total) ** 2) - (k - 1) * variance
-    tau2 = max(spread, 0.0) / (total - float(t @ t) / total) if k > 1 else 0.0
+    left = total - float(t @ t) / total
+    tau2 = max(spread, 0.0) / left if k > 1 else 0.0
     weight = made / (tau2 * made + variance)
     mean = float(weight[known] @ x / weight[known].sum())
     kept = tau2 * weight
     with np.errstate(invalid="ignore"):
         found = np.where(np.isfinite(values), mean + kept * (values - mean), values)
-    error = np.sqrt((1.0 - kept) * (tau2 + (1.0 - kept) / weight[known].sum()))
+    wide = max(tau2, float(np.sqrt(2 * (k - 1))) * variance / left) if k > 1 else 0.0
+    weight = made / (wide * made + variance)
+    pulled = 1.0 - wide * weight
+    error = np.sqrt(pulled * (wide + pulled / weight[known].sum()))
     half = float(ndtri(0.5 + CONFIDENCE / 2)) * error
     return Shrunken(found, found - half, found + half, mean, tau2**0.5, variance**0.5)
 

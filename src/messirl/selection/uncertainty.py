@@ -90,6 +90,8 @@ def bootstrap(
     random, own = random_source(random_state), _members("groups", groups, len(expert))
     if len(own) < 2:
         raise ValueError("groups names one individual only, who cannot be resampled: give no groups, or more data")
+    if unlabelled is None and unlabelled_groups is not None:
+        raise ValueError("unlabelled_groups is given without unlabelled trajectories: leave it out")
     others = None if unlabelled is None else _members("unlabelled_groups", unlabelled_groups, len(unlabelled))
     draws = []
     for _ in range(whole("n", n, least=0)):
@@ -115,6 +117,8 @@ def _members(name: str, groups: npt.ArrayLike | None, n: int) -> list[Ints]:
     labels = np.asarray(groups)
     if labels.shape != (n,):
         raise ValueError(f"{name} has shape {labels.shape}: give one label for each of the {n} trajectories")
+    if any(label is None or label != label for label in labels.tolist()):  # NaN is not equal to itself
+        raise ValueError(f"{name} has labels that are NaN or None: give every trajectory one")
     number = np.unique(labels, return_inverse=True)[1]
     return [np.flatnonzero(number == k) for k in range(number.max(initial=-1) + 1)]
 

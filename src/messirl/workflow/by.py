@@ -12,7 +12,7 @@ import numpy as np
 
 from messirl._types import Array, Floats
 from messirl.evaluation.groups import Breakdown, by_group
-from messirl.evaluation.inference import FEW_CLUSTERS
+from messirl.evaluation.inference import FEW_CLUSTERS, few_clusters
 from messirl.problem.filters import empty_cells
 from messirl.selection.likeness import Likeness
 from messirl.workflow.split import Parts
@@ -152,6 +152,14 @@ def likeness_by(by: By, parts: Parts, found: Likeness) -> Breakdown:
         "fit as known."
     )
     return Breakdown("likeness", by.column, "Agreement with the expert policy", told, groups)
+
+
+def few_experts(column: str | None, parts: Parts) -> list[str]:
+    """What is to be known of intervals that rest on few experts."""
+    n = len(parts.expert)
+    if column is not None:
+        return cluster_remarks(column, parts)
+    return [few_clusters(n, grouped=False)] if 1 < n < FEW_CLUSTERS else []
 
 
 def cluster_remarks(column: str | None, parts: Parts) -> list[str]:

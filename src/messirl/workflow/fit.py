@@ -24,7 +24,7 @@ from messirl.problem.problem import Problem
 from messirl.problem.streamed import StreamedTrajectories
 from messirl.problem.trajectories import Trajectories
 from messirl.selection import likeness
-from messirl.workflow.by import By, cluster_remarks, groups_by, likeness_by, scores_by
+from messirl.workflow.by import By, groups_by, likeness_by, scores_by
 from messirl.workflow.change import change_of
 from messirl.workflow.drawing import map_of
 from messirl.workflow.estimate import Estimate, divide_and_estimate
@@ -118,12 +118,11 @@ def fit(
             "--groups is of robust errors and of held-out scores, and --method em has none without --test: give it, or "
             "leave this out"
         )
-    odd_clusters = cluster_remarks(settings.groups, parts)
     watcher.begin()
     notes = watcher.fit(model, mdp, *parts.learnt, named=parts.named)
     watcher.keep(model)
     known, doubts = inferred(settings, model, mdp, parts, watcher)
-    notes += doubts + watcher.noted(odd_clusters)
+    notes += doubts
     with warnings.catch_warnings():  # what they say about the data was said above
         warnings.simplefilter("ignore")
         scores, verdict, logs = _scores(settings, mdp, parts, model, watcher)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from messirl._words import did_you_mean
 from messirl.estimators.methods import method_of
 from messirl.evaluation import likelihood_ratio_test, weight_ratio
-from messirl.evaluation.inference import FEW_CLUSTERS, few_clusters
 from messirl.problem.mdp import MDP
+from messirl.workflow.by import few_experts
 from messirl.workflow.model import make_model, named_features, restricted
 from messirl.workflow.preferences import Preferences, refit_without_penalty, table_of
 from messirl.workflow.split import Parts
@@ -71,8 +71,7 @@ def inferred(
     """
     cluster = parts.groups(settings.groups)
     table = table_of(model, parts.expert, cluster) if has_errors(model) or has_robust_errors(model) else None
-    n = len(parts.expert)
-    notes = watcher.noted([few_clusters(n, grouped=False)] if cluster is None and 1 < n < FEW_CLUSTERS else [])
+    notes = watcher.noted(few_experts(settings.groups, parts))
     if not has_errors(model):
         found: dict[str, Any] = {"table": None, "preferences": refit_without_penalty(model, mdp, parts.expert, cluster)}
         names = ("name", "estimate", "robust_std_error")

@@ -15,7 +15,7 @@ from messirl.problem.problem import Problem
 from messirl.problem.streamed import StreamedTrajectories
 from messirl.problem.trajectories import Trajectories
 from messirl.selection import LAMBDAS, MESSICV, bootstrap, nested_score, stability
-from messirl.workflow.by import By, groups_by, likeness_by, scores_by
+from messirl.workflow.by import By, few_experts, groups_by, likeness_by, scores_by
 from messirl.workflow.model import check_reference, with_features
 from messirl.workflow.preferences import refit_without_penalty
 from messirl.workflow.record import SelectionRecord, settings_of, weights
@@ -158,6 +158,8 @@ def select(
             if settings.bootstrap < ENOUGH:
                 said = f"intervals from {settings.bootstrap} resamples are rough, and often too short: take more than"
                 notes += watcher.noted([f"{said} {ENOUGH}"])
+    preferences = refit_without_penalty(model.best_estimator_, mdp, parts.expert, groups)
+    notes += watcher.noted(few_experts(settings.groups, parts))
     broken = [] if by is None else _by_group(by, parts, model)
     return SelectionRecord(
         model.validation_,
@@ -167,7 +169,7 @@ def select(
         None if parts.test is None else model.score(parts.test),
         nested,
         intervals,
-        refit_without_penalty(model.best_estimator_, mdp, parts.expert, groups),
+        preferences,
         rows,
         seconds,
         title=folder,

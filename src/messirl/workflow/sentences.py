@@ -188,7 +188,8 @@ def recording_sentences(record: RecordingsRecord) -> list[str]:
 def _preferences(who: str, found: Signs, basis: str) -> str:
     """Say by the signs of features what somebody prefers; `basis` says what the intervals are."""
     if not found.tested:
-        return f"No preference of {who} can be claimed: their weights have no intervals, which need more trajectories."
+        need = "a fit that converged, and choices that differ between trajectories or individuals"
+        return f"No preference of {who} can be claimed: their weights have no intervals, which need {need}."
     rest = [f"No clear preference: {_few(found.unclear)}."] if found.unclear else []
     rest += [f"Without an interval: {_few(found.unknown)}."] if found.unknown else []
     parts = [f"prefer {_few(found.preferred)}"] if found.preferred else []

@@ -101,12 +101,15 @@ def _ranking(record: DiagnosisRecord) -> list[str]:
     found = record.diagnosis.likeness.agreement
     if not np.isfinite([found.mean, found.between, found.within]).all():
         return []
+    differ = f"trajectories differ by {rounded(found.between, 2)} nats per step"
+    if found.between == 0.0:
+        differ = "differences between trajectories cannot be told from that: the order below says little"
     return [
-        "The mean of a few steps is mostly noise. So agreement is shrunk towards the mean of all unlabelled "
-        f"trajectories, {score(found.mean, 3, signed=True)}, the more the shorter a trajectory is. Its steps have a "
-        f"standard deviation of {rounded(found.within, 2)} nats, and trajectories differ by "
-        f"{rounded(found.between, 2)} nats per step. The first table is ordered by the lower end of the 95 % "
-        "interval and the second by its upper end."
+        "The mean of a few steps is mostly noise. So agreement is shrunk towards the mean of the unlabelled "
+        f"trajectories, weighted by their precision, {score(found.mean, 3, signed=True)}, the more the shorter a "
+        f"trajectory is. Its steps have a standard deviation of {rounded(found.within, 2)} nats, and {differ}. "
+        "Shares and influence are of agreement before it is shrunk. The first table is ordered by the lower end of "
+        "the 95 % interval and the second by its upper end."
     ]
 
 

@@ -14,6 +14,7 @@ from messirl.evaluation.paired import Gain
 from messirl.report.fit import tables
 from messirl.report.fit.groups import groups_section
 from messirl.report.fit.selection_figures import gains_figure as knobs_figure
+from messirl.report.fit.tables import preferences_table
 from messirl.report.fit.verdict_figures import preferences_picture
 from messirl.report.kit.digits import as_sentence, many, plain, rounded, score
 from messirl.report.kit.dots import BETTER, gains_figure
@@ -100,7 +101,7 @@ def _pictures(record: SelectionRecord, folder: Path) -> list[Html]:
         )
         figure = partial(gains_figure, rows, BETTER, bold)
         shown += drawn("use", figure, folder, caption, small=True)
-    return shown + preferences_picture(record.preferences, folder)
+    return [*shown, *preferences_picture(record.preferences, folder), preferences_table(record.preferences)]
 
 
 def _candidates(record: SelectionRecord, folder: Path) -> list[Html]:
