@@ -5,12 +5,20 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from folders import grid
 
+from messirl import MaxEntIRL
+from messirl.io import read_problem
+from messirl.io.folder.labels import save_model
 from messirl.lab import folders
+from messirl.lab.fitted import fitted_picture
 from messirl.lab.folders import FIT, PROBLEM, found_in, opened
+from messirl.lab.places import laid_out
 from messirl.lab.requests import Refused, read_ask
 from messirl.lab.results import results_picture
 
@@ -89,3 +97,15 @@ def test_no_two_lines_of_a_figure_have_the_same_name():
     for figure in results_picture(Path(__file__).parents[1] / "results")["figures"]:
         names = Counter((line["label"], line["exact"]) for line in figure["lines"])
         assert max(names.values()) == 1, (figure["domain"], figure["figure"])
+
+
+def test_a_model_without_its_folder_is_drawn_where_its_states_are(tmp_path):
+    problem = read_problem(grid(tmp_path / "grid"))
+    xy = np.column_stack([np.arange(16) % 4 * 10.0, np.arange(16) // 4 * 10.0])
+    placed = replace(problem, xy=xy, y_down=True)
+    (tmp_path / "fit").mkdir()
+    save_model(MaxEntIRL(ridge=0.1).fit(problem.mdp, problem.trajectories), tmp_path / "fit" / "model.npz", placed)
+    scene = fitted_picture(tmp_path / "fit", {})["scene"]
+    layout = laid_out(problem.mdp, xy, y_down=True)
+    assert scene["kind"] == layout.kind == "grid"
+    np.testing.assert_allclose(scene["at"], np.round(layout.at, 3))

@@ -511,3 +511,16 @@ def test_a_pickle_is_never_opened(tmp_path):
     with pytest.raises(ValueError, match="is not a messirl model, or is damaged"):
         messirl.load(tmp_path / "trap.npz")
     assert not sprung.exists()
+
+
+# ------------------------------------------------------------ what cannot be computed with
+
+
+@pytest.mark.parametrize("weight", [1e101, 1e308])
+def test_a_penalty_that_cannot_be_computed_with_is_refused(weight, tmp_path):
+    with pytest.raises(ValueError, match=r"lambda0=1e\+\d+ is too large to compute with: give a smaller one"):
+        MESSI(lambda0=weight).fit(*problem("finite"))
+    told = described(parts_of(stored()))
+    told["parameters"]["lambda0"] = weight
+    with pytest.raises(ValueError, match=r"damaged messirl model \(lambda0=1e\+\d+ is too large to compute with"):
+        messirl.load(written(tmp_path / "large.npz", with_description(parts_of(stored()), told)))

@@ -15,7 +15,7 @@ from messirl.estimators.parts.pooled import PooledEstimator
 from messirl.estimators.parts.streaming import penalty_of, refuse_streamed
 from messirl.estimators.parts.together import Learning, answered_alone
 from messirl.problem.counts import one_cut_warning
-from messirl.problem.mdp import MDP
+from messirl.problem.mdp import LARGEST_VALUE, MDP
 from messirl.problem.streamed import streamed_or_not
 from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.similarity import (
@@ -114,7 +114,8 @@ class MESSI(PooledEstimator):
 
     def _check_arguments(self) -> None:
         super()._check_arguments()
-        number("lambda0", self.lambda0, least=0.0)
+        if number("lambda0", self.lambda0, least=0.0) > LARGEST_VALUE:
+            raise ValueError(f"lambda0={self.lambda0:g} is too large to compute with: give a smaller one")
         number("theta_max", self.theta_max, above=0.0)
 
     def _learning(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from messirl.io.folder.labels import Labels, read_labels
 from messirl.lab import places
 from messirl.lab.folders import PROBLEM, Place, opened
 from messirl.lab.pictures import map_numbers, rounded
@@ -36,9 +37,8 @@ def fitted_picture(folder: Path, known: dict[str, Place]) -> dict[str, Any]:
     refuse_large(mdp, 0)
     summary = _summary(folder / "fit.json")
     problem = _problem(str(summary.get("folder", "")), mdp, known)
-    layout = places.laid_out(
-        mdp, None if problem is None else problem.xy, y_down=problem is not None and problem.y_down
-    )
+    own = read_labels(folder / "model.npz", mdp) if problem is None else Labels.of(problem)
+    layout = places.laid_out(mdp, own.xy, y_down=own.y_down)
     tracks, said = _tracks(model, problem)
     return {
         "scene": {

@@ -1,7 +1,8 @@
-"""What a folder calls its states and actions, kept inside the file of a model that was fitted to it.
+"""What a folder calls its states and actions, and where states are, kept inside the file of a model fitted to it.
 
 A model knows names, which need not be the labels: a table of states may have both, and a folder may have labels but no
-names. The labels are one more array in the .npz file, JSON as bytes; the rest of the file stays the same.
+names. The labels are one more array in the .npz file, JSON as bytes, and coordinates another; the rest of the file
+stays the same.
 """
 
 from __future__ import annotations
@@ -9,18 +10,18 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from messirl._files import beside
 from messirl._npz import BROKEN, Archive
-from messirl._types import Array
+from messirl._types import Array, Floats
 from messirl.problem.mdp import MDP
 from messirl.problem.problem import Problem
 
-MEMBER = "folder_labels"
+MEMBER, PLACES = "folder_labels", "folder_xy"
 
 
 @dataclass(frozen=True)
@@ -29,34 +30,47 @@ class Labels:
 
     states: list[str] | None = None
     actions: list[str] | None = None
+    y_down: bool = False
+    xy: Floats | None = None
 
     @classmethod
     def of(cls, problem: Problem) -> Labels:
         """The labels of a problem."""
         both = problem.state_ids, problem.action_ids
-        return cls(*(None if ids is None else [str(label) for label in ids.tolist()] for ids in both))
+        states, actions = (None if ids is None else [str(label) for label in ids.tolist()] for ids in both)
+        return cls(states, actions, problem.y_down, problem.xy)
 
 
 def save_model(model: Any, path: str | os.PathLike[str], problem: Problem) -> None:
-    """Write a fitted model with the labels of the problem it was fitted to."""
+    """Write a fitted model with the labels and the coordinates of the problem it was fitted to."""
+    labels = Labels.of(problem)
+    text = json.dumps({name: value for name, value in vars(labels).items() if name != "xy"})
+    arrays = {MEMBER: np.frombuffer(text.encode(), dtype=np.uint8)}
+    if labels.xy is not None:
+        arrays[PLACES] = np.asarray(labels.xy, dtype=np.float64)
     with beside(path) as part:
         model.save(part)
-        text = json.dumps(asdict(Labels.of(problem)))
-        with zipfile.ZipFile(part, "a", zipfile.ZIP_DEFLATED) as archive, archive.open(f"{MEMBER}.npy", "w") as file:
-            np.lib.format.write_array(file, np.frombuffer(text.encode(), dtype=np.uint8), allow_pickle=False)
+        with zipfile.ZipFile(part, "a", zipfile.ZIP_DEFLATED) as archive:
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w") as file:
+                    np.lib.format.write_array(file, array, allow_pickle=False)
 
 
 def read_labels(path: str | os.PathLike[str], mdp: MDP) -> Labels:
-    """The labels in the file of a model of that MDP; none if it was not written by `save_model`."""
+    """What the file of a model of that MDP says of its folder; nothing if it was not written by `save_model`."""
     with open(path, "rb") as file:
         try:
             archive = Archive(file)
-            found = Labels(**archive.json(MEMBER)) if MEMBER in archive else Labels()
+            found = Labels(**archive.json(MEMBER), xy=archive.get(PLACES)) if MEMBER in archive else Labels()
         except BROKEN as error:
             raise ValueError(f"{os.fspath(path)} is a damaged messirl model ({error})") from error
     for labels, many in ((found.states, mdp.n_states), (found.actions, mdp.n_actions)):
         if labels is not None and not (isinstance(labels, list) and [*map(type, labels)] == [str] * many):
             raise ValueError(f"{os.fspath(path)} is a damaged messirl model (its labels are not {many} texts)")
+    if found.xy is not None and (found.xy.shape != (mdp.n_states, 2) or found.xy.dtype.kind != "f"):
+        raise ValueError(f"{os.fspath(path)} is a damaged messirl model (its coordinates are not those of its states)")
+    if not isinstance(found.y_down, bool):
+        raise ValueError(f"{os.fspath(path)} is a damaged messirl model (its y_down is no flag)")
     return found
 
 
