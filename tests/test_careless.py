@@ -624,7 +624,7 @@ def test_what_has_no_standard_errors_or_intervals_says_so():
     with pytest.raises(TypeError, match="BehaviourCloning has no standard errors: give a fit by maximum entropy"):
         estimation_table(BehaviourCloning().fit(mdp, expert), expert)
     model = MaxEntIRL(ridge=0.1).fit(mdp, expert)
-    with pytest.raises(ValueError, match="cluster has labels that are NaN or None: give every trajectory one"):
+    with pytest.raises(ValueError, match="groups has labels that are NaN or None: give every trajectory one"):
         estimation_table(model, expert, [None, "a", "b"])
     with pytest.raises(ValueError, match="there is no feature 0; there are 0"):
         weight_ratio(estimation_table(model, expert), 0, 1)

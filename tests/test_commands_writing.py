@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 
 import numpy as np
 import pytest
@@ -145,7 +146,8 @@ def test_files_of_ones_own_stay_when_a_result_is_replaced(made, run, tmp_path):
     assert {name for name, data in content(out).items() if data == b"mine"} == own
     (tmp_path / "out.earlier" / "added.txt").write_text("mine")
     assert run("fit", made["park"], *PLAIN, "--out", out, "--force")[0] == 0
-    assert (tmp_path / "out.earlier-2" / "added.txt").read_text() == "mine"
+    assert (tmp_path / "out.earlier" / "added.txt").read_text() == "mine"
+    assert (tmp_path / "out.earlier-2" / "fit.json").is_file()
 
 
 def test_the_folder_one_is_in_is_refused(made, run, tmp_path, monkeypatch):
@@ -168,7 +170,7 @@ def test_what_a_stopped_command_had_finished_is_kept_and_named(made, run, tmp_pa
     assert set(content(left)) == {"fit.json", "model.npz"}
     assert content(out) == before
     _, _, said = run("fit", made["park"], *PLAIN, "--out", out, "--force")
-    assert f"{left} is of a command that is at work, or was stopped before it was done" in said
+    assert f"{left} is of a command that is at work, or was stopped: look into it" in said
 
 
 def test_folders_are_exchanged_where_the_system_cannot_do_it_in_one_step(made, run, tmp_path, monkeypatch):
@@ -353,3 +355,50 @@ def test_a_table_holds_no_text_that_a_spreadsheet_takes_for_a_formula():
 
     assert [_cell(text) for text in ("=cmd", "+1+1", "-1+1", "@a", "\tx")] == ["'=cmd", "'+1+1", "'-1+1", "'@a", "'\tx"]
     assert [_cell(value) for value in ("a=1", "", -1.5, float("nan"), None, 3)] == ["a=1", "", -1.5, "", None, 3]
+
+
+def test_nothing_of_ones_own_is_lost_or_written_over_when_results_change_places(made, run, tmp_path):
+    out = tmp_path / "out"
+    (out / "figures").mkdir(parents=True)
+    (out / "secret.txt").write_text("mine")
+    out.chmod(0o700)
+    assert run("fit", made["park"], "--no-baselines", "--out", out)[0] == 0, "an empty folder stands in no way"
+    assert (out / "secret.txt").read_text() == "mine"
+    assert stat.S_IMODE(out.stat().st_mode) == 0o700
+    (out / "report.html").write_text("edited")
+    for _ in range(2):
+        assert run("fit", made["park"], *PLAIN, "--out", out, "--force")[0] == 0
+    edited = tmp_path / "out.earlier" / "report.html"
+    assert edited.read_text() == "edited", "it is not as it was written: it is kept for ever"
+    assert (tmp_path / "out.earlier-2" / "fit.json").is_file()
+
+
+def test_a_link_to_a_folder_stays_one(made, run, tmp_path):
+    (tmp_path / "far" / "real").mkdir(parents=True)
+    (tmp_path / "far" / "real" / "notes.txt").write_text("mine")
+    (tmp_path / "link").symlink_to(tmp_path / "far" / "real")
+    for _ in range(2):
+        assert run("fit", made["park"], *PLAIN, "--out", tmp_path / "link", "--force")[0] == 0
+    assert (tmp_path / "link").is_symlink()
+    assert sorted(os.listdir(tmp_path / "far" / "real")) == ["fit.json", "model.npz", "notes.txt"]
+    assert sorted(os.listdir(tmp_path / "far")) == ["real", "real.earlier"]
+
+
+def test_an_interrupt_while_folders_change_places_says_what_is_where(made, run, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    assert run("fit", made["park"], *PLAIN, "--out", out)[0] == 0
+    (out / "notes.txt").write_text("mine")
+    with monkeypatch.context() as patched:
+        patched.setattr("messirl.cli.results._move", lambda *_: os.stat("/nowhere"))
+        code, _, said = run("fit", made["park"], *PLAIN, "--out", out, "--force")
+    assert code == 2
+    (left,) = tmp_path.glob("out.unfinished-*")
+    assert f"the earlier result, and files of yours, are in {left}" in said
+    assert set(content(left)) == {"fit.json", "model.npz", "notes.txt"}
+    assert set(content(out)) == {"fit.json", "model.npz"}
+
+
+@pytest.mark.parametrize("files", ["null", "5", '["a"]', '{"a": 1}'])
+def test_a_summary_that_lists_nonsense_is_no_error(made, run, tmp_path, files):
+    (tmp_path / "fit.json").write_text(f'{{"command": "messirl fit", "files": {files}}}')
+    assert run("fit", made["park"], *PLAIN, "--out", tmp_path, "--force")[0] == 0

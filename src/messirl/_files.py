@@ -42,7 +42,11 @@ def exchange(one: Path, other: Path) -> None:
         return
     aside = one.with_name(f".{one.name}.{uuid.uuid4().hex}")
     os.rename(other, aside)
-    os.rename(one, other)
+    try:
+        os.rename(one, other)
+    except BaseException:
+        os.rename(aside, other)
+        raise
     os.rename(aside, one)
 
 
@@ -58,7 +62,7 @@ def _exchanged(one: Path, other: Path) -> bool:
 def settle(folder: Path) -> None:
     """Have the system write the files of a folder to the disk, and their names."""
     for place in (*folder.rglob("*"), folder, folder.parent):
-        if place.is_file() or os.name == "posix":
+        if os.access(place, os.R_OK) and not place.is_symlink() and (place.is_file() or os.name == "posix"):
             number = os.open(place, os.O_RDONLY if os.name == "posix" else os.O_RDWR)
             try:
                 os.fsync(number)

@@ -53,32 +53,33 @@ class Results:
         return cls(arguments.out, (*writes, *page), arguments.report, replace=replace, **how)
 
     def __post_init__(self) -> None:
-        self.whole = Path(os.path.abspath(self.folder))
-        self.place = self.whole.with_name(f"{self.whole.name}{UNFINISHED}{os.getpid()}")
+        self.whole = Path(os.path.realpath(self.folder))
+        self.place = self.whole.parent / f"{self.whole.name}{UNFINISHED}{os.getpid()}"
+        self.made, self.holds = False, "what was finished is"  # what `place` holds, once it is made
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: Any, *_: object) -> None:
-        if kind is None or not self.place.is_dir():
+        if kind is None or not self.made or not self.place.is_dir():
             return
         if any(file.is_file() for file in self.place.rglob("*")):
-            say(f"what was finished is in {self._beside(self.place)}")
+            say(f"{self.holds} in {self._beside(self.place)}")
         else:
             shutil.rmtree(self.place, ignore_errors=True)
 
     def begin(self) -> None:
         """Make the folder to write into; refuse what would replace anything but a result of ours."""
-        figures = self.folder / "figures"
+        figures = self.whole / "figures"
         if self.draws and figures.exists() and not figures.is_dir():
             raise ValueError(
-                f"{figures} is no folder, but figures are to be written there: give another folder with --out"
+                f"{self.folder}/figures is no folder, but figures are to be written there: give another folder with --out"
             )
         if self.whole == Path.cwd() or self.whole in Path.cwd().parents:
             raise ValueError(f"--out {self.folder} is the folder you are in: give one of its own for the results")
-        ours = _ours(self.folder)
+        ours = _ours(self.whole)
         drawn = [f"figures/{picture.name}" for picture in figures.glob("*")] if self.draws else []
-        foreign = [name for name in (*self.writes, *drawn) if (self.folder / name).exists() and name not in ours]
+        foreign = [name for name in (*self.writes, *drawn) if os.path.lexists(self.whole / name) and name not in ours]
         if foreign:
             raise ValueError(
                 f"{self.folder} holds {foreign[0]}, which is no result of messirl: "
@@ -86,13 +87,20 @@ class Results:
             )
         if ours and not self.replace:
             raise ValueError(f"{self.folder} holds an earlier result: give another folder with --out, or --force")
-        check_writable(self.folder / "any")
-        for other in sorted(self.whole.parent.glob(f"{self.whole.name}{UNFINISHED}*")):
-            note(f"{self._beside(other)} is of a command that is at work, or was stopped before it was done")
-        while self.place.exists():
-            self.place = self.place.with_name(f"{self.place.name}-2")
-        check_writable(self.place)
-        self.place.mkdir(parents=True)
+        if os.path.ismount(self.whole):
+            raise ValueError(f"{self.folder} is mounted, and cannot be replaced: give a folder inside it with --out")
+        check_writable(self.whole / "any")
+        check_writable(self.place.with_name(f"{self.place.name}-new"))
+        if self.whole.parent.is_dir():
+            for other in sorted(self.whole.parent.iterdir()):
+                if other.name.startswith(f"{self.whole.name}{UNFINISHED}"):
+                    note(f"{self._beside(other)} is of a command that is at work, or was stopped: look into it")
+        while not self.made:
+            try:
+                self.place.mkdir(parents=True)
+                self.made = True
+            except FileExistsError:
+                self.place = self.place.with_name(f"{self.place.name}-2")
 
     def _beside(self, place: Path) -> Path:
         """A place beside the folder, as somebody would write it who gave the name of the folder."""
@@ -124,17 +132,16 @@ class Results:
         if not whole.exists():
             os.rename(self.place, whole)
             return
-        ours, aside = _ours(whole), whole.with_name(whole.name + EARLIER)
-        exchange(self.place, whole)  # from here on `place` is the old folder
-        for entry in _others(self.place, ours):
-            target = whole / entry.relative_to(self.place)
-            target.parent.mkdir(exist_ok=True)
-            os.rename(entry, target)
-        if not ours:
+        ours = _ours(whole)
+        shutil.copymode(whole, self.place)
+        exchange(self.place, whole)
+        self.holds = "the earlier result, and files of yours, are"  # from here on `place` is the old folder
+        for entry in list(_others(self.place, ours)):
+            _move(entry, whole / entry.relative_to(self.place))
+        if not ours and not any(file.is_file() for file in self.place.rglob("*")):
             shutil.rmtree(self.place, ignore_errors=True)
             return
-        if aside.exists():
-            _remove(aside)
+        aside = _free(whole.with_name(whole.name + EARLIER))
         os.rename(self.place, aside)
         note(f"the earlier result is in {self._beside(aside)}")
 
@@ -149,29 +156,55 @@ def _others(folder: Path, ours: set[str]) -> Iterator[Path]:
             yield entry
 
 
-def _remove(aside: Path) -> None:
-    """Remove an earlier result; one that somebody added files to is renamed."""
-    ours = _ours(aside)
-    if not any(_others(aside, ours)):
+def _move(entry: Path, target: Path) -> None:
+    """Move a file or a folder to a place; what is there already stays, and so does what it would replace."""
+    if not os.path.lexists(target):
+        target.parent.mkdir(exist_ok=True)
+        os.rename(entry, target)
+    elif entry.is_dir() and target.is_dir() and not entry.is_symlink() and not target.is_symlink():
+        for inner in sorted(entry.iterdir()):
+            _move(inner, target / inner.name)
+
+
+def _free(aside: Path) -> Path:
+    """The name for an earlier result: that of the one before, which is removed if it is as a command left it."""
+    if aside.is_dir() and not aside.is_symlink() and _untouched(aside):
         shutil.rmtree(aside)
-        return
-    number = 2
-    while aside.with_name(f"{aside.name}-{number}").exists():
+    free, number = aside, 1
+    while os.path.lexists(free):
         number += 1
-    os.rename(aside, aside.with_name(f"{aside.name}-{number}"))
+        free = aside.with_name(f"{aside.name}-{number}")
+    return free
+
+
+def _untouched(folder: Path) -> bool:
+    """Whether a folder holds a result of ours, with every file as it was written, and nothing else."""
+    ours, told = _ours(folder), dict[str, str]()
+    for name in SUMMARIES:
+        told |= _listed(folder / name)
+    there = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*") if not file.is_dir()}
+    return (
+        bool(ours)
+        and set(there) <= ours
+        and all(name in SUMMARIES or _checksum(file) == told.get(name) for name, file in there.items())
+    )
 
 
 def _ours(folder: Path) -> set[str]:
     """The names of the files in a folder that are results of ours: summaries, and what they list."""
-    found: set[str] = set()
-    for name in SUMMARIES:
-        try:
-            summary = json.loads((folder / name).read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
-            continue
-        if isinstance(summary, dict) and str(summary.get("command", "")).startswith("messirl "):
-            found |= {name, *map(str, summary.get("files", ()))}
-    return found
+    return {one for name in SUMMARIES for one in _listed(folder / name)}
+
+
+def _listed(place: Path) -> dict[str, str]:
+    """The files that a summary of ours lists, itself among them, with their checksums; none if it is no summary."""
+    try:
+        found = json.loads(place.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if not isinstance(found, dict) or not str(found.get("command", "")).startswith("messirl "):
+        return {}
+    files = found.get("files")
+    return {place.name: ""} | ({str(k): str(v) for k, v in files.items()} if isinstance(files, dict) else {})
 
 
 def _checksum(place: Path) -> str:
