@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import math
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -16,9 +18,11 @@ from messirl._memory import JSON, room
 KINDS = "biufU"
 BROKEN = (  # what reading a damaged file raises
     *(zipfile.BadZipFile, zlib.error, EOFError, LookupError, TypeError, ValueError, AttributeError),
-    *(ArithmeticError, OSError, RuntimeError),
+    *(ArithmeticError, OSError, RuntimeError, SyntaxError),
 )
 MOST = 10_000  # arrays in a file
+HEADER = 10_000  # bytes of the header of an array
+LISTS = 1_000_000  # lists and objects in a JSON file
 ENDING = ".npy"
 
 
@@ -56,14 +60,17 @@ class Archive(Mapping[str, Any]):
             if self._room < 0:
                 raise ValueError(f"{name} would take {part.file_size / 1e6:.0f} MB, too much for a file of this size")
             with self._zip.open(part) as file:
-                self._read[name] = np.lib.format.read_array(file, allow_pickle=False)
+                array = np.lib.format.read_array(file, allow_pickle=False)
+            if array.dtype.kind == "U" and array.size and array.reshape(-1).view("u4").max() > sys.maxunicode:
+                raise ValueError(f"{name} holds what is no text")
+            self._read[name] = array
         return self._read[name]
 
     def json(self, name: str) -> Any:
         """What an array of bytes says."""
         if self._parts[name].file_size > JSON:
             raise ValueError(f"{name} is too large to be read")
-        return json.loads(self[name].tobytes())
+        return parsed(self[name].tobytes().decode())
 
     def _shape(self, name: str) -> tuple[int, ...]:
         """The shape by the header of an array, which is checked."""
@@ -72,6 +79,15 @@ class Archive(Mapping[str, Any]):
             raise ValueError(f"{name} is compressed in a way that NumPy does not write")
         with self._zip.open(part) as file:
             first = np.lib.format.read_magic(file) == (1, 0)
+            size = int.from_bytes(file.read(2 if first else 4), "little")
+            if size > HEADER:
+                raise ValueError(f"the header of {name} is too long")
+            try:
+                ast.literal_eval(file.read(size).decode("latin1").strip())
+            except (SyntaxError, MemoryError, RecursionError):
+                raise ValueError(f"the header of {name} is no header") from None
+            file.seek(0)
+            np.lib.format.read_magic(file)
             header = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
             shape, _, kind = header(file)
             fields = [kind] if kind.names is None else [one[0] for one in (kind.fields or {}).values()]
@@ -80,6 +96,18 @@ class Archive(Mapping[str, Any]):
             if math.prod(shape) * kind.itemsize != part.file_size - file.tell():
                 raise ValueError(f"{name} is cut short")
         return shape
+
+
+def shortly(error: Exception) -> str:
+    """What an error says, in one line of bearable length."""
+    return " ".join(str(error).split())[:300]
+
+
+def parsed(text: str, **how: Any) -> Any:
+    """What JSON says; ValueError if it is none, or consists of more lists and objects than anything of ours."""
+    if text.count("[") + text.count("{") > LISTS:
+        raise ValueError("it holds too many lists to be read")
+    return json.loads(text, **how)
 
 
 def within(name: str, array: Any, least: int, most: int) -> Any:

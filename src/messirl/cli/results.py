@@ -70,10 +70,10 @@ class Results:
 
     def begin(self) -> None:
         """Make the folder to write into; refuse what would replace anything but a result of ours."""
-        figures = self.whole / "figures"
+        figures, asked = self.whole / "figures", f"{self.folder}/figures"
         if self.draws and figures.exists() and not figures.is_dir():
             raise ValueError(
-                f"{self.folder}/figures is no folder, but figures are to be written there: give another folder with --out"
+                f"{asked} is no folder, but figures are to be written there: give another folder with --out"
             )
         if self.whole == Path.cwd() or self.whole in Path.cwd().parents:
             raise ValueError(f"--out {self.folder} is the folder you are in: give one of its own for the results")

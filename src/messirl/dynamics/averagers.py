@@ -92,14 +92,14 @@ class Forest:
         root = np.concatenate([[0], np.cumsum([tree.node_count for tree in trees])[:-1]])
         return cls(left, right, feature, threshold, root)
 
-    def check(self, width: int) -> None:
-        """ValueError unless they are trees over `width` coordinates: for nodes from a file."""
+    def check(self, width: int, most: int) -> None:
+        """ValueError unless they are trees over `width` coordinates of at most so many nodes: for nodes from a file."""
         nodes, trees = self.left.size, self.root.size
         if any(one.shape != (nodes,) for one in (self.left, self.right, self.feature, self.threshold)) or not trees:
             raise ValueError("the nodes of its trees do not fit together")
         within("root", self.root, 0, nodes - 1)
         size = np.diff(self.root, append=nodes)
-        if self.root[0] != 0 or (size < 1).any():
+        if self.root[0] != 0 or (size < 1).any() or (size > most).any():
             raise ValueError("the roots of its trees do not fit their nodes")
         number, inner = np.arange(nodes) - np.repeat(self.root, size), self.left >= 0
         for child in (self.left, self.right):

@@ -387,6 +387,6 @@ class FittedMESSI(Saved):
         grown = () if isinstance(self.regressor, KNeighborsRegressor) else range(self.n_actions_)
         forests = [Forest(*(parts[f"forest_{a}_{name}"] for name in names)) for a in grown]
         for forest in forests:
-            forest.check(points.shape[1])
+            forest.check(points.shape[1], 2 * len(points))
         self.model_ = AveragerModel(self.regressor, samples, forests)
         self.history_ = self.history_.view(np.recarray)

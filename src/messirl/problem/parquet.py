@@ -20,7 +20,7 @@ from messirl.problem.errors import InputError
 
 BATCH = 131_072  # rows that are read at once
 ROWS = 10_000_000  # that a file of any size may claim
-CELL, TEXT = 4, 60  # bytes of a cell in memory, at the least, and more where it holds text
+CELL = 8  # bytes of a cell in memory, and as many more where it holds text
 AGAIN = "write the file again; it may be truncated"
 FIRST = 2  # the number of the first row, as a spreadsheet counts it
 GIVE = "give a Parquet file, a folder of them, a list of files, or a pyarrow dataset"
@@ -137,17 +137,17 @@ def _opened(name: str, path: Path) -> Any:
 
 
 def check_claims(name: str, about: Any, size: int, most: float = math.inf, texts: int = 0) -> None:
-    """InputError for a file whose footer claims more rows, or bytes beyond `most`, than a file of its size can hold.
+    """InputError for a file whose footer claims more rows, or cells beyond `most` bytes, than fits a file of its size.
 
     texts : how many of its columns hold text
     """
-    claimed = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
-    rows = sum(about.row_group(i).num_rows for i in range(about.num_row_groups))
-    if rows != about.num_rows or rows < 0 or claimed < 0:
+    groups = [about.row_group(i) for i in range(about.num_row_groups)]
+    rows = sum(group.num_rows for group in groups)
+    cells = sum(max(group.column(j).num_values, 0) for group in groups for j in range(group.num_columns))
+    if rows != about.num_rows or rows < 0:
         raise InputError(name, "is not a readable Parquet file (its counts of rows differ)", AGAIN)
-    needed = rows * (CELL * about.num_columns + TEXT * texts)
-    if rows > ROWS + DENSEST * size or max(claimed, needed) > most:
-        raise InputError(name, f"claims {rows:,} rows, too many for a file of {size:,} bytes", AGAIN)
+    if rows > ROWS + DENSEST * size or CELL * (cells + texts * rows) > most:
+        raise InputError(name, f"claims {rows:,} rows, more than fit into memory or a file of {size:,} bytes", AGAIN)
 
 
 def _numbered(name: str, batches: Iterator[Any]) -> Iterator[Batch]:

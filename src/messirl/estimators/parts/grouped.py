@@ -79,6 +79,8 @@ def as_labels(groups: npt.ArrayLike, n: int) -> Any:
     labels = np.asarray(groups)
     if labels.shape != (n,):
         raise ValueError(f"groups has shape {labels.shape}: give one label for each of the {n} trajectories")
-    if labels.dtype.kind not in "iuUS":
+    if labels.dtype.kind == "S":
+        labels = np.char.decode(labels, "utf-8")
+    if labels.dtype.kind not in "iuU":
         raise TypeError(f"groups must be whole numbers or texts, not {labels.dtype}")
     return labels

@@ -21,7 +21,8 @@ from sklearn.exceptions import NotFittedError
 
 from messirl._checks import is_number, is_whole
 from messirl._files import beside
-from messirl._npz import BROKEN, Archive, within
+from messirl._memory import JSON
+from messirl._npz import BROKEN, Archive, shortly, within
 from messirl.estimators.shown import estimator_html
 from messirl.problem.mdp import MDP, NAMES
 from messirl.similarity import DEFAULT, Similarity, as_similarity
@@ -127,7 +128,10 @@ class Saved(BaseEstimator):
             _put(name, getattr(self, name, None), arrays)
         for name in (*MDP_ARRAYS, "start", "reference"):
             _put(f"mdp_{name}", getattr(self.mdp_, name), arrays)
-        arrays["description"] = np.frombuffer(json.dumps(described).encode(), dtype=np.uint8)
+        text = json.dumps(described).encode()
+        if len(text) > JSON:
+            raise ValueError(f"the names of states take {len(text) / 1e6:.0f} MB, too much for the file of a model")
+        arrays["description"] = np.frombuffer(text, dtype=np.uint8)
         with beside(path) as part, open(part, "wb") as file:
             np.savez_compressed(file, **arrays)
 
@@ -148,7 +152,7 @@ def read(path: str | os.PathLike[str], class_of: Callable[[str], type[Saved]]) -
             described = arrays.json("description")
             kind, version = described["format"], described["version"]
         except BROKEN as error:
-            raise ValueError(f"{os.fspath(path)} is not a messirl model, or is damaged ({error})") from error
+            raise ValueError(f"{os.fspath(path)} is not a messirl model, or is damaged ({shortly(error)})") from error
         if kind != FORMAT:
             raise ValueError(f"{os.fspath(path)} is not a messirl model")
         if version != VERSION:
@@ -156,7 +160,7 @@ def read(path: str | os.PathLike[str], class_of: Callable[[str], type[Saved]]) -
         try:
             return _restored(described, arrays, class_of)
         except BROKEN as error:
-            raise ValueError(f"{os.fspath(path)} is a damaged messirl model ({error})") from error
+            raise ValueError(f"{os.fspath(path)} is a damaged messirl model ({shortly(error)})") from error
 
 
 def _restored(described: dict[str, Any], arrays: Archive, class_of: Callable[[str], type[Saved]]) -> Saved:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from messirl._files import beside
-from messirl._npz import BROKEN, Archive
+from messirl._npz import BROKEN, Archive, shortly
 from messirl._types import Array, Floats
 from messirl.problem.mdp import MDP
 from messirl.problem.problem import Problem
@@ -63,7 +63,7 @@ def read_labels(path: str | os.PathLike[str], mdp: MDP) -> Labels:
             archive = Archive(file)
             found = Labels(**archive.json(MEMBER), xy=archive.get(PLACES)) if MEMBER in archive else Labels()
         except BROKEN as error:
-            raise ValueError(f"{os.fspath(path)} is a damaged messirl model ({error})") from error
+            raise ValueError(f"{os.fspath(path)} is a damaged messirl model ({shortly(error)})") from error
     for labels, many in ((found.states, mdp.n_states), (found.actions, mdp.n_actions)):
         if labels is not None and not (isinstance(labels, list) and [*map(type, labels)] == [str] * many):
             raise ValueError(f"{os.fspath(path)} is a damaged messirl model (its labels are not {many} texts)")

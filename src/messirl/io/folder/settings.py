@@ -9,6 +9,7 @@ from typing import Any
 
 from messirl._checks import is_number, is_whole
 from messirl._memory import JSON
+from messirl._npz import parsed
 from messirl._words import meant
 from messirl.problem.errors import InputError
 from messirl.problem.mdp import NAMES
@@ -50,7 +51,7 @@ def read_settings(path: Path) -> Settings:
     if path.is_file() and path.stat().st_size > JSON:
         raise refuse("is too large to be read", "give names of states in states.csv")
     try:
-        content = json.loads(path.read_bytes().decode("utf-8-sig"), object_pairs_hook=unique)
+        content = parsed(path.read_bytes().decode("utf-8-sig"), object_pairs_hook=unique)
     except FileNotFoundError:
         raise refuse("is not there", 'write {"discount": 0.95}, with your discount') from None
     except (OSError, ValueError, RecursionError) as error:

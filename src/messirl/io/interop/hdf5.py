@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from messirl.problem.errors import InputError
 
 FILE = "main_data.hdf5"
 ARRAYS = ("observations", "actions", "rewards", "terminations", "truncations")
+SLACK = 65_536  # bytes by which a compressed part may be larger than what it stands for
 JPEG = (0xFF, 0xD8, 0xFF)  # how every JPEG begins
 
 
@@ -33,7 +35,7 @@ def episodes_from_hdf5(path: str | PathLike[str], *, key: str | None = None) -> 
     left = room(file.stat().st_size)
     with opened:
         try:
-            numbers = sorted(int(name[8:]) for name in opened if name.startswith("episode_") and name[8:].isdigit())
+            numbers = sorted(int(name[8:]) for name in opened if re.fullmatch(r"episode_(0|[1-9][0-9]{0,8})", name))
         except RuntimeError as error:
             raise InputError(str(file), f"it is damaged ({error})", "write the file again") from None
         if not numbers:
@@ -44,7 +46,7 @@ def episodes_from_hdf5(path: str | PathLike[str], *, key: str | None = None) -> 
             where = f"{file}, episode {i}"
             try:
                 values = _read(where, _own(where, opened, f"episode_{i}"), key, left)
-            except (OSError, RuntimeError, KeyError) as error:
+            except (OSError, RuntimeError, LookupError, AttributeError, TypeError) as error:
                 raise InputError(where, f"it is damaged ({error})", "write the file again") from None
             left -= sum(array.nbytes for array in values)
             found.append(episode(where, i, *values))
@@ -79,11 +81,22 @@ def _read(where: str, group: Any, key: str | None, left: float) -> list[Any]:
         left -= math.prod(entry.shape) * entry.dtype.itemsize
         if left < math.prod(entry.chunks or ()) * entry.dtype.itemsize:
             raise InputError(where, f"its {name} would take too much memory for a file of this size", "write it again")
+        _check_chunks(where, name, entry)
         values[name] = entry[()]
     seen = values["observations"]
     if seen.dtype == np.uint8 and seen.ndim == 2 and (seen[:, :3] == JPEG).all():
         raise InputError(where, "its observations are images", "extract features from them first")
     return list(values.values())
+
+
+def _check_chunks(where: str, name: str, entry: Any) -> None:
+    """Refuse a compressed part that is larger than what it stands for: it would unpack to far more."""
+    if entry.chunks is None:
+        return
+    whole = math.prod(entry.chunks) * entry.dtype.itemsize
+    for i in range(entry.id.get_num_chunks()):
+        if entry.id.get_chunk_info(i).size > 2 * whole + SLACK:
+            raise InputError(where, f"its {name} hold more than they say", "write the file again")
 
 
 def _found(path: Path) -> Path:

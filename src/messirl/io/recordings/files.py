@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from messirl._npz import BROKEN, Archive
+from messirl._npz import BROKEN, Archive, shortly
 from messirl._types import Array
 from messirl.io.recordings.recording import Recording
 from messirl.io.tables.columns import as_whole, flags
@@ -45,7 +45,9 @@ def recordings_from_numpy(source: str | PathLike[str] | Mapping[str, Any]) -> li
     except InputError:
         raise
     except BROKEN as error:
-        raise InputError(where, f"it is no .npz file of numbers ({error})", "save one with numpy.savez") from None
+        raise InputError(
+            where, f"it is no .npz file of numbers ({shortly(error)})", "save one with numpy.savez"
+        ) from None
 
 
 def recordings_from_table(path: str | PathLike[str]) -> list[Recording]:

@@ -12,6 +12,7 @@ way is in the table's notes.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ FLAG = r"^(true|false|True|False|TRUE|FALSE)$"
 COMMA = r"^-?(0|[1-9][0-9]*)?,[0-9]+([eE][+-]?[0-9]+)?$"  # a number with a decimal comma
 THOUSANDS = r"^-?[1-9][0-9]{0,2},[0-9]{3}$"  # ambiguous: the comma may also separate thousands
 IDS = ("state", "from", "to", "action", "trajectory_id", "step", "goal", "name")  # columns that hold no decimals
+UNPACKED = 2**29  # bytes that a table may take, whatever the size of its file
 UNREADABLE = "is not a readable Parquet file"
 SHOWN = 60  # characters of a cell that an error repeats
 
@@ -173,14 +175,16 @@ def _from_csv(data: bytes, where: str) -> Table:
 
 
 def _from_parquet(data: bytes, where: str) -> Table:
-    most = room(len(data))
+    most = max(room(len(data)), min(UNPACKED, room(math.inf)))
     try:
         file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False, page_checksum_verification=True)
-        texts = [field.name for field in file.schema_arrow if _is_text(field.type)]
+        kinds = {field.name: field.type for field in file.schema_arrow}
+        texts, odd = ([name for name, kind in kinds.items() if test(kind)] for test in (_is_text, _is_odd))
         check_claims(where, file.metadata, len(data), most, texts=len(texts))
         if texts:  # a text that is repeated in every row is held once, until its length is known
             file = pq.ParquetFile(pa.BufferReader(data), read_dictionary=texts, page_checksum_verification=True)
-        table = file.read(use_threads=False)  # threads of the library may delay the end of a short command
+        known = [name for name in file.schema_arrow.names if name not in odd]
+        table = file.read(known, use_threads=False)  # threads of the library may delay the end of a short command
         table.validate(full=True)
         names = table.column_names  # fails if they are not UTF-8
         if sum(_letters(chunk) for name in texts for chunk in table[name].chunks) > most:
@@ -191,15 +195,27 @@ def _from_parquet(data: bytes, where: str) -> Table:
         reason = " ".join(str(error).split())[:200]
         damage = "does not fit into memory, or is damaged" if isinstance(error, MemoryError) else UNREADABLE
         raise InputError(where, f"{damage} ({reason})", AGAIN) from None
-    return _table(where, names, [_combined(column) for column in table.columns], typed=True)
+    unread = [pa.nulls(table.num_rows, kinds[name]) for name in odd]  # nobody can use them
+    return _table(where, [*names, *odd], [*map(_combined, table.columns), *unread], typed=True)
 
 
 def _is_text(kind: Any) -> bool:
-    return bool(pa.types.is_string(kind) or (pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type)))
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_odd(kind: Any) -> bool:
+    """Whether a column is of lists, records or bytes."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_nested(kind) or "binary" in str(kind))
 
 
 def _letters(column: Any) -> int:
-    """How many bytes of text a dictionary column stands for."""
+    """How many bytes a column of text takes, which is a dictionary or plain."""
+    if not pa.types.is_dictionary(column.type):
+        return int(pc.sum(pc.binary_length(column)).as_py() or 0)
     size = np.asarray(pc.fill_null(pc.binary_length(column.dictionary), 0), dtype=np.int64)
     at = np.asarray(pc.fill_null(column.indices, -1))
     return int(np.append(size, 0)[at].sum())
@@ -299,14 +315,19 @@ def _objects(array: Any) -> Array:
 
 def column_of_arrow(cells: Any, where: str, name: str) -> Column:
     """The kind and the values of a typed column."""
+    shared = None
     if pa.types.is_dictionary(cells.type):
+        if _is_text(cells.type) and not cells.dictionary.null_count:
+            shared = np.append(_objects(cells.dictionary), np.array([None]))[
+                np.asarray(pc.fill_null(cells.indices, -1))
+            ]
         cells = cells.dictionary_decode()
     kind, null, test = cells.type, np.asarray(cells.is_null()), pa.types
     if test.is_null(kind):
         return Column("empty", np.full(len(cells), None, dtype=object), null)
     if test.is_string(kind) or test.is_large_string(kind) or str(kind) == "string_view":
         text = cells.cast(pa.string())
-        return Column("text", _objects(text), null, text)
+        return Column("text", _objects(text) if shared is None else shared, null, text)
     if test.is_boolean(kind):
         return Column("flag", np.asarray(pc.fill_null(cells, False)), null)
     if test.is_integer(kind):
