@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -280,3 +281,27 @@ def test_mazes_with_a_rarely_visited_cycle_are_fitted_from_any_start(method):
         assert model.converged_
         assert model.objective_ == pytest.approx(optimum, abs=1e-6)
         assert model.history_.evaluations[-1] <= 300
+
+
+@pytest.mark.parametrize("seed", [131, 194, 209])
+def test_the_objective_of_a_fit_is_that_of_its_weights_also_where_there_is_no_optimum(seed):
+    """With few trajectories weights may grow for ever: the last search makes no step from where one before ended."""
+    side = 5
+    at = np.array([(i % side, i // side) for i in range(side * side)])
+    moves = np.zeros((side * side, 4, side * side))
+    for s, (x, y) in enumerate(at):
+        for a, (dx, dy) in enumerate(((1, 0), (-1, 0), (0, 1), (0, -1))):
+            moves[s, a, min(max(x + dx, 0), side - 1) + side * min(max(y + dy, 0), side - 1)] = 1.0
+    near = [np.linalg.norm(at - mark, axis=1) / side for mark in ((3, 3), (1, 1))]
+    features = np.column_stack([np.random.default_rng(seed).random((25, 3)).round(1), *near, np.ones(25)])
+    start = np.append(np.full(24, 1 / 24), 0.0)
+    mdp = MDP(moves, features, discount=1.0, terminal=np.arange(25) == 24, start=start)
+    policy = soft_policy(mdp, mdp.reward(np.array([0.0, 0.0, -1.0, -2.0, 0.5, -2.2])))
+    seen = sample(mdp, policy, 4, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MaxEntIRL(theta_max=None).fit(mdp, seen)
+    likelihood = model.score(seen) * (seen.lengths - 1).sum() / len(seen)
+    assert_allclose(model.objective_, likelihood, rtol=1e-9, atol=1e-9)
+    assert_allclose(model.history_.objective[-1], likelihood, rtol=1e-9, atol=1e-9)
+    assert not model.converged_

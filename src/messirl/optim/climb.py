@@ -89,6 +89,8 @@ class Result:
         spent = before.evaluations + sum(other.evaluations for other in others)
         rest["evaluations"] += spent
         history = np.concatenate([before.history, rest]).view(np.recarray)
+        for name in ("objective", "theta_norm", "gradient_norm"):  # of where it ended, also if it made no step
+            history[name][-1] = self.history[name][-1]
         history.evaluations[-1] = self.evaluations + spent
         history.objective[:] = np.maximum.accumulate(history.objective)
         return replace(self, history=history)
