@@ -43,7 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
         jobs=arguments.jobs,
     )
     experts = QUICK_EXPERTS if arguments.quick else EXPERTS
-    with Results.asked(arguments, "benchmark.json", "benchmark.csv") as out:
+    asked = {"report": arguments.report, "usual": arguments.usual_out}
+    with Results.asked(arguments.out, "benchmark.json", "benchmark.csv", **asked) as out:
         with executor(arguments.cluster) as workers:
             record = benchmark(settings, arguments.out, out.watcher, workers, experts)
         for text in record.notes:

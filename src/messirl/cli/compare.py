@@ -50,7 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
         seed=first.seed if arguments.seed is None else arguments.seed,
         jobs=arguments.jobs,
     )
-    with Results.asked(arguments, "compare.json", "compare.csv") as out:
+    asked = {"report": arguments.report, "usual": arguments.usual_out}
+    with Results.asked(arguments.out, "compare.json", "compare.csv", **asked) as out:
         if name is not None:
             given = next((option for option in OF_FOLDERS if getattr(arguments, option) is not None), None)
             if given is not None:

@@ -69,7 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     options, problem = vars(arguments), problem_in(arguments.folder)
     split, settings = filled(Split, options), filled(DiagnoseSettings, options)
-    with Results.asked(arguments, "diagnosis.json", "diagnosis.csv") as out:
+    asked = {"report": arguments.report, "usual": arguments.usual_out, "force": arguments.force}
+    with Results.asked(arguments.out, "diagnosis.json", "diagnosis.csv", **asked) as out:
         with executor(arguments.cluster) as workers:
             streamed = trajectories_in(arguments.unlabelled_from, problem, workers)
             told = {"folder": named(arguments.folder), "streamed": streamed, "executor": workers}

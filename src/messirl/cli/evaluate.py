@@ -37,7 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     model, problem = load(model_file(arguments.model)), problem_in(arguments.folder)
     names = {"called": str(arguments.model), "folder": named(arguments.folder)}
-    with Results.asked(arguments, "evaluate.json") as out:
+    asked = {"report": arguments.report, "usual": arguments.usual_out, "force": arguments.force}
+    with Results.asked(arguments.out, "evaluate.json", **asked) as out:
         record = evaluate(model, problem, arguments.test, out.watcher, **names)
         record = replace(record, command=arguments.command)
         summary, written = record.summary(), dict[str, "Path"]()

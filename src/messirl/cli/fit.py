@@ -137,7 +137,8 @@ def _fit(arguments: argparse.Namespace) -> int:
     def keep(model: Any, place: Path) -> None:
         save_model(model, place / "model.npz", problem)
 
-    with Results.asked(arguments, "fit.json", "model.npz", keep=keep) as out:
+    asked = {"report": arguments.report, "usual": arguments.usual_out, "force": arguments.force}
+    with Results.asked(arguments.out, "fit.json", "model.npz", keep=keep, **asked) as out:
         with executor(arguments.cluster) as workers:
             told["streamed"] = trajectories_in(arguments.unlabelled_from, problem, workers)
             record = fit(problem, split, settings, out.watcher, **told)
@@ -171,7 +172,8 @@ def _fit_recordings(arguments: argparse.Namespace) -> int:
     options = vars(arguments)
     split, settings = filled(Split, options), filled(RecordingSettings, options)
     source = str(arguments.folder)
-    with Results.asked(arguments, "fit.json", "policy.parquet") as out:
+    asked = {"report": arguments.report, "usual": arguments.usual_out, "force": arguments.force}
+    with Results.asked(arguments.out, "fit.json", "policy.parquet", **asked) as out:
         record = fit_recordings(*read_recordings(source), split, settings, out.watcher, folder=source)
         record = replace(record, title=source, command=arguments.command)
         summary, written = record.summary(), {"policy": arguments.out / "policy.parquet"}

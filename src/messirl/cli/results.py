@@ -9,7 +9,6 @@ The summary of a command (fit.json, select.json, …) lists under `files` what b
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
@@ -46,11 +45,10 @@ class Results:
     replace: bool = False
 
     @classmethod
-    def asked(cls, arguments: argparse.Namespace, *writes: str, **how: Any) -> Self:
+    def asked(cls, out: Path, *writes: str, report: bool, usual: str, force: bool = True, **how: Any) -> Self:
         """The results of a command with the options of `add_results`, and a page where one is wanted."""
-        page = ("report.html",) if arguments.report else ()
-        replace = getattr(arguments, "force", True) or str(arguments.out) == arguments.usual_out
-        return cls(arguments.out, (*writes, *page), arguments.report, replace=replace, **how)
+        page = ("report.html",) if report else ()
+        return cls(out, (*writes, *page), report, replace=force or str(out) == usual, **how)
 
     def __post_init__(self) -> None:
         self.whole = Path(os.path.realpath(self.folder))

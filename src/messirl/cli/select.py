@@ -89,7 +89,8 @@ def run(arguments: argparse.Namespace) -> int:
     def keep(model: Any, place: Path) -> None:
         save_model(model, place / "model.npz", problem)
 
-    with Results.asked(arguments, "select.json", "model.npz", keep=keep) as out:
+    asked = {"report": arguments.report, "usual": arguments.usual_out, "force": arguments.force}
+    with Results.asked(arguments.out, "select.json", "model.npz", keep=keep, **asked) as out:
         with executor(arguments.cluster) as workers:
             streamed = trajectories_in(arguments.unlabelled_from, problem, workers)
             told = {"folder": named(arguments.folder), "streamed": streamed, "executor": workers}

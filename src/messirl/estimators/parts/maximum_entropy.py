@@ -322,7 +322,7 @@ class MaximumEntropy(RewardEstimator):
         self.theta_init_ = theta_start
         expected = objective.from_start(result.theta, result.point)
         self.feature_counts_, self.visitation_ = expected.counts(mdp), expected.states
-        self.objective_ = float(result.point.value)
+        self.objective_ = float(result.history.objective[-1])
         self.history_ = result.history
         self.n_iter_ = result.iterations
         self.gradient_norm_ = result.gradient_norm
