@@ -38,7 +38,7 @@ def test_ten_trips_of_thirsty_mice_and_500_of_any_predict_other_mice(run, tmp_pa
     scores = []
     for seed in range(10):
         draw = ["--n-unlabelled", "500", "--seed", str(seed), "--lambda0", "0.01"]
-        run("fit", mice, *split, *draw, *PLAIN, "--out", out)
+        run("fit", mice, *split, *draw, *PLAIN, "--out", out, "--force")
         found = run("evaluate", out, mice, "--test", "role = test")
         assert found["trajectories"] == 464
         scores.append(found["score"])
@@ -55,11 +55,14 @@ def test_route_choice_in_borlange_agrees_with_an_independent_fit(run, tmp_path):
 
 
 def test_the_bus_engines_give_the_published_estimates_and_errors(run, tmp_path):
-    """Rust 1987, Table IX: θ11 = 2.2930 (0.639), RC = 10.0750 (1.582), by the outer product of scores."""
+    """Rust 1987, Table IX: θ11 = 2.2930 (0.639), RC = 10.0750 (1.582), by the outer product of scores.
+
+    The robust errors of 37 buses were 0.484 and 1.150 before the correction for small samples.
+    """
     how = ["--method", "maxent", "--objective", "choices", "--ridge", "0", *PLAIN]
     found = run("fit", folder("bus_engines"), "--expert", "group = 4", *how, "--out", str(tmp_path))
     rows = {row["name"]: row for row in found["estimates"]}
-    for name, *wanted in (("g_theta11", 2.293, 0.639, 0.554, 0.484), ("g_RC", 10.075, 1.582, 1.351, 1.150)):
+    for name, *wanted in (("g_theta11", 2.293, 0.639, 0.554, 0.4958), ("g_RC", 10.075, 1.582, 1.351, 1.171)):
         row = rows[name]
         kinds = [row[kind] for kind in ("estimate", "outer_std_error", "std_error", "robust_std_error")]
         assert kinds == pytest.approx(wanted, rel=2e-3)

@@ -151,7 +151,8 @@ def test_what_to_do_next_can_be_done(folder, run, tmp_path):
     assert [words[0] for words in kinds] == ["messirl"] * 3
     assert kinds[1:] == [["messirl", "diagnose"], ["messirl", "evaluate"]]
     for command in found["next"]:
-        more = [] if " evaluate " in command or " show " in command else ["--out", str(tmp_path / "next")]
+        name = shlex.split(command)[1]
+        more = [] if name in ("evaluate", "show") else ["--out", str(tmp_path / name)]
         run(*shlex.split(command)[1:], *more)
     assert "--seed 2" in found["next"][1]
     assert "--theta-max 50" in found["next"][1]
@@ -215,7 +216,7 @@ def test_one_expert_trajectory_that_ends_is_given_the_default_and_the_stability_
     assert "it ends where it should, and a part of it would not. So nothing can be chosen, and the fixed" in said
     assert f"Chosen: {DEFAULT_CANDIDATE}; " in said
     assert "helps is not known: nothing can be held out." in said
-    found = read_json(run(*words, "--json"))
+    found = read_json(run(*words, "--json", "--force"))
     assert found["chosen"]["is_default"]
     assert (found["candidates"], found["units"], found["use"], found["verdict"]) == ([], 0, None, None)
     assert [shlex.split(command)[1] for command in found["next"]] == ["fit"], "there is nobody to judge the others by"
@@ -230,12 +231,8 @@ def test_one_expert_trajectory_that_ends_is_given_the_default_and_the_stability_
         assert row["spread"] == pytest.approx(expected["spread"], abs=1e-9)
         shown = re.search(rf"^ *{row['lambda0']:g} +(\S+) *$", said, re.MULTILINE)
         assert float(shown[1]) == pytest.approx(expected["spread"], rel=1e-3)
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
-        "figures",
-        "model.npz",
-        "report.html",
-        "select.json",
-    ]
+    there = sorted(p.name for p in (tmp_path / "out").iterdir())
+    assert there == ["model.npz", "report.html", "select.json"], "one expert gives no intervals to draw"
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # one walk: its weights run on
@@ -307,9 +304,10 @@ def test_a_diagnosis_begins_with_what_held_out_experts_gain_and_its_interval(con
     said = run("diagnose", contrary, *SPLIT, "--influential", "0", "--out", tmp_path)
     found = read_json((tmp_path / "diagnosis.json").read_text(encoding="utf-8"))
     use, first = found["use"], found["evidence"][0]
-    ends = f"{use['gain']:+.4f} nats a step [{use['low']:+.4f}, {use['high']:+.4f}] against the experts alone"
+    ends = f"{use['gain']:+.4f} nats a step [{use['low']:+.4f}, {use['high']:+.4f}]"
     assert first.startswith(f"using the unlabelled trajectories ({use['using']}) ")
-    assert first.endswith(f"{ends} ({use['alone']})")
+    assert f"over experts only ({use['alone']})" in first
+    assert ends in first
     assert said.startswith("Using the 500 unlabelled trajectories (role = unlabelled) ")
     assert first in said
     assert found["verdict"] == ("help" if use["low"] > 0 else "hurt" if use["high"] < 0 else found["verdict"])
@@ -516,7 +514,5 @@ def test_a_page_opens_with_the_words_of_the_summary_and_is_left_out_if_asked(
 @pytest.mark.slow
 def test_the_page_of_a_choice_with_intervals_says_what_they_settle(folder, run, tmp_path):
     said = run("select", folder, *SMALL, "--bootstrap", 3, "--out", tmp_path)
-    assert (
-        "95 % intervals from resampled trajectories" in said or "no 95 % interval of a weight leaves out zero" in said
-    )
+    assert "The chosen fit, penalty included, under resampling (which tests no weight):" in said
     assert "95 % interval, resampled" in Page(tmp_path / "report.html").text

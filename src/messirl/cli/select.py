@@ -64,7 +64,9 @@ def add(made: Parser) -> None:
     add_by(group, "also scores and likeness by the values of a column")
     group.add_argument("--lambdas", action=Once, type=_strengths, metavar="A,B,…", help="strengths to choose from")
     group.add_argument("--nested", action="store_true", help="also an honest score of the whole procedure (slow)")
-    group.add_argument("--bootstrap", type=several, metavar="N", help="intervals of the chosen fit from N resamples")
+    group.add_argument(
+        "--bootstrap", type=several, metavar="N", help="95 %% intervals of θ of the chosen fit, N resamples"
+    )
     add_with_default(group, "--theta-max", positive, THETA_MAX, "bound on every weight")
     prior = "standard deviation of a normal prior of the weights, in their own units, or none"
     add_with_default(group, "--theta-prior", bound, WEAK_PRIOR, prior)
