@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from messirl._numbers import decimals
+from messirl.evaluation import EstimationTable
 from messirl.evaluation.paired import Gain
 from messirl.report.kit.digits import fixed, plain, rounded, score
 from messirl.report.kit.markup import Html, join, row, table, tag
@@ -54,7 +55,7 @@ def estimates_table(record: FitRecord) -> Html:
         rows = [row(named(names[j]), rounded(float(record.model.theta_[j]))) for j in shown]
         return join([table([row("feature", "weight θ", head=True)], rows, "fit"), _left_out(record.by_size.size)])
     found, size = _estimated(record.estimates, _plain(record))
-    return join([found, _left_out(size)])
+    return join([found, _left_out(size), _replaced(record.table)])
 
 
 def preferences_table(found: Preferences | None) -> Html:
@@ -64,7 +65,14 @@ def preferences_table(found: Preferences | None) -> Html:
     mdp = found.model.mdp_
     called = dict(zip(map(str, mdp.feature_ids), feature_names(mdp), strict=True))
     rows, size = _estimated(found.table.rows(), lambda name: called[str(name)])
-    return join([tag("h3", "Without the penalty, experts only"), rows, _left_out(size)])
+    return join([tag("h3", "Without the penalty, experts only"), rows, _left_out(size), _replaced(found.table)])
+
+
+def _replaced(found: EstimationTable | None) -> Html:
+    """Say where intervals do not rest on the robust errors."""
+    if found is None or not found.replaced.any():
+        return Html("")
+    return tag("p", "Robust t, p and interval rest on the std. error where the robust one is below a third of it.")
 
 
 def _estimated(estimates: Sequence[dict[str, Any]], called: Callable[[Any], str]) -> tuple[Html, int]:
