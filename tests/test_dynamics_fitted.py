@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from seeds import generator, pinned, shifted
 from sklearn.base import clone
@@ -23,7 +24,7 @@ from worlds import never_falls
 import messirl
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories, feature_counts, sample, soft_policy
 from messirl.dynamics import averagers, estimate_mdp
-from messirl.dynamics.averagers import AveragerModel
+from messirl.dynamics.averagers import AveragerModel, Forest, _Leaves
 from messirl.dynamics.features import Squares
 from messirl.dynamics.fitted import FittedMESSI
 from messirl.dynamics.importance import ImportanceObjective, log_behaviour
@@ -230,6 +231,16 @@ def test_averager_weights_are_the_regressors_own_predictions(regressor: Any) -> 
         assert rows.min() >= 0
         assert rows.sum(axis=1) == pytest.approx(np.ones(20), abs=1e-12)
         assert rows @ ends == pytest.approx(wanted, abs=1e-9)
+
+
+def test_a_tree_from_a_file_with_a_leaf_that_holds_no_sample_is_refused() -> None:
+    tree = Forest(
+        *(np.array(nodes) for nodes in ([1, -1, -1], [2, -1, -1], [0, -2, -2])), np.array([0.5, 0, 0]), np.zeros(1, int)
+    )
+    leaves = _Leaves(tree, np.zeros((2, 1)), sp.csr_array(np.eye(2)))
+    assert leaves.weights(np.zeros((1, 1))).sum() == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="holds no sample"):
+        leaves.weights(np.ones((1, 1)))
 
 
 def test_a_forest_grown_on_draws_still_knows_every_recorded_move() -> None:

@@ -423,6 +423,17 @@ def test_two_arrays_of_one_name_are_refused(tmp_path):
         messirl.load(path)
 
 
+def test_a_similarity_matrix_that_no_fit_would_accept_is_refused(tmp_path):
+    mdp, expert, unlabelled = problem("finite")
+    model = MESSI(Precomputed(np.eye(len(expert) + len(unlabelled)))).fit(mdp, expert, unlabelled)
+    model.save(tmp_path / "model.npz")
+    parts = parts_of((tmp_path / "model.npz").read_bytes())
+    (name,) = (name for name in parts if "similarity_matrix" in name)
+    for matrix in (np.zeros(9, dtype=bool), -parts[name], parts[name][1:]):
+        with pytest.raises(ValueError, match="damaged messirl model"):
+            messirl.load(written(tmp_path / "part.npz", {**parts, name: matrix}))
+
+
 @pytest.mark.parametrize("stage", ["read", "restored"])
 def test_a_lack_of_memory_is_no_damage(stage, tmp_path, monkeypatch):
     def full(*_, **__):

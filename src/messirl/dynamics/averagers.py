@@ -143,6 +143,10 @@ class _Leaves:
     def weights(self, at: Floats) -> sp.csr_array:
         leaves = self._apply(at)
         number = np.stack([np.searchsorted(n, leaf) for n, leaf in zip(self._names, leaves.T, strict=True)], axis=1)
+        if (number == np.diff(self._first)).any() or (
+            np.concatenate(self._names)[number + self._first[:-1]] != leaves
+        ).any():
+            raise ValueError("a leaf of its trees holds no sample")
         number += self._first[:-1]
         _check_size(float(self._size[number].sum()))
         return sp.csr_array(_indicator(number, self._size.size) @ self._means / number.shape[1])

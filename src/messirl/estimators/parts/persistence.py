@@ -25,7 +25,8 @@ from messirl._memory import JSON
 from messirl._npz import BROKEN, Archive, shortly, within
 from messirl.estimators.shown import estimator_html
 from messirl.problem.mdp import MDP, NAMES
-from messirl.similarity import DEFAULT, Similarity, as_similarity
+from messirl.similarity import DEFAULT, Precomputed, Similarity, as_similarity
+from messirl.similarity.measure import checked_similarities
 
 FORMAT, VERSION = "messirl-model", 1
 MDP_ARRAYS = ("transitions", "features", "terminal")
@@ -231,12 +232,19 @@ def _restore(name: str, value: Any, kind: type[Saved], arrays: Archive) -> Any:
     kinds = {one.__name__: one for one in kind._kinds}
     if "arguments" in value:  # earlier files name the class under "similarity", not "kind"
         inside = {k: _restore(f"{name}_{k}", v, kind, arrays) for k, v in value["arguments"].items()}
-        return kinds[value["kind"] if "kind" in value else value["similarity"]](**inside)
+        return _checked_object(kinds[value["kind"] if "kind" in value else value["similarity"]](**inside))
     if "precomputed" in value:  # in earlier files
-        return kinds["Precomputed"](arrays[value["precomputed"]])
+        return _checked_object(kinds["Precomputed"](arrays[value["precomputed"]]))
     if "array" in value:
         return arrays[value["array"]]
     return Unsaved(name, value["unsaved"]) if name in kind._missed else None
+
+
+def _checked_object(made: Any) -> Any:
+    """Return a parameter read from a file; raise ValueError for a similarity matrix that no fit would accept."""
+    if isinstance(made, Precomputed):
+        checked_similarities(made.matrix, len(made.matrix))
+    return made
 
 
 def _put(name: str, value: Any, arrays: dict[str, Any]) -> None:
