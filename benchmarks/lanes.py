@@ -9,10 +9,10 @@ import numpy as np
 from benchmarks.table import Row, seconds
 from benchmarks.timing import compare
 from messirl import MESSI
-from messirl.domains import Scene, gridworld, highway, mixture, pit
-from messirl.estimators.parts.standing import quietly
-from messirl.estimators.parts.together import answered_alone, side_by_side
-from messirl.planning.lanes import L
+from messirl.estimators._convergence_report import quietly
+from messirl.estimators._lockstep import answered_alone, side_by_side
+from messirl.paper.domains import Scene, gridworld, highway, mixture, pit
+from messirl.planning.kernels.batched_bellman import L
 
 STEPS = 10
 TARGET = 1.5

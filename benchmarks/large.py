@@ -27,13 +27,13 @@ from benchmarks.problems import MACRO, SUCCESS, true_theta
 from benchmarks.table import Row, markdown, seconds
 from benchmarks.timing import once
 from messirl import MDP, MESSI, Trajectories, sample
-from messirl.domains import slippery
 from messirl.objective import Objective
-from messirl.planning.identify import unidentified
-from messirl.planning.kernels import jit
-from messirl.planning.layout import NONE, layout_of, terms_of, usable_actions
-from messirl.planning.parts import Part, in_parts
-from messirl.planning.sweeps import soft_backup
+from messirl.paper.domains import slippery
+from messirl.planning.backups import soft_backup
+from messirl.planning.identifiability import unidentified
+from messirl.planning.kernels.bellman import jit
+from messirl.planning.memory_layout import NONE, layout_of, terms_of, usable_actions
+from messirl.planning.multithreading import Part, in_parts
 
 DISCOUNT, HORIZON = 0.99, 100
 SIDES, LEAST = (100, 316, 1000), 32

@@ -8,8 +8,8 @@ from benchmarks.problems import corner, grid, macro_cells, transitions, true_the
 from benchmarks.table import Row, seconds
 from benchmarks.timing import median
 from messirl import MDP, soft_policy, state_visitation
-from messirl.planning.identify import unidentified
-from messirl.planning.layout import layout_of
+from messirl.planning.identifiability import unidentified
+from messirl.planning.memory_layout import layout_of
 
 HORIZON, DISCOUNT = 100, 0.99
 

@@ -24,7 +24,7 @@ from benchmarks.problems import dense_rows, grid, true_theta
 from benchmarks.table import Row, seconds
 from benchmarks.timing import once
 from messirl import MDP, MaxEntIRL, Trajectories, log_likelihood, sample, soft_policy
-from messirl.evaluation import estimation_table
+from messirl.inference import estimation_table
 from messirl.io import read_problem
 
 SIDE, DISCOUNT, LENGTH = 8, 0.95, 100

@@ -16,7 +16,7 @@ from playwright.sync_api import Page, sync_playwright
 
 CHROMIUM = "/usr/bin/chromium"
 QUIET = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-sync"
-COMMAND = (sys.executable, "-m", "messirl.cli", "lab", "--port", "0", "--no-browser")
+COMMAND = (sys.executable, "-m", "messirl.app.cli", "lab", "--port", "0", "--no-browser")
 DRAGS, MOVES = 50, 6
 AIM = 200.0  # milliseconds
 

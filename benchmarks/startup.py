@@ -20,7 +20,7 @@ def first_results() -> dict[str, Any]:
 
     from benchmarks.problems import grid, true_theta
     from messirl import optimal_policy, soft_policy, state_visitation
-    from messirl.planning import kernels
+    from messirl.planning.kernels import bellman
 
     imported = time.process_time()
     finite = grid(16, discount=0.99, horizon=100)
@@ -32,7 +32,7 @@ def first_results() -> dict[str, Any]:
     soft_policy(finite, reward, "noncausal")
     for mdp in (finite, endless):
         optimal_policy(mdp, reward)
-    compiled = [f for f in vars(kernels).values() if isinstance(f, Dispatcher)]
+    compiled = [f for f in vars(bellman).values() if isinstance(f, Dispatcher)]
     return {
         "import": imported,
         "evaluation": evaluated,

@@ -10,9 +10,9 @@ from benchmarks.problems import grid, true_theta
 from benchmarks.table import Row, seconds
 from benchmarks.timing import compare
 from messirl import MDP, soft_policy, soft_values, state_visitation
-from messirl.planning.layout import layout_of, terms_of
-from messirl.planning.structure import structure_of
-from messirl.planning.sweeps import soft_backup
+from messirl.planning.backups import soft_backup
+from messirl.planning.memory_layout import layout_of, terms_of
+from messirl.planning.reachability import structure_of
 
 RESIDUAL = 1e-8
 CASES = ((16, 0.95, None), (16, 0.99, None), (64, 0.95, None), (64, 0.99, 3.0))

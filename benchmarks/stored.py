@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 import messirl
 from benchmarks.table import Row
 from messirl._files import beside
-from messirl.experiments.store import commit
+from messirl.paper.experiments.result_store import commit
 
 HOME = Path(__file__).resolve().parent
 FOLDER = HOME.parent / "out" / "bench"

@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from messirl import MESSI, IdentifiabilityWarning, plot
-from messirl.evaluation.comparison import compare
+from messirl.inference.baselines import compare
 from messirl.io import read_problem, select
 from messirl.similarity import RBF
 

@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 
 from messirl import MESSI, MaxEntIRL, plot
 from messirl.io import read_problem
-from messirl.synthetic import write_example
+from messirl.paper.synthetic import write_example
 
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "out/examples")
 folder = out / "museum"

@@ -16,7 +16,7 @@ import numpy as np
 from matplotlib.collections import LineCollection
 
 from messirl import MaxEntIRL, estimation_table, expected_flows, plot, weight_ratio
-from messirl.synthetic import roads
+from messirl.paper.synthetic import roads
 
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "out/examples")
 town = roads()

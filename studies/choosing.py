@@ -25,11 +25,11 @@ import numpy as np
 from messirl import MDP, MESSI, Trajectories
 from messirl._defaults import REFERENCE_STRENGTH, WEAK_PRIOR
 from messirl._types import Floats
-from messirl.domains import gridworld, highway, mixture
 from messirl.estimators.uniform import uniform_policy
-from messirl.experiments.curves import interval
+from messirl.paper.domains import gridworld, highway, mixture
+from messirl.paper.experiments.curves import interval
 from messirl.planning import log_likelihood, sample, state_visitation
-from messirl.planning.models import where_met
+from messirl.planning.planner import where_met
 from messirl.selection import LAMBDAS, Bench, Candidate, Fit, candidates, cross_validate, likeness, splits
 from studies import bus, mice
 from studies.common import Rows, options, read, resumed, write

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from messirl._files import beside
-from messirl.cli.progress import Progress
-from messirl.execution import processes, run
-from messirl.experiments.curves import interval
-from messirl.report.kit.images import render, write_bytes
+from messirl.app.cli.progress import Progress
+from messirl.app.report.common.images import render, write_bytes
+from messirl.paper.experiments.curves import interval
+from messirl.parallel import processes, run
 
 FRESH = 2000  # the first seed that no choice has seen
 

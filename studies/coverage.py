@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from messirl.domains import gridworld
 from messirl.estimators import MaxEntIRL
+from messirl.paper.domains import gridworld
 from messirl.planning import soft_policy
 from messirl.selection import bootstrap
 from studies.common import column, draws, options, shown, write

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
+from messirl.data.feature_counts import feature_counts
 from messirl.planning import soft_policy, state_visitation
-from messirl.problem.counts import feature_counts
 from messirl.selection import Bench, Candidate, likeness
 from studies.choosing import DOMAINS, U
 from studies.common import column, draws, options, shown, write

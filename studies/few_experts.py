@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from messirl import MDP, MaxEntIRL, Trajectories, estimation_table, sample, soft_policy, state_visitation
+from messirl.data.feature_scale import feature_spread
 from messirl.planning import NoFiniteValue
-from messirl.problem.units import feature_spread
 from studies.common import column, options, resumed, write
 
 EXPERTS = (5, 8, 16, 30)

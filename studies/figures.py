@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from messirl.experiments.curves import interval
+from messirl.paper.experiments.curves import interval
 from studies.common import Rows, column, read, save_figure
 
 BLUE, ORANGE, GREY, GREEN = "#0072B2", "#D55E00", "#555555", "#009E73"

@@ -23,16 +23,16 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import dijkstra
 
-from messirl.estimators.parts.beginning import first_theta
-from messirl.estimators.parts.reference import usual_policy
+from messirl.data.feature_counts import feature_counts
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import Trajectories
+from messirl.estimators._initialization import first_theta
+from messirl.estimators._prior_policy import usual_policy
 from messirl.io import read_problem
 from messirl.objective import Evaluation, Objective
 from messirl.optim.lbfgs import lbfgs
 from messirl.planning import NoFiniteValue
 from messirl.planning.likelihood import reward_log_likelihood
-from messirl.problem.counts import feature_counts
-from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories
 from messirl.similarity import CompleteGraph
 from studies.common import column, draws, options, shown, write
 

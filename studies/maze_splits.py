@@ -75,7 +75,7 @@ def commands(folder: Path, splits: int) -> None:
             words += ["--test", f"role = expert and {elsewhere}", "--n-unlabelled", str(UNLABELLED)]
             begun = time.perf_counter()
             done = subprocess.run(
-                [sys.executable, "-m", "messirl.cli", "fit", str(folder), *words, "--out", f"{place}/fit"],
+                [sys.executable, "-m", "messirl.app.cli", "fit", str(folder), *words, "--out", f"{place}/fit"],
                 capture_output=True,
                 text=True,
                 check=False,

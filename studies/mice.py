@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from messirl.estimators.parts.reference import usual_policy
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import Trajectories
+from messirl.estimators._prior_policy import usual_policy
 from messirl.estimators.uniform import uniform_policy
 from messirl.io import read_problem
 from messirl.planning import log_likelihood
-from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories
 from messirl.selection import Bench, Candidate, splits
 from messirl.similarity import RBF
 from studies import similarities as other

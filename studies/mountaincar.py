@@ -24,14 +24,14 @@ import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier
 
 from messirl._types import Floats
+from messirl.app.report.common.method_style import WIDTH
 from messirl.dynamics import FittedMESSI, estimate_mdp
-from messirl.dynamics.features import RadialGrid
+from messirl.dynamics.state_features import RadialGrid
 from messirl.estimators import MaxEntIRL
-from messirl.experiments.curves import interval
 from messirl.io.recordings.discretise import Grid, discretise
 from messirl.io.recordings.recording import Recording
+from messirl.paper.experiments.curves import interval
 from messirl.planning import soft_policy
-from messirl.report.kit.style import WIDTH
 from studies.common import Rows, column, draws, options, save_figure, write
 
 Policy = Callable[[Floats], Floats]  # states (n, 2) to probabilities of the three actions (n, 3)

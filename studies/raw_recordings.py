@@ -18,11 +18,11 @@ import numpy as np
 
 from messirl import MDP, MaxEntIRL, Trajectories, estimation_table, read_problem, sample, soft_policy
 from messirl._types import Floats
+from messirl.app.workflow.import_settings import ImportSettings
+from messirl.app.workflow.importing import import_recordings
 from messirl.io.folder.writer import write_problem
-from messirl.io.raw.moves import transitions, with_stays
-from messirl.io.raw.places import squares
-from messirl.workflow.import_settings import ImportSettings
-from messirl.workflow.importing import import_recordings
+from messirl.io.positions.adjacency import transitions, with_stays
+from messirl.io.positions.spatial_cells import squares
 from studies.common import column, draws, options, write
 
 SIDE, TRACKS, STATES, DISCOUNT = 10, 60, 31, 0.9

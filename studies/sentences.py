@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from messirl import Trajectories
+from messirl.app.workflow.fitting import FitSettings, fit
+from messirl.app.workflow.narrative import HELPED, HURT, use_of
+from messirl.app.workflow.preferences import signs_of
+from messirl.app.workflow.split import Split
 from messirl.estimators.uniform import uniform_policy
 from messirl.io import Problem
+from messirl.paper.synthetic import museum
 from messirl.planning import sample, soft_policy
-from messirl.synthetic import museum
-from messirl.workflow.fit import FitSettings, fit
-from messirl.workflow.preferences import signs_of
-from messirl.workflow.sentences import HELPED, HURT, use_of
-from messirl.workflow.split import Split
 from studies.common import Rows, column, counts, draws, options, write
 
 L, U, LITTLE, TEST, MANY = 30, 100, 3, 40, 4000

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from messirl.problem.trajectories import Trajectories
+from messirl.data.trajectories import Trajectories
 from messirl.similarity import RBF
 
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 
 from messirl import feature_counts, state_visitation
-from messirl.domains import DOMAINS, mixture
 from messirl.estimators import SSIRL, AbbeelNg
+from messirl.estimators._best_response import mixed_policy
 from messirl.estimators.abbeel_ng import closest
-from messirl.estimators.parts.responses import mixed_policy
+from messirl.paper.domains import DOMAINS, mixture
 from studies.common import Rows, column, draws, options, shown, write
 
 PLACES = ("gridworld", "highway")

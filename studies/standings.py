@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from messirl.estimators.methods import METHODS
+from messirl.estimators.registry import METHODS
 from studies.tables import RESULTS, head, row, with_tables
 
 PAGE = Path("docs/benchmark.md")

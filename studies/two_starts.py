@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from messirl import MDP, MaxEntIRL, Trajectories, sample, soft_policy
+from messirl.data.feature_scale import feature_spread
 from messirl.objective import Objective
-from messirl.problem.units import feature_spread
 
 CLEAR = 0.1  # the least eigenvalue of the information that a well determined maximum has
 

@@ -28,17 +28,17 @@ import scipy.sparse as sp
 from sklearn.tree import DecisionTreeRegressor
 
 from messirl._types import Floats
-from messirl.domains import gridworld, mixture, pit
-from messirl.domains.grids import coordinates
+from messirl.app.report.common.method_style import WIDTH, domain_name
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import Trajectories
 from messirl.dynamics import FittedMESSI, estimate_mdp
 from messirl.estimators import MESSI, MaxEntIRL
-from messirl.experiments.curves import interval
-from messirl.experiments.settings import SETTINGS
 from messirl.io.recordings.recording import Recording
+from messirl.paper.domains import gridworld, mixture, pit
+from messirl.paper.domains.slippery_grid import coordinates
+from messirl.paper.experiments.curves import interval
+from messirl.paper.experiments.paper_settings import SETTINGS
 from messirl.planning import sample, soft_policy, state_visitation
-from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories
-from messirl.report.kit.style import WIDTH, domain_name
 from studies.common import Rows, column, draws, options, save_figure, write
 
 SIZES = (500, 1_000, 2_000, 5_000, 20_000)

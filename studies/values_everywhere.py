@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from messirl import MDP, MESSI, MaxEntIRL, read_problem
-from messirl.evaluation.comparison import held_out_scores
-from messirl.planning.structure import structure_of
-from messirl.problem.problem import Problem
+from messirl.data.problem import Problem
+from messirl.inference.baselines import held_out_scores
+from messirl.planning.reachability import structure_of
 
 METHODS = {
     "experts only": lambda: MaxEntIRL(),

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from messirl import Trajectories
-from messirl.domains import gridworld, highway, pit
 from messirl.estimators.uniform import uniform_policy
-from messirl.evaluation.paired import NOTHING
+from messirl.inference.paired_gain import NOTHING
+from messirl.paper.domains import gridworld, highway, pit
 from messirl.planning import sample, soft_policy
 from messirl.selection import MESSICV, Bench
 from studies.common import Rows, column, counts, options, resumed, shown

@@ -2,7 +2,7 @@
 
 Every way is a function from `Fitted` to the place of a candidate or, of "average", to the weights of all, (C,).
 
-    rule                         what the package does (selection/choice.py)
+    rule                         what the package does (selection/decision_rule.py)
     shrunken gain                the largest gain over the fixed default, shrunk as far as it is uncertain
     best held out                the best cross-validated score
     one standard error           the least likely of the experts, of those within one standard error of the best
@@ -23,9 +23,9 @@ import numpy as np
 from scipy.stats import t as student
 
 from messirl._types import Floats
+from messirl.data.choices import choices_of
 from messirl.planning import NoFiniteValue
-from messirl.planning.scores import choice_scores
-from messirl.problem.choices import choices_of
+from messirl.planning.choice_scores import choice_scores
 from messirl.selection import Bench, Candidate, Likeness, Validation, choose
 
 FLAT = 1e-10  # of the largest eigenvalue: curvature below it is none

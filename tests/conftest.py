@@ -16,8 +16,9 @@ import threadpoolctl
 from pages import sketched
 from seeds import SHIFT
 
-from messirl import cli, diagnostics
-from messirl.report.kit import images
+from messirl.app import cli
+from messirl.app.report.common import images
+from messirl.selection import diagnostics
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell: Ctrl-C is heard all the same
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -36,7 +36,7 @@ def hold(place):
 
 def do_all_slowly(tasks):
     """As the runner does it, but there is a middle to kill somebody in."""
-    from messirl.experiments import runner
+    from messirl.paper.experiments import runner
 
     time.sleep(0.4)
     return runner.do_all(tasks)

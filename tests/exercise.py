@@ -10,12 +10,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from messirl import MDP, Trajectories, optimal_policy, sample, soft_policy, soft_values, state_visitation
-from messirl.planning import Planner, columns, iterated, kernels, lanes, loops, model_for, parts, visits
-from messirl.planning.chain import UNSCALED, Chain
-from messirl.planning.goal_slopes import goals_curvature
-from messirl.planning.identify import unidentified
-from messirl.planning.together import expectations
-from messirl.similarity import DynamicTimeWarping, EditDistance, loops as sequence_loops
+from messirl.planning import Planner, iterative_paths, model_for, multithreading, visits
+from messirl.planning.batched import expectations
+from messirl.planning.goal_derivatives import goals_curvature
+from messirl.planning.identifiability import unidentified
+from messirl.planning.kernels import batched_bellman, bellman, graph, multi_goal
+from messirl.planning.policy_chain import UNSCALED, Chain
+from messirl.similarity import DynamicTimeWarping, EditDistance, _alignment_kernels as sequence_loops
 
 compiled = []
 
@@ -86,19 +87,19 @@ endless = exercise(sp.csr_array(slippery.reshape(S * A, S)), by_state, discount=
 expectations([Planner(endless, "causal", start)], [np.ones(1)])
 chain = Chain(endless).follow(model_for(endless).solve(by_state).policy)
 for scale in (UNSCALED, np.ones(chain.layout.padded)):
-    kernels.contract(*chain._dynamics, scale, chain.layout.pad(start), np.zeros(chain.layout.padded), 1e-3, 10)
-iterated.LEAST_WORK = iterated.ADVANTAGE = 0.0
+    bellman.contract(*chain._dynamics, scale, chain.layout.pad(start), np.zeros(chain.layout.padded), 1e-3, 10)
+iterative_paths.LEAST_WORK = iterative_paths.ADVANTAGE = 0.0
 for goals in (np.array([2, 2]), np.array([2, 3])):
     linked = MDP(steady, np.ones((S, A, 1)), discount=1.0)
     Planner.for_trips(linked, "causal", np.array([0, 1]), goals, np.full(2, 0.5))(by_step)
-parts.STATES = 128
+multithreading.STATES = 128
 round_about = np.stack([np.eye(300), np.roll(np.eye(300), 1, axis=1)], axis=1)
 exercise(round_about, np.full(300, -2.0), start=np.full(300, 1 / 300), horizon=4, discount=0.9)
 walks = Trajectories.from_lists([[0, 1, 2], [0, 2]])
 for similarity in (EditDistance(), DynamicTimeWarping(np.eye(3))):
     similarity(walks, np.zeros((2, 1)))
 
-every = {**vars(kernels), **vars(lanes), **vars(columns), **vars(loops), **vars(sequence_loops)}.items()
+every = {**vars(bellman), **vars(batched_bellman), **vars(multi_goal), **vars(graph), **vars(sequence_loops)}.items()
 loops_of = ((n, f) for n, f in every if hasattr(f, "stats") and hasattr(f, "signatures"))
 dispatchers = {n: f for n, f in loops_of if f.targetoptions.get("inline") != "always"}  # the others are parts of these
 print(

@@ -10,8 +10,8 @@ from roads import network, trips
 from worlds import drawn, maze
 
 from messirl import plot
+from messirl.data.problem import Problem
 from messirl.io.folder.writer import write_problem
-from messirl.problem.problem import Problem
 
 ROLES = {"expert": 12, "unlabelled": 20, "test": 8}
 

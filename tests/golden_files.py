@@ -27,7 +27,8 @@ import numpy as np
 from folders import park
 from problems import KINDS, problem
 
-from messirl import cli, estimators
+from messirl import estimators
+from messirl.app import cli
 
 GOLDEN = Path(__file__).parent / "golden"
 VALLEY = Path(__file__).parent.parent / "docs" / "tutorial" / "valley.csv"

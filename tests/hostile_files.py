@@ -35,8 +35,9 @@ from sklearn.ensemble import ExtraTreesRegressor
 
 import messirl
 from messirl import MDP, MESSI, Trajectories
+from messirl.data.problem import Problem
 from messirl.dynamics import FittedMESSI
-from messirl.estimators.methods import METHODS, baseline
+from messirl.estimators.registry import METHODS, baseline
 from messirl.io import (
     Recording,
     episodes_from_hdf5,
@@ -46,7 +47,6 @@ from messirl.io import (
     write_problem,
 )
 from messirl.io.folder.labels import read_labels, save_model
-from messirl.problem.problem import Problem
 from messirl.similarity import Precomputed
 
 SECONDS, MEGABYTES = 5, 1000

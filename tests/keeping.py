@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from messirl.execution import Kept
+from messirl.parallel import Kept
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,7 +52,7 @@ def asked(app, path="/", *, method="GET", headers=None, chunks=(b"",)):
 @contextlib.contextmanager
 def serving(*words):
     """A server of the command: its process and its port."""
-    command = [sys.executable, "-m", "messirl.cli", "lab", "--port", "0", "--no-browser", *map(str, words)]
+    command = [sys.executable, "-m", "messirl.app.cli", "lab", "--port", "0", "--no-browser", *map(str, words)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
     try:
         port = int(re.search(r":(\d+)/", process.stdout.readline())[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from html.parser import HTMLParser
 
-from messirl.report.kit import images
+from messirl.app.report.common import images
 
 EMPTY = b'<svg xmlns="http://www.w3.org/2000/svg" width="1pt" height="1pt"/>', b"\x89PNG\r\n\x1a\n"
 

@@ -11,12 +11,12 @@ from seeds import generator, shifted
 from test_streamed import spread, table_of
 
 from messirl import MDP, Trajectories, sample, soft_policy
-from messirl.diagnostics import Diagnosis
-from messirl.evaluation.paired import Gain
+from messirl.app.workflow.record import DiagnosisRecord
+from messirl.inference.paired_gain import Gain
 from messirl.io import StreamedTrajectories
 from messirl.selection import Likeness, likeness
-from messirl.selection.likeness import shrunken
-from messirl.workflow.record import DiagnosisRecord
+from messirl.selection.diagnostics import Diagnosis
+from messirl.selection.expert_agreement import shrunken
 
 NO_LEAN = Gain(0.0, 0.0, 0.0)
 short_ones = pytest.mark.filterwarnings("ignore:trajectory .* ends after:UserWarning")

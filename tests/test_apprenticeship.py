@@ -14,11 +14,11 @@ from worlds import drawn, maze, random_mdp
 
 from messirl import MDP, Trajectories, feature_counts
 from messirl.estimators import LPAL, MWAL, SSIRL, AbbeelNg, NgRussell
+from messirl.estimators._action_ties import shared_evenly
+from messirl.estimators._best_response import best_policy, mixed_policy, occupancy
+from messirl.estimators._svm import support_vector_machine
+from messirl.estimators._zero_sum_game import largest_count, stakes, weighed
 from messirl.estimators.abbeel_ng import closest, projected
-from messirl.estimators.parts.game import largest_count, stakes, weighed
-from messirl.estimators.parts.machine import support_vector_machine
-from messirl.estimators.parts.responses import best_policy, mixed_policy, occupancy
-from messirl.estimators.parts.ties import shared_evenly
 from messirl.estimators.ssirl import separating
 from messirl.estimators.uniform import UniformPolicy
 from messirl.planning import optimal_policy, visits

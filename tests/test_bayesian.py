@@ -9,10 +9,10 @@ from problems import problem
 from seeds import generator, shifted
 from worlds import drawn, random_mdp, without_actions
 
+from messirl.data.feature_scale import feature_spread
 from messirl.estimators import BayesianIRL
+from messirl.estimators._mcmc import draw_chains, effective_sample_size, metropolis_step, r_hat
 from messirl.estimators.bayesian import Posterior, log_boltzmann
-from messirl.estimators.parts.chains import draw_chains, effective_sample_size, metropolis_step, r_hat
-from messirl.problem.units import feature_spread
 
 
 def source(seed: int) -> np.random.RandomState:

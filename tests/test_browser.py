@@ -20,10 +20,10 @@ pytest.importorskip("axe_playwright_python")
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
-from messirl.domains import DOMAINS
-from messirl.experiments.reproduce import Plan, reproduce
 from messirl.io.folder.writer import write_problem
-from messirl.synthetic import museum
+from messirl.paper.domains import DOMAINS
+from messirl.paper.experiments.reproduction import Plan, reproduce
+from messirl.paper.synthetic import museum
 
 pytestmark = pytest.mark.browser
 

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 from folders import PARK, park
 
-from messirl import MDP, MESSI, MaxEntIRL, Trajectories, cli, estimation_table, weight_ratio
+from messirl import MDP, MESSI, MaxEntIRL, Trajectories, estimation_table, weight_ratio
 from messirl._files import beside
+from messirl.app import cli
 from messirl.estimators import SSIRL, BehaviourCloning
-from messirl.estimators.parts.standing import quietly
-from messirl.experiments.store import Store, StoreError
+from messirl.estimators._convergence_report import quietly
 from messirl.io import InputError, read_problem
+from messirl.paper.experiments.result_store import Store, StoreError
 from messirl.selection import bootstrap
 from messirl.similarity import DynamicTimeWarping, EditDistance, FisherKernel, VisitedStates
 
@@ -298,7 +299,7 @@ def test_an_empty_path_is_refused(run, tmp_path, monkeypatch):
 def test_a_standard_error_on_a_full_disk_ends_as_other_full_disks_do(tmp_path):
     words = ["fit", str(park(tmp_path / "park")), *PLAIN, "--out", str(tmp_path / "out")]
     with open("/dev/full", "w") as full:
-        done = subprocess.run([sys.executable, "-m", "messirl.cli", *words], stdout=subprocess.PIPE, stderr=full)
+        done = subprocess.run([sys.executable, "-m", "messirl.app.cli", *words], stdout=subprocess.PIPE, stderr=full)
     assert done.returncode == 2
 
 
@@ -332,7 +333,7 @@ def test_a_feature_that_hardly_varies_beside_its_size_is_named_with_what_to_do(t
     assert "differ in scale" not in notes
 
 
-@pytest.mark.filterwarnings("ignore::messirl.evaluation.FewClustersWarning")
+@pytest.mark.filterwarnings("ignore::messirl.inference.FewClustersWarning")
 def test_a_table_of_estimates_is_refused_for_trajectories_that_were_not_fitted_to(tmp_path):
     mdp, expert = small(start=[1.0, 0.0, 0.0])
     model = MaxEntIRL().fit(mdp, expert)
@@ -472,7 +473,7 @@ def test_too_few_experts_to_hold_out_twice_are_found_before_the_work(run, tmp_pa
 def test_a_number_of_threads_that_is_none_is_named_by_where_it_was_given(tmp_path, value):
     words = ["fit", str(park(tmp_path / "park")), *PLAIN, "--out", str(tmp_path / "out")]
     done = subprocess.run(
-        [sys.executable, "-m", "messirl.cli", *words],
+        [sys.executable, "-m", "messirl.app.cli", *words],
         env={**os.environ, "NUMBA_NUM_THREADS": value},
         capture_output=True,
         text=True,
@@ -617,7 +618,7 @@ def test_a_discount_next_to_1_needs_a_horizon(run, tmp_path):
         assert MDP(moves, features, **some).discount == some["discount"]
 
 
-@pytest.mark.filterwarnings("ignore::messirl.evaluation.FewClustersWarning")
+@pytest.mark.filterwarnings("ignore::messirl.inference.FewClustersWarning")
 def test_what_has_no_standard_errors_or_intervals_says_so():
     mdp = MDP(np.eye(2)[[[0, 1], [1, 0]]], np.array([[0.0], [1.0]]), discount=0.5)
     expert = Trajectories.from_lists([[0, 1] * 9, [1, 1, 0] * 6, [0, 0, 1] * 6])

@@ -13,8 +13,7 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 from seeds import generator
 
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories, read_problem, sample, soft_policy
-from messirl.estimators import SeveralExperts
-from messirl.estimators.parts import central_path
+from messirl.estimators import SeveralExperts, _central_path
 from messirl.objective import Objective
 from messirl.optim.lbfgs import lbfgs
 from messirl.planning import NoFiniteValue
@@ -211,7 +210,7 @@ def test_without_the_path_a_search_stops_short_of_the_optimum(monkeypatch):
         objective = Objective.from_trajectories(mdp, expert, objective="choices", quadratic=1e-3 * np.eye(4))
         begin = np.array([-4.0, 0.0, 0.0, 0.0])
         options = {"bound": np.inf, "max_iter": 500, "tol": 1e-6, "unit": objective.unit, "scale": objective.scale}
-        alone = lbfgs(objective, begin, patience=central_path.PATIENCE, **options)
+        alone = lbfgs(objective, begin, patience=_central_path.PATIENCE, **options)
         model = MaxEntIRL(theta_max=None, ridge=1e-3, theta_init=begin).fit(mdp, expert)
         short += alone.point.value < model.objective_ - 1e-4
     assert short > 0

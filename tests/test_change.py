@@ -15,14 +15,14 @@ from problems import KINDS, problem
 from seeds import generator
 
 from messirl import MESSI, MaxEntIRL, plot
-from messirl.estimators.methods import COMPARED, LIGHT
+from messirl.app.report.fit.fit_page import write_fit_report
+from messirl.app.report.fit.prior_policy_section import base_figure, base_section
+from messirl.app.workflow.fitting import FitSettings, fit
+from messirl.app.workflow.policy_change import base_score, change_of
+from messirl.app.workflow.record import FitRecord
+from messirl.app.workflow.split import Parts, Split
+from messirl.estimators.registry import COMPARED, LIGHT
 from messirl.io import Problem, read_problem
-from messirl.report.fit.base import base_figure, base_section
-from messirl.report.fit.page import write_fit_report
-from messirl.workflow.change import base_score, change_of
-from messirl.workflow.fit import FitSettings, fit
-from messirl.workflow.record import FitRecord
-from messirl.workflow.split import Parts, Split
 
 mpl.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")

@@ -11,8 +11,8 @@ from seeds import generator
 from worlds import random_mdp
 
 from messirl import MDP, MESSI, MaxEntIRL, soft_policy, soft_values
-from messirl.planning import chosen, finite, model_for
-from messirl.planning.finite import CheckpointedSolution
+from messirl.planning import choice_likelihood, finite_horizon, model_for
+from messirl.planning.finite_horizon import CheckpointedSolution
 
 EXACT = {"rtol": 1e-11, "atol": 1e-12}
 
@@ -20,8 +20,8 @@ EXACT = {"rtol": 1e-11, "atol": 1e-12}
 @pytest.fixture
 def little_memory(monkeypatch):
     """No policies are kept, and no source is dense."""
-    monkeypatch.setattr(finite, "MEMORY", -1)
-    monkeypatch.setattr(chosen, "DENSE", -1)
+    monkeypatch.setattr(finite_horizon, "MEMORY", -1)
+    monkeypatch.setattr(choice_likelihood, "DENSE", -1)
 
 
 def with_dead_ends(seed: int, horizon: int) -> MDP:
@@ -40,7 +40,7 @@ def both(mdp, reward):
     """The solution with checkpoints and the one that keeps everything."""
     got = model_for(mdp).solve(reward)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(finite, "MEMORY", 2**40)
+        patch.setattr(finite_horizon, "MEMORY", 2**40)
         wanted = model_for(mdp).solve(reward)
     assert isinstance(got, CheckpointedSolution)
     assert not isinstance(wanted, CheckpointedSolution)
@@ -96,8 +96,8 @@ def test_a_fit_with_checkpoints_is_the_fit_without(monkeypatch, objective):
     mdp, expert, unlabelled = problem("finite")
     arguments = {"objective": objective, "max_iter": 500}
     wanted = MESSI(**arguments).fit(mdp, expert, unlabelled)
-    monkeypatch.setattr(finite, "MEMORY", -1)
-    monkeypatch.setattr(chosen, "DENSE", -1)
+    monkeypatch.setattr(finite_horizon, "MEMORY", -1)
+    monkeypatch.setattr(choice_likelihood, "DENSE", -1)
     got = MESSI(**arguments).fit(mdp.replace(), expert, unlabelled)
     assert_allclose(got.theta_, wanted.theta_, rtol=1e-5, atol=1e-6)
     assert_allclose(got.visitation_, wanted.visitation_, rtol=1e-6, atol=1e-8)

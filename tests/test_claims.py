@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from messirl.experiments.claims import decide
-from messirl.experiments.curves import Curves, interval
-from messirl.experiments.settings import SETTINGS
-from messirl.experiments.trials import trials
+from messirl.paper.experiments.claims import decide
+from messirl.paper.experiments.curves import Curves, interval
+from messirl.paper.experiments.paper_settings import SETTINGS
+from messirl.paper.experiments.training_runs import trials
 
 RUNS = 20
 WOBBLE = 0.01 * np.tile([1.0, -1.0, -1.0, 1.0], 50)  # mean zero over every four runs

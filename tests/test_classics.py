@@ -14,7 +14,7 @@ from worlds import ROUNDING, drawn, random_mdp, without_actions
 
 import messirl
 from messirl import MESSI, Trajectories
-from messirl.estimators.methods import COMPARED, METHODS, baseline
+from messirl.estimators.registry import COMPARED, METHODS, baseline
 from messirl.planning import visits
 
 pytestmark = pytest.mark.filterwarnings("ignore:(BayesianIRL|AbbeelNg) did not converge")
@@ -204,7 +204,7 @@ def test_parameters_that_are_arrays_come_back(name, tmp_path):
 
 def test_more_policies_than_fit_in_memory_are_refused_before_they_are_found(monkeypatch):
     mdp, expert, _ = problem("endless")
-    monkeypatch.setattr("messirl._memory.LITTLE", 0)
-    monkeypatch.setattr("messirl._memory.available", lambda: 1000.0)
+    monkeypatch.setattr("messirl._memory_guard.LITTLE", 0)
+    monkeypatch.setattr("messirl._memory_guard.available", lambda: 1000.0)
     with pytest.raises(MemoryError, match=r"7 policies and a mixture of them would take .* allow fewer policies"):
         made("MWAL").fit(mdp, expert)

@@ -15,10 +15,10 @@ from worlds import ROUNDING, drawn, random_mdp, ring, without_actions
 
 from messirl import MDP, Trajectories, sample
 from messirl.estimators import DWBC, ISWBC, BehaviourCloning
+from messirl.estimators._discriminator import by_features, by_table, pair_features
+from messirl.estimators._prior_policy import action_counts
 from messirl.estimators.dwbc import LEAST, MOST, Pairs
 from messirl.estimators.iswbc import importance
-from messirl.estimators.parts.discriminator import by_features, by_table, pair_features
-from messirl.estimators.parts.reference import action_counts
 
 KINDS = ["finite", "endless", "episodic", "steps", "sparse"]
 each = pytest.mark.parametrize("kind", KINDS)

@@ -26,13 +26,14 @@ from test_runner import TINY, opened, silent, table_bytes, tasks
 from test_streamed import spread, table_of
 
 import messirl
-from messirl import MESSI, cli, cluster, execution
-from messirl.experiments import reproduce as whole, runner
-from messirl.experiments.reproduce import Plan
+from messirl import MESSI, cluster, parallel
+from messirl.app import cli
+from messirl.data.feature_counts import feature_counts
+from messirl.data.sufficient_statistics import gathered
 from messirl.io import StreamedTrajectories, read_problem, write_trajectories
 from messirl.io.folder.labels import Labels
-from messirl.problem.counts import feature_counts
-from messirl.problem.gathered import gathered
+from messirl.paper.experiments import reproduction as whole, runner
+from messirl.paper.experiments.reproduction import Plan
 from messirl.similarity import RBF
 
 distributed = pytest.importorskip("distributed")
@@ -63,7 +64,7 @@ class Dask:
     def __init__(self, folder):
         self.file = folder / "scheduler.json"
         self.workers = []
-        self.environment = {**os.environ, **dict.fromkeys(execution.THREADS, "1")}
+        self.environment = {**os.environ, **dict.fromkeys(parallel.THREADS, "1")}
         here = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
         self.environment |= {"PYTHONPATH": here, "DASK_TEMPORARY_DIRECTORY": str(folder)}
         words = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(self.file)]
@@ -129,13 +130,13 @@ def test_the_answers_do_not_depend_on_the_cluster(work, two):
 
 def test_answers_come_in_the_order_of_the_tasks_and_each_is_told(two):
     told = []
-    assert list(execution.run(square, range(7), two, lambda *now: told.append(now))) == [0, 1, 4, 9, 16, 25, 36]
+    assert list(parallel.run(square, range(7), two, lambda *now: told.append(now))) == [0, 1, 4, 9, 16, 25, 36]
     assert told == [(i, 7) for i in range(1, 8)]
 
 
 def test_a_function_is_sent_once_however_many_tasks_it_has(two):
     work = Heavy()
-    assert list(execution.run(work, range(5), two)) == list(range(5))
+    assert list(parallel.run(work, range(5), two)) == list(range(5))
     assert work.packed == 1
 
 
@@ -153,7 +154,7 @@ class Heavy:
 
 
 def test_a_failure_is_raised_where_its_answer_was_due(two):
-    found = execution.run(int, ["1", "2", "three", "4"], two)
+    found = parallel.run(int, ["1", "2", "three", "4"], two)
     assert [next(found), next(found)] == [1, 2]
     with pytest.raises(ValueError, match="invalid literal for int"):
         next(found)
@@ -162,7 +163,7 @@ def test_a_failure_is_raised_where_its_answer_was_due(two):
 def test_what_is_done_is_handed_on_before_a_failure_is_raised():
     kept = []
     with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="invalid literal for int"):
-        kept.extend(execution.completed(int, ["1", "2", "three"], pool))
+        kept.extend(parallel.completed(int, ["1", "2", "three"], pool))
     assert sorted(kept) == [("1", 1), ("2", 2)]
 
 
@@ -194,7 +195,7 @@ def test_files_are_read_by_the_workers_with_the_same_result(tmp_path, run, dask,
     folder = grid_folder(tmp_path / "grid")
     some = read_problem(folder).select("role = unlabelled")
     write_trajectories(some.trajectories, tmp_path / "some.parquet", labels=Labels.of(some))
-    monkeypatch.setattr("messirl.problem.streamed.PART", 0)  # every file is a part
+    monkeypatch.setattr("messirl.data.streamed_trajectories.PART", 0)  # every file is a part
     spread(pq.read_table(tmp_path / "some.parquet"), tmp_path / "files")
     words = ["fit", folder, "--expert", "role = expert", "--unlabelled-from", tmp_path / "files", "--no-baselines"]
     here, there = (
@@ -206,8 +207,8 @@ def test_files_are_read_by_the_workers_with_the_same_result(tmp_path, run, dask,
 
 def in_files(folder, monkeypatch):
     """An MDP, experts, and others in memory and in files that are parts of their own; too many for all pairs."""
-    monkeypatch.setattr("messirl.problem.streamed.PART", 0)
-    monkeypatch.setattr("messirl.similarity.blocks.EXACT", 20)
+    monkeypatch.setattr("messirl.data.streamed_trajectories.PART", 0)
+    monkeypatch.setattr("messirl.similarity.penalty_blocks.EXACT", 20)
     given = read_problem(grid_folder(folder / "grid"))
     expert, others = (given.select(f"role = {role}").trajectories for role in ("expert", "unlabelled"))
     return given.mdp, expert, others, spread(table_of(others), folder / "files", 5)
@@ -219,7 +220,7 @@ def test_the_penalty_is_added_up_by_the_workers_with_the_same_result(tmp_path, t
     streamed = StreamedTrajectories(files, executor=two)
     there = MESSI(lambda0=0.1).fit(mdp, expert, streamed)
     counts = gathered(mdp, streamed, counted=True).counts
-    assert sum(isinstance(block, execution.Kept) for block in counts.blocks) == 5
+    assert sum(isinstance(block, parallel.Kept) for block in counts.blocks) == 5
     assert_allclose(there.penalty_matrix_, here.penalty_matrix_, rtol=1e-8, atol=1e-10)
     assert_allclose(there.theta_, here.theta_, rtol=1e-4, atol=1e-6)
 
@@ -296,7 +297,7 @@ def test_tasks_that_are_cancelled_before_they_begin_are_not_done(two, tmp_path):
     (tmp_path / "go").touch()
     for future in busy:
         future.result(LIMIT)
-    assert list(execution.run(abs, range(4), two)) == [0, 1, 2, 3]
+    assert list(parallel.run(abs, range(4), two)) == [0, 1, 2, 3]
     assert not list(tmp_path.glob("done*"))
 
 
@@ -364,11 +365,11 @@ def test_a_worker_with_another_messirl_is_refused(make, said, tmp_path):
 def test_a_worker_with_another_messirl_that_comes_later_is_refused(make, tmp_path):
     make(tmp_path)
     with started(tmp_path, workers=1) as dask, connected(dask, 1) as executor:
-        assert list(execution.run(square, range(3), executor)) == [0, 1, 4]
+        assert list(parallel.run(square, range(3), executor)) == [0, 1, 4]
         dask.add_worker(tmp_path)
         executor.client.wait_for_workers(2, timeout=LIMIT)
         with pytest.raises(cluster.ClusterError, match="messirl"):
-            list(execution.run(square_later, range(50), executor))
+            list(parallel.run(square_later, range(50), executor))
 
 
 @pytest.mark.slow
@@ -378,7 +379,7 @@ def test_threads_of_one_worker_take_turns_and_the_user_is_told(tmp_path):
         with pytest.warns(UserWarning, match="has several threads, of which one works at a time"):
             executor = cluster.connect(dask.address, LIMIT)
         with executor:
-            times = list(execution.run(nap, range(4), executor))
+            times = list(parallel.run(nap, range(4), executor))
     assert all(before[1] <= after[0] for before, after in zip(sorted(times), sorted(times)[1:], strict=False))
 
 
@@ -424,7 +425,7 @@ def test_counts_that_are_lost_with_a_worker_are_made_again(tmp_path, monkeypatch
 def test_without_any_worker_left_the_error_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "PATIENCE", 2.0)
     with started(tmp_path) as dask, connected(dask) as executor:
-        found = execution.run(square_later, range(200), executor)
+        found = parallel.run(square_later, range(200), executor)
         next(found)
         for worker in dask.workers:
             worker.kill()
@@ -456,10 +457,10 @@ def test_a_scheduler_that_is_gone_is_noticed(tmp_path, number):
 
 @pytest.mark.slow
 def test_with_the_scheduler_killed_finished_work_is_kept_and_the_command_goes_on(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("messirl.experiments.store.commit", lambda: "abcdef")
+    monkeypatch.setattr("messirl.paper.experiments.result_store.commit", lambda: "abcdef")
     monkeypatch.setattr(whole, "SETTINGS", {"pit": TINY})
     monkeypatch.setattr(whole, "decide", lambda table: [])
-    monkeypatch.setattr("messirl.report.paper.page.write_report", lambda *_: "page")
+    monkeypatch.setattr("messirl.app.report.paper.reproduction_page.write_report", lambda *_: "page")
     whole.reproduce(Plan(tmp_path / "here", runs=6), silent)
     monkeypatch.setattr(runner, "do_all", do_all_slowly)
     wanted, out = (tmp_path / "here" / "results.parquet").read_bytes(), tmp_path / "there"

@@ -12,9 +12,10 @@ from folders import ROLES, grid, park, read_json, roads
 from pages import Page
 
 import messirl
-from messirl import MESSI, EMMaxEnt, MaxEntIRL, cli
+from messirl import MESSI, EMMaxEnt, MaxEntIRL
+from messirl.app import cli
+from messirl.app.report.common.number_format import as_sentence
 from messirl.io import InputError, read_problem, read_trajectories, select
-from messirl.report.kit.digits import as_sentence
 from messirl.similarity import RBF
 
 SPLIT = ["--expert", "role = expert", "--unlabelled", "role = unlabelled"]
@@ -54,7 +55,7 @@ def parts(folder, *filters):
 def test_help_explains_itself_and_imports_nothing_heavy(words):
     code = f"""
 import sys
-from messirl.cli import main
+from messirl.app.cli import main
 try:
     main({[*words, "--help"]!r})
 except SystemExit as left:
@@ -423,14 +424,14 @@ def test_a_gymnasium_environment_becomes_a_folder_that_can_be_fitted(run, tmp_pa
 @pytest.mark.slow
 def test_the_program_writes_json_to_a_pipe_and_nothing_else(made, tmp_path):
     words = ["fit", made["park"], *PLAIN, "--json", "--out", tmp_path]
-    done = subprocess.run([sys.executable, "-m", "messirl.cli", *words], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-m", "messirl.app.cli", *words], capture_output=True, text=True, check=True)
     assert read_json(done.stdout)["method"] == "MaxEntIRL"
     assert all(line.startswith(("fit: ", "messirl: ")) for line in done.stderr.splitlines()), done.stderr
 
 
 def test_a_pipe_that_is_closed_early_is_no_error_to_speak_of(made):
     code = "import os, sys; os.close(1); r, w = os.pipe(); os.close(r); assert w == 1 or os.dup2(w, 1); "
-    code += f"from messirl.cli import main; sys.exit(main(['show', {str(made['grid'])!r}]))"
+    code += f"from messirl.app.cli import main; sys.exit(main(['show', {str(made['grid'])!r}]))"
     done = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 141
     assert done.stderr == ""

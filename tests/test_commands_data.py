@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from folders import read_json
 
-from messirl import cli
+from messirl.app import cli
 
 DATA = Path(os.environ.get("MESSIRL_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 PLAIN = ["--no-baselines", "--no-report"]

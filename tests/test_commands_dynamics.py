@@ -16,9 +16,10 @@ from seeds import generator
 from worlds import drawn, random_mdp
 
 import messirl
-from messirl import MESSI, cli
+from messirl import MESSI
+from messirl.app import cli
 from messirl.dynamics import FittedMESSI, estimate_mdp
-from messirl.dynamics.features import RadialGrid, Squares
+from messirl.dynamics.state_features import RadialGrid, Squares
 from messirl.io import (
     Problem,
     Recording,

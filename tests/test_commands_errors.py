@@ -9,7 +9,7 @@ import sys
 import pytest
 from folders import PARK, grid, park, read_json, roads
 
-from messirl import cli
+from messirl.app import cli
 
 PLAIN = ["--no-baselines", "--no-report"]
 

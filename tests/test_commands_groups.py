@@ -11,12 +11,13 @@ from numpy.testing import assert_allclose
 from pages import Page
 from test_small_sample import by_definition
 
-from messirl import MaxEntIRL, cli, estimation_table, load, read_problem
-from messirl.evaluation.paired import paired_gain
+from messirl import MaxEntIRL, estimation_table, load, read_problem
+from messirl.app import cli
+from messirl.app.workflow.fitting import FitSettings, fit
+from messirl.app.workflow.split import Split
+from messirl.inference.paired_gain import paired_gain
 from messirl.io import write_problem
-from messirl.synthetic import maze, museum
-from messirl.workflow.fit import FitSettings, fit
-from messirl.workflow.split import Split
+from messirl.paper.synthetic import maze, museum
 
 GUIDES = ["--expert", "who = guide and day <= 2"]
 THIRSTY = ["--expert", "thirsty = true"]
@@ -140,7 +141,7 @@ def test_held_out_gains_are_paired_by_individual():
     assert abs(plain.scores[0].gain.low - own.low) > 1e-4, "two animals are not twenty trajectories"
 
 
-@pytest.mark.filterwarnings("ignore::messirl.evaluation.FewClustersWarning")
+@pytest.mark.filterwarnings("ignore::messirl.inference.FewClustersWarning")
 def test_clusters_are_counted_in_the_table():
     problem = maze().problem.select("thirsty = true")
     model = MaxEntIRL(theta_max=500.0).fit(problem.mdp, problem.trajectories)

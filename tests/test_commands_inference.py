@@ -13,9 +13,10 @@ from scipy.stats import chi2
 from seeds import generator, pinned
 
 import messirl
-from messirl import MaxEntIRL, cli, estimation_table, weight_ratio
+from messirl import MaxEntIRL, estimation_table, weight_ratio
+from messirl.app import cli
+from messirl.app.workflow.hypothesis_tests import two_of
 from messirl.io import Problem, read_problem, write_problem
-from messirl.workflow.inference import two_of
 
 PLAIN = ["--no-baselines", "--no-report"]
 WIDE = {"theta_max": 500.0, "max_iter": 500}

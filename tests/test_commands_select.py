@@ -15,15 +15,16 @@ from seeds import pinned
 from worlds import drawn
 
 import messirl
-from messirl import MDP, MESSI, cli
-from messirl.cli.common import Parser, filled
-from messirl.cli.select import add
-from messirl.diagnostics import diagnose
+from messirl import MDP, MESSI
+from messirl.app import cli
+from messirl.app.cli._parser import Parser, filled
+from messirl.app.cli.select import add
+from messirl.app.report.common.number_format import as_sentence
+from messirl.app.workflow.split import Split, divide
 from messirl.io import Problem, read_problem, write_problem
-from messirl.report.kit.digits import as_sentence
-from messirl.selection import MESSICV, Likeness, bootstrap, choice, estimator, nested_score, stability
+from messirl.selection import MESSICV, Likeness, bootstrap, decision_rule, messicv, nested_score, stability
+from messirl.selection.diagnostics import diagnose
 from messirl.similarity import RBF
-from messirl.workflow.split import Split, divide
 
 SPLIT = ["--expert", "role = expert", "--unlabelled", "role = unlabelled"]
 SMALL = [*SPLIT, "--n-expert", "5", "--n-unlabelled", "8", "--lambdas", "0.1,10", "--cv", "3"]
@@ -357,7 +358,7 @@ def as_chosen(method, **knobs):
     def choose(validation, like=None, *, unlabelled=True):
         fits = [c.method == method and all(getattr(c, k) == v for k, v in knobs.items()) for c in validation.candidates]
         return replace(
-            choice.choose(validation, like, unlabelled=unlabelled),
+            decision_rule.choose(validation, like, unlabelled=unlabelled),
             index=(i := fits.index(True)),
             candidate=validation.candidates[i],
         )
@@ -377,7 +378,7 @@ def as_chosen(method, **knobs):
     ],
 )
 def test_the_next_command_fits_exactly_what_was_chosen(folder, run, tmp_path, monkeypatch, method, knobs):
-    monkeypatch.setattr(estimator, "choose", as_chosen(method, **knobs))
+    monkeypatch.setattr(messicv, "choose", as_chosen(method, **knobs))
     words = [*SPLIT, "--lambdas", "0.1", "--cv", "2", "--seed", "3", "--n-expert", "8", "--n-unlabelled", "8"]
     found = read_json(run("select", folder, *words, "--json", "--out", tmp_path / "s"))
     assert found["chosen"]["method"] == method

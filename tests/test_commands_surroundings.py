@@ -10,7 +10,7 @@ import sys
 import pytest
 from folders import grid, park
 
-from messirl import cli
+from messirl.app import cli
 
 PLAIN = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}  # no letter beyond ASCII
 SMALL = ["--expert", "role = expert", "--unlabelled", "role = unlabelled", "--n-expert", "3", "--n-unlabelled", "4"]
@@ -28,13 +28,13 @@ def place(tmp_path_factory):
 
 def command(*words, environment=None, **more):
     told = {**os.environ, **(environment or {})}
-    words = [sys.executable, "-m", "messirl.cli", *map(str, words)]
+    words = [sys.executable, "-m", "messirl.app.cli", *map(str, words)]
     return subprocess.run(words, capture_output=True, env=told, timeout=120, check=False, **more)
 
 
 def shell(text, place):
     """A line of a shell, where @ is the program."""
-    text = text.replace("@", f"'{sys.executable}' -m messirl.cli")
+    text = text.replace("@", f"'{sys.executable}' -m messirl.app.cli")
     return subprocess.run(["sh", "-c", text], capture_output=True, cwd=place, timeout=120, check=False)
 
 
@@ -103,7 +103,7 @@ def test_a_name_that_is_no_text_is_written_as_it_is(place):
         pytest.skip("the disk allows no such name")
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "messirl.cli", "check", name], capture_output=True, cwd=place, check=False
+            [sys.executable, "-m", "messirl.app.cli", "check", name], capture_output=True, cwd=place, check=False
         )
     finally:
         os.rename(os.fsencode(place) + b"/" + name, os.fsencode(place / "park"))

@@ -10,7 +10,7 @@ import pytest
 from folders import grid, read_json
 from pages import Page
 
-from messirl import cli
+from messirl.app import cli
 from messirl.io import read_problem, write_problem
 
 DATA = ["--expert", "role = expert"]

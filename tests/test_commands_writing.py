@@ -10,8 +10,8 @@ import pytest
 from folders import grid, park, read_json, roads
 
 import messirl
-from messirl import cli
-from messirl.cli.results import Results
+from messirl.app import cli
+from messirl.app.cli._output_dir import Results
 from messirl.io import read_problem, read_trajectories
 
 PLAIN = ["--no-baselines", "--no-report"]
@@ -162,7 +162,7 @@ def test_what_a_stopped_command_had_finished_is_kept_and_named(made, run, tmp_pa
     assert run("fit", made["park"], *PLAIN, "--out", out)[0] == 0
     before = content(out)
     with monkeypatch.context() as patched:
-        patched.setattr("messirl.report.fit.page.write_fit_report", lambda *_: os.stat("/nowhere"))
+        patched.setattr("messirl.app.report.fit.fit_page.write_fit_report", lambda *_: os.stat("/nowhere"))
         code, _, said = run("fit", made["park"], "--no-baselines", "--out", out, "--force")
     assert code == 2
     (left,) = tmp_path.glob("out.unfinished-*")
@@ -351,7 +351,7 @@ def test_a_folder_in_the_place_of_a_result_is_found_before_the_work_even_beside_
 
 
 def test_a_table_holds_no_text_that_a_spreadsheet_takes_for_a_formula():
-    from messirl.cli.diagnose import _cell
+    from messirl.app.cli.diagnose import _cell
 
     assert [_cell(text) for text in ("=cmd", "+1+1", "-1+1", "@a", "\tx")] == ["'=cmd", "'+1+1", "'-1+1", "'@a", "'\tx"]
     assert [_cell(value) for value in ("a=1", "", -1.5, float("nan"), None, 3)] == ["a=1", "", -1.5, "", None, 3]
@@ -389,7 +389,7 @@ def test_an_interrupt_while_folders_change_places_says_what_is_where(made, run, 
     assert run("fit", made["park"], *PLAIN, "--out", out)[0] == 0
     (out / "notes.txt").write_text("mine")
     with monkeypatch.context() as patched:
-        patched.setattr("messirl.cli.results._move", lambda *_: os.stat("/nowhere"))
+        patched.setattr("messirl.app.cli._output_dir._move", lambda *_: os.stat("/nowhere"))
         code, _, said = run("fit", made["park"], *PLAIN, "--out", out, "--force")
     assert code == 2
     (left,) = tmp_path.glob("out.unfinished-*")

@@ -14,23 +14,24 @@ import pytest
 from numpy.testing import assert_allclose
 from worlds import random_mdp
 
-from messirl import Trajectories, cli, sample, soft_policy
-from messirl.domains import garnet, network
+from messirl import Trajectories, sample, soft_policy
+from messirl.app import cli
+from messirl.app.workflow import comparison
+from messirl.app.workflow.comparison import CompareSettings, FolderCase, benchmark
+from messirl.app.workflow.comparison_record import ContestRecord
 from messirl.estimators import BehaviourCloning, DemoDICE, UniformPolicy
-from messirl.estimators.methods import BOTH, EXPERT, METHODS, Method
+from messirl.estimators.registry import BOTH, EXPERT, METHODS, Method
 from messirl.estimators.uniform import uniform_policy
-from messirl.evaluation.metrics import policy_value
-from messirl.evaluation.paired import Gain
-from messirl.experiments import contest, knobs, standings
-from messirl.experiments.contest import SCHEMA, UNKNOWN, Scale, judged, named, origin_of
-from messirl.experiments.standings import Cell
-from messirl.experiments.toy_text import TOYS, environment, toy_text
-from messirl.experiments.worlds import WORLDS, Case
+from messirl.inference.metrics import policy_value
+from messirl.inference.paired_gain import Gain
 from messirl.io.interop.gym import gym_reward
-from messirl.planning.tally import tally
-from messirl.workflow import compare
-from messirl.workflow.compare import CompareSettings, FolderCase, benchmark
-from messirl.workflow.contest_record import ContestRecord
+from messirl.paper.domains import garnet, network
+from messirl.paper.experiments import hyperparameter_grids, method_comparison, rankings
+from messirl.paper.experiments.benchmark_tasks import WORLDS, Case
+from messirl.paper.experiments.method_comparison import SCHEMA, UNKNOWN, Scale, judged, named, origin_of
+from messirl.paper.experiments.rankings import Cell
+from messirl.paper.experiments.toy_text import TOYS, environment, toy_text
+from messirl.planning.solve_counter import tally
 
 CASE = Case("network", "half good", 2, 0, 7)
 
@@ -60,7 +61,7 @@ ORACLE, REFUSES = (Method(kind.__name__, kind.__name__.lower(), EXPERT, kind) fo
 
 
 def held(folder, methods, cases=(CASE,), seed=7):
-    return contest.contest(folder, cases, methods, origin_of(cases, methods, seed)).to_pylist()
+    return method_comparison.contest(folder, cases, methods, origin_of(cases, methods, seed)).to_pylist()
 
 
 # ------------------------------------------------------------ measures
@@ -114,14 +115,20 @@ def test_every_solved_mdp_is_counted():
 
 
 def test_with_few_experts_the_default_is_taken_and_with_more_the_best_held_out(monkeypatch):
-    monkeypatch.setitem(knobs.KNOBS, "Cloning", ({"smoothing": 1e6}, {"smoothing": 0.5}))
+    monkeypatch.setitem(hyperparameter_grids.KNOBS, "Cloning", ({"smoothing": 1e6}, {"smoothing": 0.5}))
     cloning = METHODS["Cloning"]
-    assert knobs.chosen(cloning, CASE.task()) == ({"smoothing": 1e6}, "default: 2 experts are too few to choose by")
-    assert knobs.chosen(cloning, replace(CASE, experts=20).task()) == ({"smoothing": 0.5}, "held-out experts")
+    assert hyperparameter_grids.chosen(cloning, CASE.task()) == (
+        {"smoothing": 1e6},
+        "default: 2 experts are too few to choose by",
+    )
+    assert hyperparameter_grids.chosen(cloning, replace(CASE, experts=20).task()) == (
+        {"smoothing": 0.5},
+        "held-out experts",
+    )
 
 
 def test_every_knob_named_is_one_of_its_method():
-    for name, every in knobs.KNOBS.items():
+    for name, every in hyperparameter_grids.KNOBS.items():
         method = METHODS[name]
         known = {*method.estimator()._get_param_names(), *(["lambda0"] if method.penalised else [])}
         assert {knob for one in every for knob in one} <= known, name
@@ -135,7 +142,7 @@ def test_what_is_there_is_not_made_again_and_runs_can_be_added(tmp_path, monkeyp
     methods = [METHODS["Cloning"]]
     first = held(tmp_path, methods, cases[:1])
     seen = []
-    monkeypatch.setattr(contest, "judged", lambda *given: seen.append(given) or judged(*given))
+    monkeypatch.setattr(method_comparison, "judged", lambda *given: seen.append(given) or judged(*given))
     rows = held(tmp_path, methods, cases)
     assert len(seen) == 1
     assert rows[0] == first[0]
@@ -165,7 +172,9 @@ def test_rows_of_a_folder_are_kept_for_the_very_same_data_alone():
 def test_who_looks_at_experts_alone_is_fitted_once_for_all_unlabelled(tmp_path, monkeypatch):
     cases = [replace(CASE, unlabelled=quality) for quality in ("all good", "none good")]
     seen = []
-    monkeypatch.setattr(contest, "judged", lambda method, *given: seen.append(method.name) or judged(method, *given))
+    monkeypatch.setattr(
+        method_comparison, "judged", lambda method, *given: seen.append(method.name) or judged(method, *given)
+    )
     rows = held(tmp_path, [METHODS["Cloning"], METHODS["ISWBC"]], cases)
     assert sorted(seen) == ["Cloning", "ISWBC", "ISWBC"]
     assert len(rows) == 4
@@ -175,8 +184,8 @@ def test_an_executor_gives_the_same_rows(tmp_path):
     cases, methods = [CASE, replace(CASE, unlabelled="none good")], [METHODS["Cloning"], METHODS["MESSI"]]
     origin = origin_of(cases, methods, 7)
     with ThreadPoolExecutor(1) as executor:
-        there = contest.contest(tmp_path / "there", cases, methods, origin, executor=executor).to_pylist()
-    here = contest.contest(tmp_path / "here", cases, methods, origin).to_pylist()
+        there = method_comparison.contest(tmp_path / "there", cases, methods, origin, executor=executor).to_pylist()
+    here = method_comparison.contest(tmp_path / "here", cases, methods, origin).to_pylist()
     assert [row | {"cpu": 0} for row in there] == [row | {"cpu": 0} for row in here]
 
 
@@ -190,7 +199,7 @@ def test_ranks_and_paired_differences_are_those_made_by_hand():
     rows = [made("MaxEnt", 0, 0.5), made("MESSI", 0, 0.7), made("SSIRL", 0, None, "why"), made("MaxEnt", 1, 0.2)]
     rows += [made("MESSI", 1, 0.2, log=-2.0), made("SSIRL", 1, 0.1)]
     names = ["MaxEnt", "MESSI", "SSIRL"]
-    (cell,) = standings.cells_of(pa.Table.from_pylist(rows, schema=SCHEMA), names)
+    (cell,) = rankings.cells_of(pa.Table.from_pylist(rows, schema=SCHEMA), names)
     assert [one.method for one in cell.standings] == ["MESSI", "MaxEnt", "SSIRL"]
     assert [cell.of(name).rank for name in names] == [1.75, 1.25, 3.0]
     assert_allclose(cell.of("MESSI").over.mean, 0.1)
@@ -260,7 +269,7 @@ def test_the_benchmark_ranks_methods_cell_by_cell(tmp_path):
     assert [cell.unlabelled for cell in record.cells] == ["all good", "half good", "none good"]
     assert record.ranks["overall"]["MaxEnt"].mean == 1.0
     assert "best mean rank" in record.in_words[0]
-    lines = standings.as_csv(record.cells).splitlines()
+    lines = rankings.as_csv(record.cells).splitlines()
     assert len(lines) == 1 + 6
 
 
@@ -276,17 +285,17 @@ def test_a_best_rank_that_its_interval_does_not_carry_is_said_to_be_unclear():
 
 
 def test_without_gymnasium_its_problems_are_left_out_with_a_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr(compare, "without_gymnasium", lambda: "Taxi is left out")
+    monkeypatch.setattr(comparison, "without_gymnasium", lambda: "Taxi is left out")
     settings = CompareSettings(methods=("Cloning",), runs=1)
     record = benchmark(settings, tmp_path, experts=(1,), problems=("network", "Taxi"))
     assert record.notes == ["Taxi is left out"]
     assert {cell.problem for cell in record.cells} == {"network"}
     with pytest.raises(ValueError, match="Taxi is left out"):
-        compare.compare_world("Taxi", settings, tmp_path)
+        comparison.compare_world("Taxi", settings, tmp_path)
 
 
 def test_the_commands_know_every_world():
-    from messirl.cli.compare import PROBLEMS
+    from messirl.app.cli.compare import PROBLEMS
 
     assert PROBLEMS == WORLDS
 
@@ -315,7 +324,7 @@ def test_with_a_horizon_demodice_takes_only_actions_that_are_allowed():
 
 def test_cloning_in_a_contest_is_cloning():
     task = CASE.task()
-    model = knobs.fitted(METHODS["Cloning"], {"smoothing": 1.0}, task, task.expert)
+    model = hyperparameter_grids.fitted(METHODS["Cloning"], {"smoothing": 1.0}, task, task.expert)
     assert_allclose(model.policy_, BehaviourCloning().fit(task.mdp, task.expert).policy_)
     row = judged(METHODS["Cloning"], task, Scale.of(task))
     assert_allclose(sum(map(float, row["logs"].split())), model._log_likelihood(task.held_out).sum())

@@ -13,12 +13,12 @@ from seeds import generator
 from worlds import drawn, random_mdp, ring
 
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories, feature_counts, soft_policy
-from messirl.estimators.parts.standing import IdentifiabilityWarning, widest_direction
-from messirl.evaluation.comparison import held_out_scores, without_value
+from messirl.app.workflow.verdict import judged
+from messirl.data.validation import unfinished
+from messirl.estimators._convergence_report import IdentifiabilityWarning, widest_direction
+from messirl.inference.baselines import held_out_scores, without_value
 from messirl.objective import Objective
 from messirl.planning import NoFiniteValue
-from messirl.problem.faults import unfinished
-from messirl.workflow.verdict import judged
 from studies.two_starts import fitted, random_problem, well_determined
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::UserWarning")

@@ -12,8 +12,8 @@ from seeds import generator
 from worlds import ROUNDING, drawn, maze, random_mdp, ring, without_actions
 
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories, feature_counts
-from messirl.problem import Problem, check_trajectories
-from messirl.problem.faults import goal_faults, start_faults, trajectory_faults
+from messirl.data import Problem, check_trajectories
+from messirl.data.validation import goal_faults, start_faults, trajectory_faults
 from messirl.similarity import CompleteGraph
 
 

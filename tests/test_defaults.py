@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL, _defaults
-from messirl.cli import diagnose, fit, select
-from messirl.cli.common import Parser, filled
-from messirl.diagnostics import diagnose as diagnose_function
+from messirl.app.cli import diagnose, fit, select
+from messirl.app.cli._parser import Parser, filled
+from messirl.app.workflow.model_settings import ModelSettings, make_model
 from messirl.dynamics import FittedMESSI, estimate_mdp
 from messirl.selection import MESSICV, Bench, likeness
+from messirl.selection.diagnostics import diagnose as diagnose_function
 from messirl.similarity import DEFAULT, RBF
-from messirl.workflow.model import ModelSettings, make_model
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 OF_COMMANDS = {"random_state": 0}  # the commands always have a seed

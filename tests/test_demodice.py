@@ -14,10 +14,10 @@ from seeds import generator, pinned
 from worlds import drawn, maze, random_mdp, ring, without_actions
 
 from messirl import MDP, Trajectories, sample, state_visitation
-from messirl.domains import slippery
 from messirl.estimators import BehaviourCloning, DemoDICE
+from messirl.estimators._occupancy_flow import Flow, discounted
 from messirl.estimators.demodice import nearest_occupancy
-from messirl.estimators.parts.flow import Flow, discounted
+from messirl.paper.domains import slippery
 from messirl.planning import visits
 
 CASES = ["endless", "ending", "horizon", "horizon ending"]

@@ -11,15 +11,15 @@ import pytest
 from pages import Page
 from seeds import generator
 
-from messirl.diagnostics import Diagnosis, Direction
-from messirl.evaluation.paired import Gain
-from messirl.report.fit import diagnosis_figures as figures, selection_figures
-from messirl.report.fit.diagnosis import write_diagnosis_report
-from messirl.report.kit.images import render
+from messirl.app.report.common.images import render
+from messirl.app.report.fit import diagnosis_figures as figures, selection_figures
+from messirl.app.report.fit.diagnosis_page import write_diagnosis_report
+from messirl.app.workflow.record import DiagnosisRecord, SelectionRecord
+from messirl.inference.paired_gain import Gain
 from messirl.selection import Candidate, Choice, Likeness, Validation, candidates
-from messirl.selection.choice import Use, default_among
+from messirl.selection.decision_rule import Use, default_among
+from messirl.selection.diagnostics import Diagnosis, Direction
 from messirl.similarity import RBF, Exponential
-from messirl.workflow.record import DiagnosisRecord, SelectionRecord
 
 mpl.use("Agg")
 BAD = "<script>alert('$x_1$')</script>\n\x00" + "long " * 40

@@ -14,9 +14,9 @@ from sklearn.exceptions import NotFittedError
 from worlds import drawn, maze
 
 from messirl import MESSI, feature_counts, plot
-from messirl.diagnostics import diagnose, leave_one_out, penalty_directions, penalty_shares
 from messirl.objective import Objective
 from messirl.selection import MESSICV
+from messirl.selection.diagnostics import diagnose, leave_one_out, penalty_directions, penalty_shares
 from messirl.similarity import RBF, Precomputed
 
 SIMILARITY = RBF("median", standardise=True)

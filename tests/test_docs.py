@@ -21,8 +21,8 @@ from pathlib import Path
 import pytest
 from test_stopping import COMMAND, PYTHON, Program
 
-from messirl import cli
-from messirl.cli.common import Parser
+from messirl.app import cli
+from messirl.app.cli._parser import Parser
 from studies import standings, tables
 
 HOME = Path(__file__).resolve().parents[1]
@@ -51,7 +51,7 @@ def programs(tmp_path_factory):
     """A folder with the program `messirl`."""
     place = tmp_path_factory.mktemp("programs")
     program = place / "messirl"
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m messirl.cli "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m messirl.app.cli "$@"\n')
     program.chmod(0o755)
     return place
 
@@ -202,7 +202,7 @@ def test_the_comparison_sees_missing_and_further_lines():
 
 def parser_of(name):
     made = Parser(prog=f"messirl {name}")
-    importlib.import_module(f"messirl.cli.{name}").add(made)
+    importlib.import_module(f"messirl.app.cli.{name}").add(made)
     made.add_argument("--debug", action="store_true")
     return made
 

@@ -18,9 +18,10 @@ import pandas
 import pytest
 from seeds import shifted
 
-from messirl import MDP, Trajectories, cli, sample, soft_policy
-from messirl.domains import slippery
-from messirl.synthetic import write_example
+from messirl import MDP, Trajectories, sample, soft_policy
+from messirl.app import cli
+from messirl.paper.domains import slippery
+from messirl.paper.synthetic import write_example
 
 HOME = Path(__file__).resolve().parents[1]
 PAGES = [HOME / "README.md", *sorted((HOME / "docs").glob("*.md"))]
@@ -175,9 +176,9 @@ def test_the_public_names_are_those_that_packages_offer():
     stubs = [path.parent.relative_to(HOME / "src").as_posix() for path in (HOME / "src").rglob("__init__.pyi")]
     for home in [
         *(stub.replace("/", ".") for stub in stubs),
-        "messirl.problem",
+        "messirl.data",
         "messirl.selection",
-        "messirl.domains",
+        "messirl.paper.domains",
     ]:
         assert sorted(listed[home]) == sorted(importlib.import_module(home).__all__), home
     for home, names in listed.items():
@@ -185,14 +186,14 @@ def test_the_public_names_are_those_that_packages_offer():
 
 
 def test_the_format_names_every_column_and_key():
-    from messirl.io.folder import content, settings
+    from messirl.io.folder import parse_tables, problem_json
 
     page = (HOME / "docs" / "format.md").read_text(encoding="utf-8")
-    assert [name for name in (*content.STATE_COLUMNS, *settings.KNOWN) if f"`{name}`" not in page] == []
+    assert [name for name in (*parse_tables.STATE_COLUMNS, *problem_json.KNOWN) if f"`{name}`" not in page] == []
 
 
 def test_the_choices_of_the_reproduction_are_on_their_page():
-    from messirl.experiments.settings import CHOICES
+    from messirl.paper.experiments.paper_settings import CHOICES
 
     page = (HOME / "docs" / "choices.md").read_text(encoding="utf-8")
     assert [what for what, why in CHOICES.items() if f"| {what} | {why} |" not in page] == []

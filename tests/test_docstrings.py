@@ -38,7 +38,7 @@ from messirl.io import Recording
 HOUSE = Path(messirl.__file__).parent
 SECTIONS = ("Parameters", "Attributes", "References", "Examples")
 METHODS = {  # what a user chooses among: parameters, a reference, and an example
-    "messirl.problem": ("MDP", "Trajectories"),
+    "messirl.data": ("MDP", "Trajectories"),
     "messirl.estimators": (
         *("MESSI", "EMMaxEnt", "MaxEntIRL"),
         *("BehaviourCloning", "DWBC", "DemoDICE", "ISWBC", "MixtureMESSI", "OwnPolicyMESSI", "SeveralExperts"),
@@ -55,58 +55,58 @@ MADE = {  # what a user makes, and no paper describes: parameters and an example
     "messirl.estimators": ("UniformPolicy",),
     "messirl.io": ("Grid", "Hexagons", "KMeans", "Problem", "Recording", "StreamedTrajectories"),
     "messirl.selection": ("Adapted", "Bench", "Candidate"),
-    "messirl.workflow.compare": ("CompareSettings",),
-    "messirl.workflow.diagnose": ("DiagnoseSettings",),
-    "messirl.workflow.fit": ("FitSettings",),
-    "messirl.workflow.import_settings": ("ImportSettings",),
-    "messirl.workflow.model": ("ModelSettings",),
-    "messirl.workflow.recordings": ("RecordingSettings",),
-    "messirl.workflow.select": ("SelectSettings",),
-    "messirl.workflow.split": ("Split",),
-    "messirl.workflow.watch": ("Watcher",),
+    "messirl.app.workflow.comparison": ("CompareSettings",),
+    "messirl.app.workflow.diagnosis": ("DiagnoseSettings",),
+    "messirl.app.workflow.fitting": ("FitSettings",),
+    "messirl.app.workflow.import_settings": ("ImportSettings",),
+    "messirl.app.workflow.model_settings": ("ModelSettings",),
+    "messirl.app.workflow.fit_recordings": ("RecordingSettings",),
+    "messirl.app.workflow.selecting": ("SelectSettings",),
+    "messirl.app.workflow.split": ("Split",),
+    "messirl.app.workflow.watcher": ("Watcher",),
 }
 RECORDS = {  # what functions return: every field
-    "messirl.execution": ("Kept",),
-    "messirl.problem": ("Trajectory",),
-    "messirl.domains": ("Domain", "Scene", "World"),
+    "messirl.parallel": ("Kept",),
+    "messirl.data": ("Trajectory",),
+    "messirl.paper.domains": ("Domain", "Scene", "World"),
     "messirl.io": ("Estimable",),
     "messirl.dynamics": ("EstimatedMDP", "Evidence", "Spread"),
-    "messirl.synthetic": ("Example",),
-    "messirl.evaluation": ("Breakdown", "EstimationTable", "Group", "LikelihoodRatio", "WeightRatio"),
+    "messirl.paper.synthetic": ("Example",),
+    "messirl.inference": ("Breakdown", "EstimationTable", "Group", "LikelihoodRatio", "WeightRatio"),
     "messirl.selection": ("Bootstrap", "Choice", "Fit", "Lean", "Likeness", "NestedScore", "Use", "Validation"),
-    "messirl.diagnostics": ("Diagnosis", "Direction"),
-    "messirl.workflow.by": ("By",),
-    "messirl.workflow.change": ("Change",),
-    "messirl.workflow.compare": ("FolderCase",),
-    "messirl.workflow.contest_record": ("ContestRecord",),
-    "messirl.workflow.evaluation_record": ("EvaluationRecord",),
-    "messirl.workflow.import_courses": ("ImportedCourses",),
-    "messirl.workflow.import_tracks": ("ImportedTracks",),
-    "messirl.workflow.importing": ("ImportRecord",),
-    "messirl.workflow.record": (
+    "messirl.selection.diagnostics": ("Diagnosis", "Direction"),
+    "messirl.app.workflow.group_by": ("By",),
+    "messirl.app.workflow.policy_change": ("Change",),
+    "messirl.app.workflow.comparison": ("FolderCase",),
+    "messirl.app.workflow.comparison_record": ("ContestRecord",),
+    "messirl.app.workflow.evaluation_record": ("EvaluationRecord",),
+    "messirl.app.workflow.import_cells": ("ImportedCourses",),
+    "messirl.app.workflow.import_trips": ("ImportedTracks",),
+    "messirl.app.workflow.importing": ("ImportRecord",),
+    "messirl.app.workflow.record": (
         "DiagnosisRecord",
         "FitRecord",
         "Record",
         "Score",
         "SelectionRecord",
     ),
-    "messirl.workflow.recordings": ("RecordingsRecord",),
-    "messirl.workflow.split": ("Parts",),
-    "messirl.workflow.verdict": ("Verdict",),
-    "messirl.workflow.preferences": ("Preferences", "Signs"),
+    "messirl.app.workflow.fit_recordings": ("RecordingsRecord",),
+    "messirl.app.workflow.split": ("Parts",),
+    "messirl.app.workflow.verdict": ("Verdict",),
+    "messirl.app.workflow.preferences": ("Preferences", "Signs"),
 }
 RAISED = {  # errors and warnings: what they mean, and what they carry
-    "messirl.problem": ("InputError",),
+    "messirl.data": ("InputError",),
     "messirl.planning": ("NoFiniteValue",),
     "messirl.estimators": ("IdentifiabilityWarning",),
-    "messirl.evaluation": ("FewClustersWarning",),
+    "messirl.inference": ("FewClustersWarning",),
     "messirl.similarity": ("ApproximationWarning",),
     "messirl.selection": ("NothingHeldOut",),
 }
 # Packages that list what they offer in `__init__.py`, and modules all of whose classes are on offer.
-LISTS = ("messirl.problem", "messirl.selection", "messirl.domains", "messirl.synthetic")
-WORKFLOW = [f"messirl.workflow.{path.stem}" for path in sorted((HOUSE / "workflow").glob("[!_]*.py"))]
-OPEN = ("messirl.diagnostics", "messirl.execution", *WORKFLOW)
+LISTS = ("messirl.data", "messirl.selection", "messirl.paper.domains", "messirl.paper.synthetic")
+WORKFLOW = [f"messirl.app.workflow.{path.stem}" for path in sorted((HOUSE / "workflow").glob("[!_]*.py"))]
+OPEN = ("messirl.selection.diagnostics", "messirl.parallel", *WORKFLOW)
 
 
 def those_of(table: dict[str, tuple[str, ...]]) -> list[type]:

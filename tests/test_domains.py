@@ -10,8 +10,8 @@ import pytest
 from seeds import generator, shifted
 
 from messirl import Trajectories, feature_counts
-from messirl.domains import DOMAINS, gridworld, highway, mixture, pit
-from messirl.domains.pit import TurnSimilarity, changes_of_direction
+from messirl.paper.domains import DOMAINS, gridworld, highway, mixture, pit
+from messirl.paper.domains.pit import TurnSimilarity, changes_of_direction
 from messirl.planning import optimal_policy, soft_policy, state_visitation
 from messirl.similarity import RBF, Exponential
 

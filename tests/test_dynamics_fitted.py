@@ -23,13 +23,13 @@ from worlds import never_falls
 
 import messirl
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories, feature_counts, sample, soft_policy
-from messirl.dynamics import averagers, estimate_mdp
-from messirl.dynamics.averagers import AveragerModel, Forest, _Leaves
-from messirl.dynamics.features import Squares
-from messirl.dynamics.fitted import FittedMESSI
-from messirl.dynamics.importance import ImportanceObjective, log_behaviour
-from messirl.dynamics.samples import feature_table, read_samples, sample_counts
-from messirl.dynamics.soft_iteration import RefittedModel, RefittedObjective
+from messirl.dynamics import averaging_regressors, estimate_mdp
+from messirl.dynamics.averaging_regressors import AveragerModel, Forest, _Leaves
+from messirl.dynamics.fitted_messi import FittedMESSI
+from messirl.dynamics.fitted_value_iteration import RefittedModel, RefittedObjective
+from messirl.dynamics.importance_objective import ImportanceObjective, log_behaviour
+from messirl.dynamics.state_features import Squares
+from messirl.dynamics.transition_dataset import feature_table, read_samples, sample_counts
 from messirl.io import Recording
 from messirl.objective import Objective
 from messirl.planning import Planner, soft_values
@@ -530,7 +530,7 @@ def test_weights_of_neighbours_below_zero_are_an_error() -> None:
 
 
 def test_more_weights_than_can_be_held_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(averagers, "MAX_ENTRIES", 100)
+    monkeypatch.setattr(averaging_regressors, "MAX_ENTRIES", 100)
     with pytest.raises(ValueError, match="use smaller leaves"):
         quiet(FittedMESSI(plane_features, discount=0.95), plane())
 

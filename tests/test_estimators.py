@@ -15,8 +15,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from worlds import ROUNDING, drawn, maze, never_falls, ring, to_rounding, without_actions
 
 from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL, Trajectories, feature_counts, soft_policy, state_visitation
+from messirl.data.validation import trajectory_faults
 from messirl.objective import Objective
-from messirl.problem.faults import trajectory_faults
 from messirl.similarity import RBF, Precomputed
 
 ALL = [MaxEntIRL, MESSI, EMMaxEnt]
@@ -735,7 +735,7 @@ def test_a_fit_to_its_own_samples_finds_the_policy_again():
 def test_trajectories_are_checked_once_per_fit(model, kind, monkeypatch):
     checked, faults = [], trajectory_faults
     monkeypatch.setattr(
-        "messirl.problem.faults.trajectory_faults", lambda mdp, some: checked.append(some) or faults(mdp, some)
+        "messirl.data.validation.trajectory_faults", lambda mdp, some: checked.append(some) or faults(mdp, some)
     )
     mdp, expert, unlabelled = problem(kind)
     clone(model).fit(mdp, expert, unlabelled)

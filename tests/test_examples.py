@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from messirl.io import read_problem
-from messirl.synthetic.roads import THETA
+from messirl.paper.synthetic.roads import THETA
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 DATA = Path(os.environ.get("MESSIRL_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")

@@ -14,10 +14,10 @@ from problems import problem
 from sklearn.base import clone
 
 from messirl import MESSI, MaxEntIRL
-from messirl.diagnostics import leave_one_out
 from messirl.dynamics import estimate_mdp, spread
-from messirl.execution import THREADS, processes, run, run_ahead, uninterrupted
+from messirl.parallel import THREADS, processes, run, run_ahead, uninterrupted
 from messirl.selection import MESSICV, bootstrap, nested_score, stability
+from messirl.selection.diagnostics import leave_one_out
 from messirl.similarity import RBF
 
 pytestmark = [

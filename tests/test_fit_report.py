@@ -19,14 +19,14 @@ from seeds import generator
 from worlds import maze
 
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories, plot, sample, soft_policy
-from messirl.evaluation import EstimationTable
-from messirl.report.fit import ground, maps, tables
-from messirl.report.fit.page import figures, lead, write_fit_report
-from messirl.report.kit.digits import rounded
-from messirl.report.kit.names import named, one_line, short
+from messirl.app.report.common.feature_labels import named, one_line, short
+from messirl.app.report.common.number_format import rounded
+from messirl.app.report.fit import map_axes, maps, tables
+from messirl.app.report.fit.fit_page import figures, lead, write_fit_report
+from messirl.app.workflow.preferences import Preferences
+from messirl.app.workflow.record import FitRecord, Score
+from messirl.inference import EstimationTable
 from messirl.similarity import RBF
-from messirl.workflow.preferences import Preferences
-from messirl.workflow.record import FitRecord, Score
 
 mpl.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -91,7 +91,7 @@ def axes_of(make, *arguments):
     """The axes of a figure in our style, drawn."""
     import matplotlib.style
 
-    from messirl.report.kit.style import RC
+    from messirl.app.report.common.method_style import RC
 
     with matplotlib.style.context(["default", RC]):
         figure = make(*arguments)
@@ -308,8 +308,8 @@ def test_a_tree_on_even_coordinates_is_a_graph_and_not_a_grid():
     mdp = MDP(moves, np.ones((6, 1)), discount=0.9)
     places = np.array([[0, 0], [2, 0], [0, 2], [2, 2], [1, 1], [1, 0]])
     assert plot.on_grid(places)
-    assert not ground.tiled(mdp, places), "moves jump over cells, and cells are empty"
-    assert ground.tiled(maze(discount=0.95), plot.grid(3, 3))
+    assert not map_axes.tiled(mdp, places), "moves jump over cells, and cells are empty"
+    assert map_axes.tiled(maze(discount=0.95), plot.grid(3, 3))
 
 
 @pytest.mark.slow
@@ -343,9 +343,9 @@ def test_states_without_coordinates_are_left_out_and_said(tmp_path):
 
 
 def test_visits_of_very_different_size_have_a_logarithmic_scale():
-    assert ground.widely_spread(np.array([1.0, 1.0, 0.0, 50.0, 1.0]))
-    assert not ground.widely_spread(np.array([1.0, 2.0, 0.0, 5.0]))
-    assert not ground.widely_spread(np.zeros(3))
+    assert map_axes.widely_spread(np.array([1.0, 1.0, 0.0, 50.0, 1.0]))
+    assert not map_axes.widely_spread(np.array([1.0, 2.0, 0.0, 5.0]))
+    assert not map_axes.widely_spread(np.zeros(3))
 
 
 def test_the_policy_is_towards_the_goal_visited_most_or_the_one_asked_for(tmp_path):

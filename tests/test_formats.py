@@ -14,8 +14,8 @@ from latex import read
 from numpy.testing import assert_allclose
 
 from messirl import weight_ratio
-from messirl.evaluation import EstimationTable
-from messirl.evaluation.tex import ESCAPED, KNOWN
+from messirl.inference import EstimationTable
+from messirl.inference.latex import ESCAPED, KNOWN
 
 HOSTILE = ("<script>alert(1)</script>", 'a_b & c% "d"', r"\input{x}$#^~|", "θ, é\nnext", "[2pt]* {")
 

@@ -9,8 +9,8 @@ from seeds import generator
 
 from messirl import MDP
 from messirl.planning import Planner, soft_policy
-from messirl.planning.goal_slopes import OutOfReach, goals_curvature, goals_slopes
-from messirl.planning.loops import best_paths
+from messirl.planning.goal_derivatives import OutOfReach, goals_curvature, goals_slopes
+from messirl.planning.kernels.graph import best_paths
 
 N, ACTIONS = 12, 3
 GOALS = np.array([2, 5, 11])

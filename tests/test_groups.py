@@ -11,18 +11,18 @@ from problems import problem
 from scipy import stats
 from seeds import generator
 
-from messirl.evaluation import Breakdown, Group, by_group
-from messirl.evaluation.groups import holm, paired_groups
-from messirl.evaluation.paired import Gain, paired_gain
-from messirl.report.fit.groups import groups_figure, groups_section
-from messirl.report.kit.axes import ADDS, BLUE
-from messirl.report.kit.dots import OPEN
+from messirl.app.report.common.axes import ADDS, BLUE
+from messirl.app.report.common.interval_plot import OPEN
+from messirl.app.report.fit.group_section import groups_figure, groups_section
+from messirl.app.workflow.group_by import By, likeness_by, named_groups
+from messirl.inference import Breakdown, Group, by_group
+from messirl.inference.group_breakdown import holm, paired_groups
+from messirl.inference.paired_gain import Gain, paired_gain
+from messirl.paper.synthetic import museum
 from messirl.selection import Bench, cross_validate, likeness, use_by_group
-from messirl.selection.groups import ALONE, USING
-from messirl.selection.validation import folds, splits
+from messirl.selection.cross_validation import folds, splits
+from messirl.selection.group_value import ALONE, USING
 from messirl.similarity import CompleteGraph
-from messirl.synthetic import museum
-from messirl.workflow.by import By, likeness_by, named_groups
 
 
 def drawn(seed, n=40, **shift):

@@ -21,7 +21,8 @@ NEVER = {  # rooms above that are closed all the same
     "similarity": {"planning"},
     "optim": {"planning", "objective"},
 }
-COMPUTED = {"_lazy.py", "cli/__init__.py"}  # where the name of a module that is imported may be computed
+GROUPS = {"app", "paper"}  # folders of rooms: each of their folders is a room of its own
+COMPUTED = {"_lazy.py", "app/cli/__init__.py"}  # where the name of a module that is imported may be computed
 
 
 def picture_of(text: str) -> dict[str, dict[str, int]]:
@@ -36,7 +37,7 @@ def picture_of(text: str) -> dict[str, dict[str, int]]:
         indent = len(line) - len(line.lstrip())
         if indent not in (2, 4):
             continue
-        names = re.match(r"(?:\w+(?:/|\.py)(?: |$))+", line.strip())[0].split()
+        names = re.match(r"(?:[\w/]+(?:/|\.py)(?: |$))+", line.strip())[0].split()
         described = line.strip().removeprefix(" ".join(names)).strip() or lines[number + 1].startswith(" " * 6)
         assert described, f"nothing is said of {names}"
         if indent == 2:
@@ -74,9 +75,9 @@ def tree_of(path: Path) -> ast.Module:
 
 def room_of(path: Path) -> str | None:
     """The room a file is in; None for the front door, messirl/__init__.py."""
-    first = path.relative_to(HOUSE).parts[0]
-    room = first.removesuffix(".pyi").removesuffix(".py")
-    return None if room in ("__init__", "__main__", "py") else room
+    first, *rest = (part.removesuffix(".pyi").removesuffix(".py") for part in path.relative_to(HOUSE).parts)
+    room = f"{first}/{rest[0]}" if first in GROUPS else first
+    return None if room.split("/")[-1] in ("__init__", "__main__", "py") else room
 
 
 def is_module(name: str) -> bool:
@@ -118,8 +119,9 @@ def computed_imports(path: Path) -> list[int]:
 
 
 def rooms_entered(path: Path) -> set[str]:
-    names = (name.split(".")[1] for name in imports_of(path) if name.startswith("messirl."))
-    return {name for name in names if not name.startswith("__")}  # __version__ is at the front door
+    names = (name.split(".")[1:] for name in imports_of(path) if name.startswith("messirl."))
+    rooms = ("/".join(name[:2]) if name[0] in GROUPS else name[0] for name in names)
+    return {room for room in rooms if not room.startswith("__")}  # __version__ is at the front door
 
 
 # ------------------------------------------------------------ imports
@@ -129,6 +131,9 @@ def rooms_entered(path: Path) -> set[str]:
 def test_the_picture_of_the_house_shows_what_there_is(folder):
     there = {path.name for path in (HOUSE / folder).glob("*.py")} - {"__init__.py"}
     there |= {path.parent.name for path in (HOUSE / folder).glob("*/__init__.py")}
+    if not folder:
+        inside = [path.parent for group in GROUPS for path in (HOUSE / group).glob("*/__init__.py")]
+        there = there - GROUPS | {path.relative_to(HOUSE).as_posix() for path in inside}
     assert set(PICTURE[folder]) == there
 
 
@@ -151,16 +156,16 @@ def test_a_file_imports_only_from_rooms_above_its_own(path):
 
 @every_file
 def test_a_file_imports_only_from_parts_of_its_room_above_its_own(path):
-    room, *rest = path.relative_to(HOUSE).parts
-    order = {name.removesuffix(".py"): line for name, line in PICTURE.get(room, {}).items()}
-    if not order or rest in (["__init__.py"], ["__init__.pyi"]):
+    room = room_of(path) or ""
+    order = {name.removesuffix(".py"): line for name, line in PICTURE.get(room, {}).items()} if room else {}
+    if not order or (path.name.startswith("__init__") and path.parent == HOUSE / room):
         return
-    part = rest[0].removesuffix(".py")
+    part, package = path.relative_to(HOUSE / room).parts[0].removesuffix(".py"), f"messirl.{room.replace('/', '.')}"
     for name in imports_of(path):
-        if not f"{name}.".startswith(f"messirl.{room}."):
+        if not f"{name}.".startswith(f"{package}."):
             continue
-        assert name != f"messirl.{room}", f"{room}/{part} must import from where the name is defined"
-        other = name.split(".")[2]
+        assert name != package, f"{room}/{part} must import from where the name is defined"
+        other = name.removeprefix(f"{package}.").split(".")[0]
         assert order[other] < order[part] or other == part, f"{room}/{part} must not import {room}/{other}"
 
 
@@ -190,7 +195,7 @@ def test_the_walk_sees_what_it_should(tmp_path, monkeypatch):
         "from ..planning import api\n"
         "if TYPE_CHECKING:\n    from messirl.io import folder, tables, read\n"
         "def f(name):\n    from messirl import plot\n    import_module('messirl.dynamics')\n    import_module(name)\n"
-        "HOMES = {'x': 'messirl.io.tables', 'y': 'messirl.plain', 'z': 'see messirl.domains'}\n"
+        "HOMES = {'x': 'messirl.io.tables', 'y': 'messirl.plain', 'z': 'see messirl.paper.domains'}\n"
     )
     inside = {"planning", "plot", "io", "io.folder", "io.tables", "dynamics"}
     assert imports_of(path) == {"numpy", *(f"messirl.{name}" for name in inside)}
@@ -234,7 +239,7 @@ def test_a_file_is_short(path):
 @every_file
 def test_the_library_does_not_print(path):
     room = room_of(path)
-    if room in ("cli", "report", "lab"):
+    if room in ("app/cli", "app/report", "app/lab"):
         return
     for node in ast.walk(tree_of(path)):
         called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"

@@ -8,11 +8,11 @@ import scipy.sparse as sp
 from seeds import generator
 
 from messirl import MDP
-from messirl.domains import slippery
-from messirl.planning import identify, probes
-from messirl.planning.identify import unidentified
-from messirl.planning.structure import arcs_of, reach, structure_of
-from messirl.problem.units import feature_spread
+from messirl.data.feature_scale import feature_spread
+from messirl.paper.domains import slippery
+from messirl.planning import identifiability, random_probes
+from messirl.planning.identifiability import unidentified
+from messirl.planning.reachability import arcs_of, reach, structure_of
 
 KINDS = ["finite", "noncausal", "endless", "episodic", "goals"]
 
@@ -103,7 +103,7 @@ def same_span(got, wanted):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("small", [0, 10**6])
 def test_probes_find_the_directions_that_no_gap_sees(monkeypatch, kind, by_step, seed, small):
-    monkeypatch.setattr(identify, "SMALL", small)
+    monkeypatch.setattr(identifiability, "SMALL", small)
     rng = generator(seed + 100 * KINDS.index(kind) + 1000 * by_step)
     mdp = made(rng, kind, by_step=by_step)
     start = None if kind == "goals" or rng.random() < 0.3 else np.eye(mdp.n_states)[rng.integers(mdp.n_states)]
@@ -127,14 +127,14 @@ def grid(side, *, horizon):
 @pytest.mark.parametrize("doubled", [False, True])
 def test_with_a_horizon_probing_takes_little_more_than_one_backward_pass(monkeypatch, doubled):
     sweeps = 0
-    once = probes.Probe._sweep
+    once = random_probes.Probe._sweep
 
     def counted(*arguments):
         nonlocal sweeps
         sweeps += 1
         return once(*arguments)
 
-    monkeypatch.setattr(probes.Probe, "_sweep", counted)
+    monkeypatch.setattr(random_probes.Probe, "_sweep", counted)
     mdp = grid(16, horizon=60)
     if doubled:
         mdp = mdp.replace(features=np.column_stack([mdp.features, mdp.features[:, :3] @ [1.0, 2.0, 3.0]]))
@@ -144,14 +144,14 @@ def test_with_a_horizon_probing_takes_little_more_than_one_backward_pass(monkeyp
 
 def test_without_a_horizon_neighbourhoods_leave_few_systems_to_solve(monkeypatch):
     solved = 0
-    once = probes.Endless._values
+    once = random_probes.Endless._values
 
     def counted(self, directions):
         nonlocal solved
         solved += len(directions)
         return once(self, directions)
 
-    monkeypatch.setattr(probes.Endless, "_values", counted)
+    monkeypatch.setattr(random_probes.Endless, "_values", counted)
     mdp = grid(32, horizon=None)
     assert len(unidentified(mdp, mdp.start, None)) == 1
     assert solved <= 3
@@ -177,6 +177,6 @@ def test_features_that_show_only_far_ahead_are_seen():
 def test_what_hardly_shows_and_shows_as_another_direction_does_is_no_direction_of_its_own():
     rng = generator(7)
     rows = rng.normal(size=(8, 2)) @ [[1.0, 0.0, 2e-6], [0.0, 1.0, -1e-6]]
-    (direction,) = identify._null(rows, 0.0)
+    (direction,) = identifiability._null(rows, 0.0)
     np.testing.assert_allclose(direction / direction[2], [-2e-6, 1e-6, 1.0], rtol=1e-6)
     assert np.abs(rows @ direction).max() < 1e-14 * np.abs(rows).max() * np.abs(direction[2])

@@ -13,14 +13,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse.csgraph import shortest_path
 from seeds import generator
 
+from messirl.app.workflow.import_settings import ImportSettings
+from messirl.app.workflow.importing import import_recordings
 from messirl.io import Hexagons, InputError
-from messirl.io.raw.courses import courses, drop
-from messirl.io.raw.decode import JUMP, decode
-from messirl.io.raw.places import clusters, hexagons, points, squares
-from messirl.io.raw.trips import Points
-from messirl.io.raw.ways import Ways
-from messirl.workflow.import_settings import ImportSettings
-from messirl.workflow.importing import import_recordings
+from messirl.io.positions.cell_sequences import courses, drop
+from messirl.io.positions.gap_filling import Ways
+from messirl.io.positions.map_matching import JUMP, decode
+from messirl.io.positions.segmentation import Points
+from messirl.io.positions.spatial_cells import clusters, hexagons, points, squares
 
 WALK = """id,t,x,y
 a,0,0.5,0.5

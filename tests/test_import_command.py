@@ -7,7 +7,7 @@ import pytest
 from folders import read_json
 from seeds import generator, shifted
 
-from messirl import cli
+from messirl.app import cli
 from messirl.io import check_problem, read_problem
 from studies.raw_recordings import Case, imported, recorded, world
 

@@ -25,8 +25,8 @@ from messirl import (
     soft_policy,
 )
 from messirl.objective import Objective
-from messirl.planning.curvature import value_gradients
-from messirl.planning.models import start_values
+from messirl.planning.planner import start_values
+from messirl.planning.value_derivatives import value_gradients
 from messirl.similarity import RBF
 from tests.roads import NAMES, TRUTH, network, trips
 
@@ -156,7 +156,7 @@ def test_what_lies_on_the_bound_has_no_standard_error():
     assert np.isfinite(table.std_error[1])
 
 
-@pytest.mark.filterwarnings("ignore::messirl.evaluation.FewClustersWarning")
+@pytest.mark.filterwarnings("ignore::messirl.inference.FewClustersWarning")
 @pytest.mark.parametrize("seed", range(3))
 def test_equal_trajectories_say_nothing_about_the_robust_error(seed):
     mdp, expert = small(seed, state_action=False, horizon=6, discount=0.9)

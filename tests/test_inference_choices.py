@@ -26,10 +26,10 @@ from messirl import (
     sample,
     soft_policy,
 )
+from messirl.app.report.fit.tables import estimates_table
+from messirl.app.workflow.record import FitRecord
 from messirl.objective import Objective
-from messirl.report.fit.tables import estimates_table
 from messirl.similarity import RBF
-from messirl.workflow.record import FitRecord
 from tests.roads import network, trips
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))

@@ -9,9 +9,9 @@ import pytest
 from seeds import generator
 
 from messirl import Trajectories
+from messirl.data.errors import InputError
 from messirl.io.recordings.discretise import Grid, KMeans, discretise, from_dict
 from messirl.io.recordings.recording import Recording
-from messirl.problem.errors import InputError
 
 
 def cloud(n=200, k=2, seed=0):

@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from seeds import generator
 
 from messirl import MaxEntIRL, Trajectories, optimal_policy
+from messirl.data.errors import InputError
 from messirl.io.interop.graphs import from_adjacency, from_networkx
-from messirl.problem.errors import InputError
 
 
 class Graph:

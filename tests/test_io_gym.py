@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from seeds import generator
 
 from messirl import MaxEntIRL, feature_counts, optimal_policy, optimal_values, soft_policy
+from messirl.data.errors import InputError
 from messirl.io.interop.gym import from_gym, gym_reward, record
-from messirl.problem.errors import InputError
 
 gymnasium = pytest.importorskip("gymnasium")
 
@@ -195,7 +195,7 @@ def test_an_episode_that_is_only_cut_short_keeps_its_last_state():
     assert rollouts[0].states.tolist() == [0, 0, 0, 0]
 
 
-@pytest.mark.filterwarnings("ignore::messirl.estimators.parts.standing.IdentifiabilityWarning")
+@pytest.mark.filterwarnings("ignore::messirl.estimators._convergence_report.IdentifiabilityWarning")
 def test_rollouts_of_the_soft_policy_teach_a_policy_that_scores_better_than_chance():
     env = make("lake")
     mdp = from_gym(env, discount=0.9, features="entered")

@@ -12,11 +12,11 @@ from seeds import generator
 from worlds import maze, random_mdp
 
 from messirl import MDP, Trajectories, optimal_values
-from messirl.io.interop.axes import from_ass, from_sas, from_ssa, to_ass, to_sas, to_ssa
+from messirl.data.errors import InputError
+from messirl.io.interop.axis_order import from_ass, from_sas, from_ssa, to_ass, to_sas, to_ssa
 from messirl.io.interop.imitation import from_imitation, recordings_from_imitation, to_table
 from messirl.io.interop.quantecon import SparseForm, from_quantecon, to_quantecon
 from messirl.io.recordings.recording import Recording
-from messirl.problem.errors import InputError
 
 # ------------------------------------------------------------ orders
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from folders import PARK, park, read_json
 
-from messirl import cli
+from messirl.app import cli
 from messirl.io import InputError, check_problem, read_problem, read_trajectories
 
 STATES = "state,f_a,f_b\n0,1,0.5\n1,0.5,2\n2,0,1\n"

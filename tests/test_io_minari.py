@@ -12,11 +12,11 @@ import pytest
 from seeds import generator
 
 from messirl import Trajectories
+from messirl.data.errors import InputError
 from messirl.io.interop.hdf5 import episodes_from_hdf5
 from messirl.io.interop.minari import episodes_from_minari, from_minari, to_minari
 from messirl.io.recordings.files import recordings_from_numpy, recordings_from_table
 from messirl.io.recordings.recording import Recording, recordings_from_trajectories, trajectories_from_recordings
-from messirl.problem.errors import InputError
 
 WALK = Trajectories.from_lists([[0, 1, 2, 2], [3, 2], [1, 1, 0]], [[0, 1, 1], [2], [0, 0]])
 

@@ -9,12 +9,20 @@ from numpy.testing import assert_allclose
 from seeds import generator
 
 from messirl import MDP
-from messirl.planning import NoFiniteValue, chain, goals, iterated, model_for, parts, paths
-from messirl.planning.columns import solve_columns, times
-from messirl.planning.goal_slopes import OutOfReach, goals_curvature
-from messirl.planning.identify import unidentified
-from messirl.planning.iterated import Iterated, Slow, by_rows, fills_in
-from messirl.planning.models import model_for_goals
+from messirl.planning import (
+    NoFiniteValue,
+    goal_conditioned,
+    iterative_paths,
+    model_for,
+    multithreading,
+    policy_chain,
+    recursive_logit,
+)
+from messirl.planning.goal_derivatives import OutOfReach, goals_curvature
+from messirl.planning.identifiability import unidentified
+from messirl.planning.iterative_paths import Iterated, Slow, by_rows, fills_in
+from messirl.planning.kernels.multi_goal import solve_columns, times
+from messirl.planning.planner import model_for_goals
 
 S, A = 80, 6
 RADII = [0.3, 0.9, 0.999]
@@ -24,8 +32,8 @@ CLOSE = {"rtol": 1e-10, "atol": 1e-10}
 @pytest.fixture
 def iterating(monkeypatch):
     """Small graphs too are iterated."""
-    monkeypatch.setattr(iterated, "LEAST_WORK", 0.0)
-    monkeypatch.setattr(iterated, "ADVANTAGE", 0.0)
+    monkeypatch.setattr(iterative_paths, "LEAST_WORK", 0.0)
+    monkeypatch.setattr(iterative_paths, "ADVANTAGE", 0.0)
 
 
 @pytest.fixture
@@ -35,8 +43,8 @@ def no_factors(monkeypatch):
     def refuse(matrix):
         raise AssertionError("this was to be iterated")
 
-    monkeypatch.setattr(paths, "m_matrix_lu", refuse)
-    monkeypatch.setattr(goals, "m_matrix_lu", refuse)
+    monkeypatch.setattr(recursive_logit, "m_matrix_lu", refuse)
+    monkeypatch.setattr(goal_conditioned, "m_matrix_lu", refuse)
 
 
 def small_world(seed: int, radius: float, *, terminal: bool) -> tuple[MDP, np.ndarray]:
@@ -58,7 +66,7 @@ def small_world(seed: int, radius: float, *, terminal: bool) -> tuple[MDP, np.nd
 def factorised(build):
     """What `build` returns where nothing is iterated."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(iterated, "LEAST_WORK", np.inf)
+        patch.setattr(iterative_paths, "LEAST_WORK", np.inf)
         return build()
 
 
@@ -73,7 +81,7 @@ def test_values_and_visits_towards_an_end_are_those_of_the_factors(iterating, se
     mdp, reward = small_world(seed, radius, terminal=True)
     wanted = factorised(lambda: model_for(mdp.replace()).solve(reward))
     got, source = model_for(mdp).solve(reward), signed(seed, S)
-    assert isinstance(got, paths.PathSolution)
+    assert isinstance(got, recursive_logit.PathSolution)
     assert got._iterated is not None
     assert_allclose(got.values, wanted.values, **CLOSE)
     assert_allclose(got.table, wanted.table, **CLOSE)
@@ -118,10 +126,10 @@ def test_beyond_a_spectral_radius_of_one_nothing_is_finite_and_nothing_is_factor
 def test_what_is_slow_to_iterate_is_factorised(iterating, monkeypatch):
     mdp, reward = small_world(0, 0.999, terminal=True)
     wanted, source = model_for(mdp).solve(reward), signed(0, S)
-    monkeypatch.setattr(iterated, "MAX_KRYLOV", 1)
-    monkeypatch.setattr(iterated, "MAX_SWEEPS", 2)
+    monkeypatch.setattr(iterative_paths, "MAX_KRYLOV", 1)
+    monkeypatch.setattr(iterative_paths, "MAX_SWEEPS", 2)
     got = model_for(mdp).solve(reward)
-    assert isinstance(got, paths.PathSolution)
+    assert isinstance(got, recursive_logit.PathSolution)
     assert got._iterated is None
     assert_allclose(got.values, wanted.values, **CLOSE)
     scale = np.abs(wanted.visits(np.abs(source)).states).max()
@@ -141,7 +149,7 @@ def test_an_answer_without_a_certificate_is_refused(monkeypatch):
     right = np.array([[1.0], [1.0]])
     assert_allclose(Iterated(matrix, matrix, right, right).z, 10.0)
     for bound in ("TRUSTED", "ROUNDED"):
-        monkeypatch.setattr(iterated, bound, -1.0)
+        monkeypatch.setattr(iterative_paths, bound, -1.0)
     with pytest.raises(Slow):
         Iterated(matrix, matrix, right, right)
 
@@ -169,7 +177,7 @@ def test_what_no_weight_can_tell_is_found_without_factors(iterating, monkeypatch
     def refuse(*_):
         raise AssertionError("this was to be iterated")
 
-    monkeypatch.setattr(chain, "_factors", refuse)
+    monkeypatch.setattr(policy_chain, "_factors", refuse)
     got = unidentified(doubled, start, goals)
     assert got.shape == wanted.shape == (1, 3)
     assert_allclose(np.abs(got @ wanted.T), [[np.linalg.norm(got) * np.linalg.norm(wanted)]], rtol=1e-8)
@@ -185,8 +193,8 @@ def test_systems_of_a_chain_are_solved_as_by_factors(iterating, discount, trans,
     wanted = np.linalg.solve(
         (np.eye(S) - discount * moves.toarray()).T if trans == "T" else np.eye(S) - discount * moves.toarray(), b
     )
-    found = chain.factorised(moves, discount)
-    assert isinstance(found, chain._WithoutFactors)
+    found = policy_chain.factorised(moves, discount)
+    assert isinstance(found, policy_chain._WithoutFactors)
     assert_allclose(found.solve(b, trans), wanted, **CLOSE)
 
 
@@ -198,14 +206,14 @@ def test_a_chain_that_never_ends_has_no_finite_values_by_iteration_either(iterat
         moves = 0.4 * moves + 0.5 * np.roll(np.eye(S), 7, axis=1)
         moves[5] = np.eye(S)[5]
     with pytest.raises(NoFiniteValue):
-        chain.factorised(sp.csr_array(moves), 1.0).solve(b)
+        policy_chain.factorised(sp.csr_array(moves), 1.0).solve(b)
 
 
 def test_a_column_of_zeros_is_no_reason_to_factorise(iterating, monkeypatch):
-    monkeypatch.setattr(chain, "_factors", None)
+    monkeypatch.setattr(policy_chain, "_factors", None)
     moves, b = sp.csr_array(0.5 * np.roll(np.eye(S), 1, axis=1)), generator(1).normal(size=(S, 3))
     b[:, 1] = 0.0
-    found = chain.factorised(moves, 0.9).solve(b)
+    found = policy_chain.factorised(moves, 0.9).solve(b)
     assert not found[:, 1].any()
     assert_allclose(found - 0.9 * (moves @ found), b, atol=1e-12)
 
@@ -221,7 +229,7 @@ def test_trips_from_one_state_each_are_iterated(iterating, monkeypatch, seed):
         return model_for_goals(mdp.replace(), "causal", every, np.ones(S, dtype=bool)).solve(reward).expectation(starts)
 
     wanted = factorised(asked)
-    for room in (goals, paths):
+    for room in (goal_conditioned, recursive_logit):
         monkeypatch.setattr(room, "m_matrix_lu", None)
     found = asked()
     assert_allclose(found.visits.states, wanted.visits.states, **CLOSE)
@@ -231,12 +239,12 @@ def test_trips_from_one_state_each_are_iterated(iterating, monkeypatch, seed):
 
 def test_goals_on_several_threads_are_those_of_one_to_the_last_bit(iterating, no_factors, monkeypatch):
     mdp, reward = small_world(4, 0.9, terminal=False)
-    monkeypatch.setattr(goals, "ITERATED", 3)
+    monkeypatch.setattr(goal_conditioned, "ITERATED", 3)
     every = np.arange(0, S, 4)
     starts = np.abs(signed(4, every.size, S))
     found = []
     for n in (1, 2):
-        monkeypatch.setattr(parts, "threads", lambda n=n: n)
+        monkeypatch.setattr(multithreading, "threads", lambda n=n: n)
         found.append(model_for_goals(mdp, "causal", every, np.ones(S, dtype=bool)).solve(reward).expectation(starts))
     assert found[0].log_partition == found[1].log_partition
     for name in ("states", "steps"):

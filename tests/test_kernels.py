@@ -6,7 +6,7 @@ import numpy as np
 from seeds import generator
 
 from messirl._compiled import jit
-from messirl.planning.kernels import TINY, _exp, _log
+from messirl.planning.kernels.bellman import TINY, _exp, _log
 
 NEAR = 4 * np.finfo(float).eps
 

@@ -7,14 +7,14 @@ import re
 import pytest
 from pages import Page
 
-from messirl.estimators.methods import METHODS
-from messirl.report.kit.colours import AA, DARK, LIGHT, TEXT, contrast
-from messirl.report.kit.css import CSS, LAYOUT
-from messirl.report.kit.glossary import TERMS, anchor, linked, occurring
-from messirl.report.kit.markup import tag
-from messirl.report.kit.night import COLOURS, by_night
-from messirl.report.kit.page import opening, write_page
-from messirl.report.kit.style import LOOKS
+from messirl.app.report.common.colours import AA, DARK, LIGHT, TEXT, contrast
+from messirl.app.report.common.css import CSS, LAYOUT
+from messirl.app.report.common.dark_mode_svg import COLOURS, by_night
+from messirl.app.report.common.glossary import TERMS, anchor, linked, occurring
+from messirl.app.report.common.html_page import opening, write_page
+from messirl.app.report.common.markup import tag
+from messirl.app.report.common.method_style import LOOKS
+from messirl.estimators.registry import METHODS
 
 # ------------------------------------------------------------ colours
 

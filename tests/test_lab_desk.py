@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from messirl.lab import fitting
-from messirl.lab.fitting import Desk
+from messirl.app.lab import job_queue
+from messirl.app.lab.job_queue import Desk
 
 # A worker that says what it was asked, sleeps, dies, or waits until it is cancelled.
 STAND_IN = """
@@ -76,7 +76,7 @@ def test_a_worker_that_dies_is_replaced():
 
 
 def test_no_more_pages_wait_than_may(monkeypatch):
-    monkeypatch.setattr(fitting, "WAITING", 3)
+    monkeypatch.setattr(job_queue, "WAITING", 3)
 
     async def work(desk):
         first = asyncio.create_task(desk.ask("first", {"what": "wait"}))
@@ -108,7 +108,7 @@ def test_a_request_whose_page_hangs_up_leaves_the_desk():
     pytest.importorskip("plotly")
     from starlette.requests import Request
 
-    from messirl.lab.app import _asked
+    from messirl.app.lab.routes import _asked
 
     async def hangs_up():
         return {"type": "http.disconnect"}
@@ -123,4 +123,4 @@ def test_a_request_whose_page_hangs_up_leaves_the_desk():
 
 @pytest.mark.parametrize("line", [b'{"id":12,"status":422,"error":"\\"status\\":200"}'])
 def test_the_status_is_that_of_the_answer(line):
-    assert fitting._status(line) == 422
+    assert job_queue._status(line) == 422

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from messirl import MaxEntIRL, Trajectories
+from messirl.app.lab import live_fit
+from messirl.app.lab.catalog import catalogue, refuse_large
+from messirl.app.lab.requests import Ask, Refused
+from messirl.app.lab.state_layout import directions, laid_out
+from messirl.app.lab.worker import Worker
+from messirl.data.mdp import MDP
+from messirl.data.problem import Problem
 from messirl.estimators import BehaviourCloning
 from messirl.io.folder.writer import write_problem
-from messirl.lab import fits
-from messirl.lab.places import directions, laid_out
-from messirl.lab.requests import Ask, Refused
-from messirl.lab.scenes import catalogue, refuse_large
-from messirl.lab.worker import Worker
-from messirl.problem.mdp import MDP
-from messirl.problem.problem import Problem
-from messirl.synthetic import museum
+from messirl.paper.synthetic import museum
 
 
 def never():
@@ -81,7 +81,7 @@ def test_a_page_is_not_told_again_what_it_shows(worker):
 
 def test_what_is_cancelled_stops_at_the_next_step(worker):
     seen = iter([False, True])
-    with pytest.raises(fits.Cancelled):
+    with pytest.raises(live_fit.Cancelled):
         worker.fit(ask_of(worker, "pit"), lambda: next(seen))
 
 
@@ -104,7 +104,7 @@ def test_what_cannot_be_fitted_is_refused_with_the_reason(worker, changes, why):
 
 
 def test_a_fit_that_would_need_minutes_is_refused(worker, monkeypatch):
-    monkeypatch.setattr(fits, "unit_seconds", lambda mdp: 1.0)
+    monkeypatch.setattr(live_fit, "unit_seconds", lambda mdp: 1.0)
     with pytest.raises(Refused, match=r"could take \d+ minutes .* messirl fit"):
         worker.fit(ask_of(worker, "pit"), never)
 

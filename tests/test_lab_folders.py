@@ -13,14 +13,14 @@ import pytest
 from folders import grid
 
 from messirl import MaxEntIRL
+from messirl.app.lab import folders
+from messirl.app.lab.folders import FIT, PROBLEM, found_in, opened
+from messirl.app.lab.reproduction_view import results_picture
+from messirl.app.lab.requests import Refused, read_ask
+from messirl.app.lab.saved_fit_view import fitted_picture
+from messirl.app.lab.state_layout import laid_out
 from messirl.io import read_problem
 from messirl.io.folder.labels import save_model
-from messirl.lab import folders
-from messirl.lab.fitted import fitted_picture
-from messirl.lab.folders import FIT, PROBLEM, found_in, opened
-from messirl.lab.places import laid_out
-from messirl.lab.requests import Refused, read_ask
-from messirl.lab.results import results_picture
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from labs import HOST, asked
 
-from messirl.lab.guard import BODY, POLICY, Guard, served
+from messirl.app.lab.security import BODY, POLICY, Guard, served
 
 JSON = {"content-type": "application/json", "origin": f"http://{HOST}"}
 
@@ -95,7 +95,7 @@ def test_a_body_of_a_hundred_megabytes_is_refused_before_it_is_read():
 
 def test_a_body_that_is_too_large_is_refused_by_the_real_application_too():
     """Which would answer an error of the body with 500, before it gets to the guard."""
-    from messirl.lab.app import make_app
+    from messirl.app.lab.routes import make_app
 
     answer = asked(make_app([], served(8377)), "/api/draw", method="POST", headers=JSON, chunks=[b"x" * 65536] * 40)
     assert answer.status == 413

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from messirl.lab.requests import Ask, Refused, read_ask
+from messirl.app.lab.requests import Ask, Refused, read_ask
 
 GOOD = {"scene": "pit", "u": 5, "nu": 0.25, "drawn": [[0, 1, 2]], "rough": True}
 

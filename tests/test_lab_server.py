@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from labs import HOST, asked, serving as running
 
-from messirl import cli
+from messirl.app import cli
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
@@ -22,9 +22,9 @@ pytest.importorskip("plotly")
 
 import uvicorn
 
-from messirl.lab import serving
-from messirl.lab.app import inline_styles, make_app
-from messirl.lab.guard import served
+from messirl.app.lab import server
+from messirl.app.lab.routes import inline_styles, make_app
+from messirl.app.lab.security import served
 
 MINUTE, AT_ONCE = 60, 200
 
@@ -76,12 +76,12 @@ def test_a_request_that_is_not_understood_is_refused_without_asking_the_worker(a
 
 @pytest.mark.parametrize("words", [b"", b"GET / HT", b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n{"])
 def test_who_does_not_finish_a_request_is_hung_up_on(words, monkeypatch):
-    monkeypatch.setattr(serving, "PATIENCE", 0.05)
+    monkeypatch.setattr(server, "PATIENCE", 0.05)
     assert asyncio.run(said_to(words)) == b""
 
 
 def test_an_answer_may_take_longer_than_a_request(monkeypatch):
-    monkeypatch.setattr(serving, "PATIENCE", 0.05)
+    monkeypatch.setattr(server, "PATIENCE", 0.05)
     assert asyncio.run(said_to(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")).startswith(b"HTTP/1.1 204")
 
 
@@ -96,7 +96,7 @@ async def said_to(words):
         await send({"type": "http.response.body"})
 
     config, state = uvicorn.Config(slowly, log_level="critical"), uvicorn.server.ServerState()
-    server = await asyncio.get_running_loop().create_server(lambda: serving.Hurried(config, state, {}), "127.0.0.1", 0)
+    server = await asyncio.get_running_loop().create_server(lambda: server.Hurried(config, state, {}), "127.0.0.1", 0)
     async with server:
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         writer.write(words)
@@ -118,7 +118,7 @@ def test_without_its_packages_one_sentence_says_how_to_get_them(capsys, monkeypa
     before = builtins.__import__
 
     def without(name, *rest):
-        if name.split(".")[0] in ("starlette", "uvicorn", "plotly") or name.startswith("messirl.lab.app"):
+        if name.split(".")[0] in ("starlette", "uvicorn", "plotly") or name.startswith("messirl.app.lab.routes"):
             raise ModuleNotFoundError(f"No module named {name!r}", name="starlette")
         return before(name, *rest)
 

@@ -13,17 +13,17 @@ from seeds import generator
 from worlds import maze, random_mdp, ring
 
 from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL
-from messirl.domains import gridworld, highway, pit
-from messirl.estimators.parts.standing import quietly
-from messirl.estimators.parts.together import SIDE_BY_SIDE, side_by_side
+from messirl.data.trajectories import Trajectories
+from messirl.estimators._convergence_report import quietly
+from messirl.estimators._lockstep import SIDE_BY_SIDE, side_by_side
 from messirl.objective import Objective, evaluations
 from messirl.optim.fixed_steps import paper
 from messirl.optim.lbfgs import lbfgs
 from messirl.optim.lbfgs_memory import Secants
-from messirl.planning import Planner, together
-from messirl.planning.lanes import L
-from messirl.planning.together import expectations, in_lanes
-from messirl.problem.trajectories import Trajectories
+from messirl.paper.domains import gridworld, highway, pit
+from messirl.planning import Planner, batched
+from messirl.planning.batched import expectations, in_lanes
+from messirl.planning.kernels.batched_bellman import L
 
 
 def uniform(n):
@@ -144,7 +144,7 @@ def test_a_lane_does_not_depend_on_its_neighbours(world):
 
 def test_moves_in_two_stages_are_the_moves():
     for mdp, two_stages in ((highway().mdp, True), (gridworld(side=6).mdp, False), (with_dead_ends(), False)):
-        pointer, place, chance, slot, slot_ptr, slot_place, land_ptr, land, share = together._dynamics(mdp)[0]
+        pointer, place, chance, slot, slot_ptr, slot_place, land_ptr, land, share = batched._dynamics(mdp)[0]
         places = land_ptr.size - 1 if two_stages else mdp.n_states
         assert (land_ptr.size > 1) == two_stages
         to = sp.csr_array((chance, place, pointer), shape=(mdp.n_states * mdp.n_actions, places))
@@ -343,8 +343,8 @@ def test_secants_added_at_once_are_those_added_in_turn(n):
 
 
 def test_rows_of_a_run_do_not_depend_on_the_figures_done_beside():
-    from messirl.experiments.runner import Task, do, do_all
-    from messirl.experiments.settings import Setting
+    from messirl.paper.experiments.paper_settings import Setting
+    from messirl.paper.experiments.runner import Task, do, do_all
 
     sweeps = {"unlabelled": (0, 2), "nu": (0.0, 1.0), "lambda": (0.0, 0.5), "em": (1, 2)}
     setting = Setting("pit", lambda0=0.5, iterations=4, u=3, arguments={"pool": 4}, sweeps=sweeps)

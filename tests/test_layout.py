@@ -10,10 +10,10 @@ from worlds import random_mdp
 
 from messirl import MDP, soft_policy, soft_values, state_visitation
 from messirl._compiled import LINE
-from messirl.domains import slippery
-from messirl.planning import layout
-from messirl.planning.kernels import B
-from messirl.planning.layout import layout_of
+from messirl.paper.domains import slippery
+from messirl.planning import memory_layout
+from messirl.planning.kernels.bellman import B
+from messirl.planning.memory_layout import layout_of
 
 
 @pytest.mark.parametrize("deterministic", [False, True])
@@ -26,7 +26,7 @@ def test_a_layout_made_in_parts_is_the_one_made_at_once(monkeypatch, determinist
             moves[s, a, to] = rng.dirichlet(np.ones(to.size))
     mdp = MDP(moves, np.ones((n, 1)), discount=0.9)
     whole = layout_of(mdp)
-    monkeypatch.setattr(layout, "STATES_AT_ONCE", 70)
+    monkeypatch.setattr(memory_layout, "STATES_AT_ONCE", 70)
     parts = layout_of(mdp.replace())
     assert parts.shared == whole.shared
     assert_array_equal(parts.off, whole.off)

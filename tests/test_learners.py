@@ -13,14 +13,14 @@ import pytest
 from seeds import shifted
 
 from messirl import state_visitation
-from messirl.domains import gridworld, mixture, pit
+from messirl.app.report.paper.ablation_figure import learners_figure
 from messirl.estimators import MESSI, MaxEntIRL
-from messirl.estimators.methods import METHODS
-from messirl.estimators.parts.standing import quietly
-from messirl.experiments import reproduce as whole
-from messirl.experiments.curves import Curves
-from messirl.experiments.learner_tables import ASKED, claims_of, rows_of
-from messirl.experiments.learners import (
+from messirl.estimators._convergence_report import quietly
+from messirl.estimators.registry import METHODS
+from messirl.objective import OBJECTIVES
+from messirl.paper.domains import gridworld, mixture, pit
+from messirl.paper.experiments import reproduction as whole
+from messirl.paper.experiments.ablation import (
     ALONE,
     FIGURE,
     LEARNERS,
@@ -36,12 +36,12 @@ from messirl.experiments.learners import (
     learners,
     with_unlabelled,
 )
-from messirl.experiments.reproduce import Plan, compare_learners
-from messirl.experiments.runner import Task, do
-from messirl.experiments.settings import SETTINGS, Setting
-from messirl.experiments.trials import Trial, estimator as paper_estimator
-from messirl.objective import OBJECTIVES
-from messirl.report.paper.learners import learners_figure
+from messirl.paper.experiments.ablation_tables import ASKED, claims_of, rows_of
+from messirl.paper.experiments.curves import Curves
+from messirl.paper.experiments.paper_settings import SETTINGS, Setting
+from messirl.paper.experiments.reproduction import Plan, compare_learners
+from messirl.paper.experiments.runner import Task, do
+from messirl.paper.experiments.training_runs import Trial, estimator as paper_estimator
 from messirl.similarity import CompleteGraph
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -216,7 +216,7 @@ def test_a_task_of_learners_gives_one_row_per_learner():
 
 @pytest.mark.slow
 def test_a_comparison_goes_on_where_it_was_and_writes_its_tables(tmp_path, monkeypatch):
-    monkeypatch.setattr("messirl.experiments.store.commit", lambda: "abcdef")
+    monkeypatch.setattr("messirl.paper.experiments.result_store.commit", lambda: "abcdef")
     monkeypatch.setattr(whole, "SETTINGS", {"pit": TINY})
     heard = []
     plan = Plan(tmp_path, runs=1, seed=shifted(5))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from messirl import MDP, MaxEntIRL, Trajectories
-from messirl.evaluation.prediction import next_state_accuracy
+from messirl.inference.prediction import next_state_accuracy
 from messirl.planning import NoFiniteValue
 from messirl.planning.likelihood import reward_log_likelihood
 

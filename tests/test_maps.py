@@ -17,27 +17,27 @@ from seeds import generator
 from worlds import maze, ring
 
 from messirl import MDP, MaxEntIRL, Trajectories, plot, read_problem
-from messirl.io import Problem, write_problem
-from messirl.problem.errors import InputError
-from messirl.report.fit.ground import Ground, Part, tiled
-from messirl.report.fit.maps import (
+from messirl.app.report.common.dark_mode_svg import COLOURS
+from messirl.app.report.common.map_style import DARK, NAMES, PALE, opposite, tile_inks, write_names
+from messirl.app.report.common.markup import Html
+from messirl.app.report.common.method_style import RC
+from messirl.app.report.common.svg_tooltips import MOST, Spot, over, spots_of
+from messirl.app.report.fit.fit_page import write_fit_report
+from messirl.app.report.fit.map_axes import Ground, Part, tiled
+from messirl.app.report.fit.maps import (
     arrow_shapes,
     likely_moves,
     maps_figure,
     policy_figure,
     tracks_figure,
 )
-from messirl.report.fit.page import write_fit_report
-from messirl.report.kit.hover import MOST, Spot, over, spots_of
-from messirl.report.kit.maps import DARK, NAMES, PALE, opposite, tile_inks, write_names
-from messirl.report.kit.markup import Html
-from messirl.report.kit.night import COLOURS
-from messirl.report.kit.style import RC
-from messirl.report.visits import draw_visits
-from messirl.workflow.fit import FitSettings, fit
-from messirl.workflow.layout import network_places
-from messirl.workflow.record import FitRecord
-from messirl.workflow.split import Split
+from messirl.app.report.visit_map import draw_visits
+from messirl.app.workflow.fitting import FitSettings, fit
+from messirl.app.workflow.graph_layout import network_places
+from messirl.app.workflow.record import FitRecord
+from messirl.app.workflow.split import Split
+from messirl.data.errors import InputError
+from messirl.io import Problem, write_problem
 
 mpl.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")

@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 from worlds import random_mdp
 
-from messirl import MDP, Trajectories, _memory, optimal_policy, soft_policy, soft_values
-from messirl.planning import finite
+from messirl import MDP, Trajectories, _memory_guard, optimal_policy, soft_policy, soft_values
+from messirl.planning import finite_horizon
 from messirl.similarity import RBF
 from messirl.similarity.penalty import similarity_penalty
 
@@ -16,32 +16,32 @@ from messirl.similarity.penalty import similarity_penalty
 @pytest.fixture
 def little(monkeypatch):
     """A thousand bytes are free, and all that is asked for is looked at."""
-    monkeypatch.setattr(_memory, "LITTLE", 0)
-    monkeypatch.setattr(_memory, "available", lambda: 1000.0)
+    monkeypatch.setattr(_memory_guard, "LITTLE", 0)
+    monkeypatch.setattr(_memory_guard, "available", lambda: 1000.0)
 
 
 def test_the_system_says_how_much_memory_there_is():
-    there = _memory.available()
+    there = _memory_guard.available()
     assert there is None or 0 < there < 2**60
-    _memory.foresee("anything", 1e30 if there is None else 1.0, "")
+    _memory_guard.foresee("anything", 1e30 if there is None else 1.0, "")
 
 
 def test_a_limit_of_the_process_counts(monkeypatch):
     resource = pytest.importorskip("resource")
-    if not _memory._lines(_memory.Path("/proc/self/statm")):
+    if not _memory_guard._lines(_memory_guard.Path("/proc/self/statm")):
         pytest.skip("this system does not say what a process has taken")
     monkeypatch.setattr(resource, "getrlimit", lambda _: (2**50, 2**50))
-    taken = 2**50 - _memory._left_of_limit()
+    taken = 2**50 - _memory_guard._left_of_limit()
     assert 0 < taken < 2**50
 
 
 def test_a_limit_of_the_group_counts(monkeypatch, tmp_path):
     (tmp_path / "memory.max").write_text("5000\n")
     (tmp_path / "memory.current").write_text("2000\n")
-    monkeypatch.setattr(_memory, "GROUP", tmp_path)
-    assert _memory.available() == 3000.0
+    monkeypatch.setattr(_memory_guard, "GROUP", tmp_path)
+    assert _memory_guard.available() == 3000.0
     (tmp_path / "memory.max").write_text("max\n")
-    assert _memory._left_in_group() is None
+    assert _memory_guard._left_in_group() is None
 
 
 def test_moves_that_do_not_fit_are_refused(little):
@@ -56,7 +56,7 @@ def test_moves_that_do_not_fit_are_refused(little):
 def test_policies_of_all_steps_that_do_not_fit_are_refused(monkeypatch, request, kept):
     mdp = random_mdp(0, horizon=30, discount=0.9)
     if not kept:
-        monkeypatch.setattr(finite, "MEMORY", -1)
+        monkeypatch.setattr(finite_horizon, "MEMORY", -1)
     request.getfixturevalue("little")
     reward = np.zeros(mdp.n_states)
     for work in (soft_policy, optimal_policy) if kept else (soft_policy, soft_values):

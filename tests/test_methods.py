@@ -9,7 +9,7 @@ from problems import KINDS, problem
 
 import messirl
 from messirl import MESSI, EMMaxEnt, MaxEntIRL
-from messirl.estimators.methods import (
+from messirl.estimators.registry import (
     ALONE,
     BASELINES,
     COMPARED,

@@ -13,7 +13,7 @@ from seeds import generator
 from worlds import ROUNDING, maze, random_mdp
 
 from messirl import MDP, MaxEntIRL, optimal_policy, soft_policy
-from messirl.evaluation.metrics import (
+from messirl.inference.metrics import (
     epic_distance,
     expected_value_difference,
     inverse_learning_error,

@@ -8,15 +8,15 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from messirl import MDP, soft_policy, soft_values, state_visitation
-from messirl.planning import chain as chains, model_for
-from messirl.planning.chain import Chain, chain_matrix, gram
-from messirl.planning.finite import FiniteModel
-from messirl.planning.layout import layout_of
-from messirl.planning.models import model_for_goals, where_met
+from messirl.planning import model_for, policy_chain as chains
+from messirl.planning.finite_horizon import FiniteModel
+from messirl.planning.infinite_horizon import StationaryModel
+from messirl.planning.memory_layout import layout_of
 from messirl.planning.noncausal import NoncausalModel
-from messirl.planning.paths import PathModel
-from messirl.planning.stationary import StationaryModel
-from messirl.planning.structure import reach, reachable
+from messirl.planning.planner import model_for_goals, where_met
+from messirl.planning.policy_chain import Chain, chain_matrix, gram
+from messirl.planning.reachability import reach, reachable
+from messirl.planning.recursive_logit import PathModel
 
 S, A = 9, 3
 EXACT = {"rtol": 1e-9, "atol": 1e-10}

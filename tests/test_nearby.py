@@ -8,10 +8,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from problems import KINDS, problem
 
 from messirl import MESSI, MaxEntIRL
-from messirl.estimators.methods import COMPARED, METHODS
-from messirl.estimators.parts.beginning import Nearby, bend_at, first_theta
-from messirl.estimators.parts.standing import IdentifiabilityWarning
-from messirl.evaluation.comparison import Neighbourhood, compare
+from messirl.estimators._convergence_report import IdentifiabilityWarning
+from messirl.estimators._initialization import Nearby, bend_at, first_theta
+from messirl.estimators.registry import COMPARED, METHODS
+from messirl.inference.baselines import Neighbourhood, compare
 from messirl.objective import Objective
 
 every = pytest.mark.parametrize("kind", KINDS)

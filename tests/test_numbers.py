@@ -8,12 +8,12 @@ import re
 import numpy as np
 import pytest
 
-from messirl._numbers import nats, percentage, probability, significant
-from messirl.cli.diagnose import text_of as diagnosis_text
-from messirl.cli.fit import text_of
-from messirl.cli.select import text_of as select_text
-from messirl.evaluation.inference import EstimationTable
-from messirl.report.kit.digits import score, share
+from messirl._formatting import nats, percentage, probability, significant
+from messirl.app.cli.diagnose import text_of as diagnosis_text
+from messirl.app.cli.fit import text_of
+from messirl.app.cli.select import text_of as select_text
+from messirl.app.report.common.number_format import score, share
+from messirl.inference.standard_errors import EstimationTable
 
 EXTREME = [1e-9, 1e9, -3.2, 0.0, math.nan, math.inf, -math.inf, 0.00012345, -123456.789]
 

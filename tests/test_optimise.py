@@ -14,8 +14,8 @@ from seeds import generator
 from worlds import ROUNDING, never_falls
 
 from messirl import MESSI, MaxEntIRL, feature_counts, soft_policy, state_visitation
-from messirl.estimators.parts.beginning import first_theta
-from messirl.optim.climb import projected_norm
+from messirl.estimators._initialization import first_theta
+from messirl.optim.box_search import projected_norm
 from messirl.optim.fixed_steps import paper, rescaled
 from messirl.optim.lbfgs import lbfgs
 from messirl.selection import Bench, Candidate

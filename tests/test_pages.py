@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from messirl import estimators
-from messirl.cli import COMMANDS
-from messirl.report.kit.glossary import TERMS, anchor
+from messirl.app.cli import COMMANDS
+from messirl.app.report.common.glossary import TERMS, anchor
 from tools.pages import api, commands, glossary, hooks, mathematics, search, text
 
 HOME = Path(__file__).resolve().parents[1]

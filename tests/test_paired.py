@@ -10,9 +10,9 @@ from scipy.stats import t as student
 from seeds import generator
 
 from messirl import MESSI, MaxEntIRL
-from messirl.evaluation.comparison import compare
-from messirl.evaluation.paired import NOTHING, Gain, paired_gain
-from messirl.workflow.verdict import Verdict, judged
+from messirl.app.workflow.verdict import Verdict, judged
+from messirl.inference.baselines import compare
+from messirl.inference.paired_gain import NOTHING, Gain, paired_gain
 
 STEPS = np.array([3, 5, 2, 8, 4, 6, 3, 7])
 

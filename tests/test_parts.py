@@ -14,12 +14,12 @@ from seeds import generator
 
 from messirl import MDP, soft_policy, soft_values, state_visitation
 from messirl._compiled import threads
-from messirl.domains import slippery
-from messirl.execution import one_thread, processes, run
-from messirl.planning import Planner, finite, parts
-from messirl.planning.identify import unidentified
-from messirl.planning.kernels import B
-from messirl.planning.layout import layout_of
+from messirl.paper.domains import slippery
+from messirl.parallel import one_thread, processes, run
+from messirl.planning import Planner, finite_horizon, multithreading
+from messirl.planning.identifiability import unidentified
+from messirl.planning.kernels.bellman import B
+from messirl.planning.memory_layout import layout_of
 
 
 def near_and_far(n: int, seed: int, **arguments) -> MDP:
@@ -56,7 +56,7 @@ def everything(mdp: MDP) -> list[np.ndarray]:
 
 @pytest.fixture
 def small_parts(monkeypatch):
-    monkeypatch.setattr(parts, "STATES", B)
+    monkeypatch.setattr(multithreading, "STATES", B)
 
 
 @pytest.mark.parametrize("kept", [True, False])
@@ -64,11 +64,11 @@ def small_parts(monkeypatch):
 @pytest.mark.parametrize("seed", range(4))
 def test_parts_change_nothing_but_rounding(monkeypatch, horizon, seed, kept):
     if not kept:
-        monkeypatch.setattr(finite, "MEMORY", -1)
+        monkeypatch.setattr(finite_horizon, "MEMORY", -1)
     mdp = near_and_far(900, seed, discount=0.9, horizon=horizon)
     whole = everything(mdp)
     assert len(layout_of(mdp).parts) == 1
-    monkeypatch.setattr(parts, "STATES", B)
+    monkeypatch.setattr(multithreading, "STATES", B)
     again = mdp.replace()
     for got, wanted in zip(everything(again), whole, strict=True):
         assert_allclose(got, wanted, rtol=1e-9, atol=1e-11)
@@ -80,7 +80,7 @@ def test_parts_change_nothing_but_rounding(monkeypatch, horizon, seed, kept):
 def test_the_number_of_threads_changes_no_bit(monkeypatch, small_parts, horizon, seed):
     found = []
     for n in (1, 2, 3):
-        monkeypatch.setattr(parts, "threads", lambda n=n: n)
+        monkeypatch.setattr(multithreading, "threads", lambda n=n: n)
         found.append(everything(near_and_far(1500, seed, discount=0.95, horizon=horizon)))
     for one, *others in zip(*found, strict=True):
         for other in others:
@@ -89,14 +89,14 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch, small_parts, horizon,
 
 def used_by(mdp: MDP) -> set[int]:
     """How many threads the pools have that an evaluation of this MDP asks for."""
-    sizes, pool = set(), parts._pool
+    sizes, pool = set(), multithreading._pool
 
     def asked(n):
         sizes.add(n)
         return pool(n)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parts, "_pool", asked)
+        patch.setattr(multithreading, "_pool", asked)
         soft_policy(mdp, mdp.reward(np.ones(mdp.n_features)))
     return sizes
 
@@ -107,7 +107,7 @@ def grid(side: int) -> MDP:
 
 @pytest.mark.parametrize(("side", "allowed", "used"), [(64, 4, set()), (150, 4, {2}), (300, 4, {4}), (300, 1, set())])
 def test_small_problems_keep_to_one_thread_and_large_ones_use_what_is_allowed(monkeypatch, side, allowed, used):
-    monkeypatch.setattr(parts, "threads", lambda: allowed)
+    monkeypatch.setattr(multithreading, "threads", lambda: allowed)
     assert used_by(grid(side)) == used
 
 
@@ -125,7 +125,7 @@ print(threads())
 
 
 def test_one_of_many_pieces_of_work_keeps_to_one_thread(monkeypatch):
-    monkeypatch.setattr(parts, "threads", lambda: 4)
+    monkeypatch.setattr(multithreading, "threads", lambda: 4)
     with one_thread():
         assert used_by(grid(150)) == set()
 

@@ -23,7 +23,7 @@ from worlds import ROUNDING
 
 import messirl
 from messirl import MESSI, EMMaxEnt, MaxEntIRL
-from messirl.estimators.parts import persistence
+from messirl.estimators import persistence
 from messirl.similarity import RBF, CompleteGraph, Exponential, NearestNeighbours, Precomputed
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

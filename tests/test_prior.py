@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import messirl
 from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL, Trajectories, sample, soft_policy
-from messirl.problem.units import feature_spread
+from messirl.data.feature_scale import feature_spread
 from messirl.selection import MESSICV, Bench, Candidate
 from messirl.similarity import CompleteGraph
 

@@ -14,8 +14,8 @@ import time
 import pytest
 from folders import grid
 
-from messirl import cli
-from messirl.cli.progress import Progress, span
+from messirl.app import cli
+from messirl.app.cli.progress import Progress, span
 
 WORDS = ["--unlabelled", "role = unlabelled", "--no-baselines", "--no-report"]
 
@@ -133,7 +133,7 @@ def frames(text):
 
 STEPS = """
 import sys, time
-from messirl.cli.progress import Progress
+from messirl.app.cli.progress import Progress
 with Progress("fit", "iterations", at_most=True) as progress:
     for done in range(5):
         progress(done, 100)
@@ -179,7 +179,7 @@ def test_a_dumb_terminal_has_plain_lines():
 
 @pytest.mark.slow
 def test_a_fit_on_a_terminal_ends_at_100_per_cent(folder, tmp_path):
-    words = [sys.executable, "-m", "messirl.cli", "fit", str(folder), *WORDS, "--out", str(tmp_path)]
+    words = [sys.executable, "-m", "messirl.app.cli", "fit", str(folder), *WORDS, "--out", str(tmp_path)]
     said, code = on_terminal(words)
     assert code == 0, said
     assert re.search(r"100 %  done after \d+ iterations", "\n".join(frames(said)))

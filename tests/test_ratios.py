@@ -11,7 +11,7 @@ from scipy.stats import norm, t as student
 from seeds import generator
 
 from messirl import MaxEntIRL, Trajectories, estimation_table, sample, soft_policy, weight_ratio
-from messirl.evaluation import EstimationTable
+from messirl.inference import EstimationTable
 from tests.roads import TRUTH, network, trips
 
 

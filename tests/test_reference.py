@@ -35,8 +35,8 @@ from messirl import (
     soft_values,
 )
 from messirl.objective import Objective
-from messirl.planning.models import where_met
-from messirl.selection.likeness import likeness
+from messirl.planning.planner import where_met
+from messirl.selection.expert_agreement import likeness
 from messirl.similarity import RBF
 
 pytestmark = [

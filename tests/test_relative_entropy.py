@@ -13,11 +13,11 @@ from seeds import generator, shifted
 from worlds import maze, random_mdp, without_actions
 
 from messirl import MDP, Trajectories, feature_counts, sample, soft_policy
+from messirl.data.feature_scale import feature_spread
 from messirl.estimators import RelativeEntropyIRL
-from messirl.estimators.parts.reference import usual_policy
+from messirl.estimators._prior_policy import usual_policy
 from messirl.estimators.relative_entropy import closest_to_base, dual, importance
 from messirl.planning import soft_values, visits
-from messirl.problem.units import feature_spread
 
 seeds = pytest.mark.parametrize("seed", range(3))
 

@@ -13,23 +13,23 @@ import pytest
 from matplotlib.colors import to_hex
 from pages import sketched
 
-from messirl.evaluation.paired import Gain
-from messirl.experiments.checks import FAILS, HOLDS, UNDECIDED
-from messirl.experiments.claims import decide
-from messirl.experiments.curves import Curve, Curves, Interval
-from messirl.experiments.settings import QUICK, SETTINGS
-from messirl.experiments.store import SCHEMA
-from messirl.report.kit.digits import decimals, fixed, mean_and_interval
-from messirl.report.kit.dots import gains_figure
-from messirl.report.kit.images import render, write_bytes
-from messirl.report.kit.markup import Html, join, tag
-from messirl.report.kit.night import COLOURS
-from messirl.report.kit.style import LOOKS, MAIN, RC, domain_name, in_order, look
-from messirl.report.paper import answers, captions, panels, verdicts
-from messirl.report.paper.figures import domains_figure, em_figure, exact_figure, gain_figure, paper_figure
-from messirl.report.paper.gallery import file_names
-from messirl.report.paper.page import write_report
-from messirl.report.paper.provenance import command, provenance
+from messirl.app.report.common.dark_mode_svg import COLOURS
+from messirl.app.report.common.images import render, write_bytes
+from messirl.app.report.common.interval_plot import gains_figure
+from messirl.app.report.common.markup import Html, join, tag
+from messirl.app.report.common.method_style import LOOKS, MAIN, RC, domain_name, in_order, look
+from messirl.app.report.common.number_format import decimals, fixed, mean_and_interval
+from messirl.app.report.paper import captions, claim_tables, curve_panel, summary
+from messirl.app.report.paper.gallery import file_names
+from messirl.app.report.paper.paper_figures import domains_figure, em_figure, exact_figure, gain_figure, paper_figure
+from messirl.app.report.paper.provenance import command, provenance
+from messirl.app.report.paper.reproduction_page import write_report
+from messirl.inference.paired_gain import Gain
+from messirl.paper.experiments.claim_tests import FAILS, HOLDS, UNDECIDED
+from messirl.paper.experiments.claims import decide
+from messirl.paper.experiments.curves import Curve, Curves, Interval
+from messirl.paper.experiments.paper_settings import QUICK, SETTINGS
+from messirl.paper.experiments.result_store import SCHEMA
 
 LEVELS = {
     "MaxEnt": -0.05,
@@ -163,8 +163,8 @@ def test_the_page_says_what_was_found_and_where_it_comes_from(whole):
     page, claims = whole
     text = Parser(page.read_text(encoding="utf-8")).text
     for claim in claims:
-        assert verdicts.words(claim["text"]) in text
-        assert verdicts.words(claim["test"]) in text
+        assert claim_tables.words(claim["text"]) in text
+        assert claim_tables.words(claim["test"]) in text
     for words in (
         "messirl 0.0.1",
         "commit abc",
@@ -237,7 +237,7 @@ def test_names_with_tags_are_text(tmp_path):
     ],
 )
 def test_a_part_of_the_results_gives_a_report_too(arguments, stems, tmp_path, monkeypatch):
-    monkeypatch.setattr("messirl.report.paper.gallery.domains_figure", lambda _: None)  # drawn in other tests
+    monkeypatch.setattr("messirl.app.report.paper.gallery.domains_figure", lambda _: None)  # drawn in other tests
     table = results(**arguments)
     page = write_report(table, decide(table), tmp_path)
     domain = table["domain"][0].as_py()
@@ -248,7 +248,7 @@ def test_a_part_of_the_results_gives_a_report_too(arguments, stems, tmp_path, mo
 
 
 def test_results_without_claims_say_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("messirl.report.paper.gallery.domains_figure", lambda _: None)
+    monkeypatch.setattr("messirl.app.report.paper.gallery.domains_figure", lambda _: None)
     page = write_report(results(figures=("em",)), [], tmp_path)
     assert "No claim could be decided" in page.read_text(encoding="utf-8")
 
@@ -282,26 +282,26 @@ def claim(domain="pit", solver="paper", verdict=HOLDS, where="section 4, Results
 def test_verdicts_that_differ_between_the_solvers_are_listed_apart():
     rows = [claim(), claim(solver="exact", verdict=FAILS), claim(name="b"), claim(name="b", solver="exact")]
     rows += [claim(name="c"), claim(name="c", solver="exact", verdict=UNDECIDED), claim(name="d")]
-    text = Parser(verdicts.differences(rows)).text
+    text = Parser(claim_tables.differences(rows)).text
     assert "differ in 2 of 3 cases: in 1 the verdicts are opposite, in 1 one solver decides" in text
     assert "Claim a." in text
     assert "Claim b." not in text
     assert (
         text.index("Opposite verdicts") < text.index("Claim a.") < text.index("Decided by one") < text.index("Claim c.")
     )
-    assert "one solver only" in verdicts.differences([claim()])
+    assert "one solver only" in claim_tables.differences([claim()])
 
 
 def test_the_summary_counts_the_sceptics_questions_apart():
     rows = [claim(), claim(name="b", verdict=FAILS), claim(name="s", where="not in the paper", verdict=FAILS)]
-    assert "1 of 2 verdicts on the paper’s claims are “holds”, 1 “does not hold” and 0" in verdicts.sentence(rows)
-    page = Parser(verdicts.tally(rows))
+    assert "1 of 2 verdicts on the paper’s claims are “holds”, 1 “does not hold” and 0" in claim_tables.sentence(rows)
+    page = Parser(claim_tables.tally(rows))
     assert "The paper’s claims" in page.text
     assert "better than the other baselines?" in page.text
 
 
 def test_a_claim_shows_its_mean_difference_and_interval_in_words_and_digits():
-    text = verdicts.tables([claim()])
+    text = claim_tables.tables([claim()])
     assert 'class="verdict holds">✓ holds<' in text
     assert "+0.012" in text
     assert "[0.002, 0.023]" in text
@@ -311,7 +311,7 @@ def test_a_claim_shows_its_mean_difference_and_interval_in_words_and_digits():
 
 def test_claims_of_one_place_stand_in_one_table():
     rows = [claim(), claim(where="App. B.2", name="b"), claim(name="c")]
-    assert len(Parser(verdicts.tables(rows)).of("table")) == 2
+    assert len(Parser(claim_tables.tables(rows)).of("table")) == 2
 
 
 # ------------------------------------------------------------ numbers and words
@@ -407,7 +407,7 @@ def test_the_four_panels_are_in_the_papers_order(curves):
 
 
 def test_gains_are_paired_with_maxent(curves):
-    found = panels.gain(curves["pit", "nu", "MESSI-mu1"], curves["pit", "nu", "MaxEnt"])
+    found = curve_panel.gain(curves["pit", "nu", "MESSI-mu1"], curves["pit", "nu", "MaxEnt"])
     expected = curves["pit", "nu", "MESSI-mu1"].performance - curves["pit", "nu", "MaxEnt"].performance
     np.testing.assert_array_equal(found.performance, expected)
     assert len(axes_of(lambda: gain_figure(curves, "pit"))) == 8
@@ -417,8 +417,8 @@ def test_a_gain_over_a_training_that_ended_early_is_over_its_end():
     x = np.arange(4.0)
     long = Curve(x, np.array([[1.0], [2.0], [3.0], [4.0]]), x[:, None])
     short = Curve(x[:2], np.array([[1.0], [1.5]]), x[:2, None])
-    np.testing.assert_array_equal(panels.gain(long, short).performance.ravel(), [0.0, 0.5, 1.5, 2.5])
-    assert panels.gain(long, Curve(x, np.ones((4, 2)), np.ones((4, 2)))) is None
+    np.testing.assert_array_equal(curve_panel.gain(long, short).performance.ravel(), [0.0, 0.5, 1.5, 2.5])
+    assert curve_panel.gain(long, Curve(x, np.ones((4, 2)), np.ones((4, 2)))) is None
 
 
 def test_both_solvers_are_drawn_on_the_same_axes(curves):
@@ -445,33 +445,33 @@ def test_what_is_not_there_is_not_drawn():
 
 def line(mean, width=0.01):
     mean = np.asarray(mean, dtype=float)
-    return panels.Line(look("MaxEnt"), np.arange(len(mean)) * 1.0, mean, mean - width, mean + width)
+    return curve_panel.Line(look("MaxEnt"), np.arange(len(mean)) * 1.0, mean, mean - width, mean + width)
 
 
 def test_the_frame_leaves_out_the_first_steps_of_a_training():
     settled = [-0.5, *[-0.05] * 20, *[-0.04] * 20]
-    assert panels.y_range([line(settled)], every_iteration=True).low > -0.1
-    assert panels.y_range([line(settled, 0.2)], every_iteration=False).low < -0.4
+    assert curve_panel.y_range([line(settled)], every_iteration=True).low > -0.1
+    assert curve_panel.y_range([line(settled, 0.2)], every_iteration=False).low < -0.4
 
 
 def test_losses_of_different_size_have_a_logarithmic_axis():
-    assert panels.y_range([line([-0.01, -0.5])], False).logarithmic
-    assert not panels.y_range([line([-0.1, -0.4])], False).logarithmic
-    assert not panels.y_range([line([-0.01, 0.5])], False).logarithmic
-    assert not panels.y_range([line([-0.01, -0.5])], False, gains=True).logarithmic
+    assert curve_panel.y_range([line([-0.01, -0.5])], False).logarithmic
+    assert not curve_panel.y_range([line([-0.1, -0.4])], False).logarithmic
+    assert not curve_panel.y_range([line([-0.01, 0.5])], False).logarithmic
+    assert not curve_panel.y_range([line([-0.01, -0.5])], False, gains=True).logarithmic
 
 
 def test_losses_much_larger_than_a_certain_gain_leave_the_frame():
-    shown = panels.y_range([line([0.0, 0.1, -5.0], 0.0)], False, gains=True)
+    shown = curve_panel.y_range([line([0.0, 0.1, -5.0], 0.0)], False, gains=True)
     assert -0.4 < shown.low < 0 < shown.high < 0.2
-    assert panels.y_range([line([0.0, 0.1, -5.0], 0.2)], False, gains=True).low < -5.0, "no gain is certain"
+    assert curve_panel.y_range([line([0.0, 0.1, -5.0], 0.2)], False, gains=True).low < -5.0, "no gain is certain"
 
 
 def test_one_run_has_a_line_and_no_band():
     curves = Curves(results(figures=("nu",), runs=1))
     axes = axes_of(lambda: paper_figure(curves, "pit"))
     assert [len(ax.collections) for ax in axes] == [0, 0]
-    assert panels.y_range([panels.line(curves["pit", "nu", "MaxEnt"], look("MaxEnt"))], False) is not None
+    assert curve_panel.y_range([curve_panel.line(curves["pit", "nu", "MaxEnt"], look("MaxEnt"))], False) is not None
 
 
 @pytest.mark.drawn
@@ -507,24 +507,24 @@ def at_the_end(levels, noise=0.0001, runs=12, domain="pit"):
 
 def test_the_first_sentence_says_where_messi_helps_and_where_it_does_not():
     better = at_the_end({"MaxEnt": -0.05, "MESSI-mu1": -0.03, "Ridge": -0.01, "Pooling": -0.03})
-    said = answers.sentences(better, ["pit"])
+    said = summary.sentences(better, ["pit"])
     assert said[0] == "With the paper’s fixed steps, MESSI(μ1) is clearly better than MaxEnt-IRL in Pit."
     assert said[1] == "Clearly better than MESSI(μ1), with fixed steps, are other baselines: in Pit L2."
     assert said[2] == "Not clearly different from MESSI(μ1), with fixed steps, are other baselines: in Pit pooling."
     worse = at_the_end({"MaxEnt": -0.03, "MESSI-mu1": -0.05})
-    assert answers.sentences(worse, ["pit"]) == [
+    assert summary.sentences(worse, ["pit"]) == [
         "With the paper’s fixed steps, MESSI(μ1) is clearly better than MaxEnt-IRL in no domain."
     ]
-    assert re.search(r"MESSI\(μ1\) is 0\.0200? worse than MaxEnt-IRL", answers.domain_sentence(worse, "pit"))
-    text = Parser(join(answers.where_not(worse, ["pit"]))).text
+    assert re.search(r"MESSI\(μ1\) is 0\.0200? worse than MaxEnt-IRL", summary.domain_sentence(worse, "pit"))
+    text = Parser(join(summary.where_not(worse, ["pit"]))).text
     assert re.search(r"MESSI\(μ1\) with MaxEnt-IRL−0\.0[12]\d*\[.*\]worse$", text)
-    assert answers.sentences(Curves(results(figures=("em",))), ["pit"]) == []
+    assert summary.sentences(Curves(results(figures=("em",))), ["pit"]) == []
 
 
 def test_a_difference_in_the_noise_is_no_claim_about_a_domain():
     alike = at_the_end({"MaxEnt": -0.05, "MESSI-mu1": -0.05}, noise=0.01)
-    gain = answers.gains(alike, "pit")["MESSI-mu1"]
-    claimed = " better than " in answers.domain_sentence(alike, "pit").replace("clearly better nor", "")
+    gain = summary.gains(alike, "pit")["MESSI-mu1"]
+    claimed = " better than " in summary.domain_sentence(alike, "pit").replace("clearly better nor", "")
     assert claimed == (gain.low > 0)
 
 
@@ -554,9 +554,9 @@ def test_bands_that_cover_each_other_have_edges_of_their_own(curves):
 
 def test_notes_on_claims_name_methods_as_the_page_does():
     said = "worst at ν = 0.15; beyond doubt above MaxEnt at ν = no point"
-    assert verdicts.words(said) == "worst at ν = 0.15; beyond doubt above MaxEnt-IRL at no ν"
-    assert verdicts.words("‖θ‖∞ of MaxEnt, 50%") == "‖θ‖∞ of MaxEnt-IRL, 50 %"
-    assert verdicts.words("10-EM-MaxEnt against MaxEnt-IRL") == "10-EM-MaxEnt against MaxEnt-IRL"
+    assert claim_tables.words(said) == "worst at ν = 0.15; beyond doubt above MaxEnt-IRL at no ν"
+    assert claim_tables.words("‖θ‖∞ of MaxEnt, 50%") == "‖θ‖∞ of MaxEnt-IRL, 50 %"
+    assert claim_tables.words("10-EM-MaxEnt against MaxEnt-IRL") == "10-EM-MaxEnt against MaxEnt-IRL"
 
 
 def test_what_is_written_on_the_pixels_of_a_domain_stays_with_them_by_night():

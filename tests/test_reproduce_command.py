@@ -15,11 +15,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from messirl import cli
-from messirl.experiments import reproduce as whole
-from messirl.experiments.settings import Setting
+from messirl.app import cli
+from messirl.paper.experiments import reproduction as whole
+from messirl.paper.experiments.paper_settings import Setting
 
-COMMAND = [sys.executable, "-m", "messirl.cli", "reproduce"]
+COMMAND = [sys.executable, "-m", "messirl.app.cli", "reproduce"]
 SMALL = ["--quick", "--domain", "pit", "--figure", "em", "--runs", "1", "--jobs", "1"]
 
 # The command with a small experiment in place of the paper's; its arguments follow.
@@ -28,8 +28,8 @@ import sys
 
 if __name__ == "__main__":
     from messirl import cli
-    from messirl.experiments import reproduce, store
-    from messirl.experiments.settings import Setting
+    from messirl.paper.experiments import reproduce, store
+    from messirl.paper.experiments.paper_settings import Setting
 
     store.commit = lambda: "abcdef"
     tiny = Setting("pit", 0.5, iterations=40, u=3, arguments={"pool": 4}, figures=("em",), sweeps={"em": (1, 5)})
@@ -46,7 +46,7 @@ def command(*words, **more):
 @pytest.fixture
 def tiny(monkeypatch):
     """The command in this process, on a small experiment."""
-    monkeypatch.setattr("messirl.experiments.store.commit", lambda: "abcdef")
+    monkeypatch.setattr("messirl.paper.experiments.result_store.commit", lambda: "abcdef")
     monkeypatch.setattr(whole, "SETTINGS", {"pit": TINY})
     monkeypatch.setattr(whole, "QUICK", {"pit": TINY})
 

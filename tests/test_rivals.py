@@ -15,7 +15,7 @@ from worlds import ROUNDING, without_actions
 import messirl
 from messirl import MDP, Trajectories
 from messirl.estimators import DWBC, ISWBC, BehaviourCloning, DemoDICE
-from messirl.estimators.methods import BASELINES, COMPARED, METHODS, OPTIONS
+from messirl.estimators.registry import BASELINES, COMPARED, METHODS, OPTIONS
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),

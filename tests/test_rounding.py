@@ -10,20 +10,20 @@ from sklearn.neighbors import KNeighborsRegressor
 from worlds import ROUNDING, drawn, random_mdp
 
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories, plot, sample, state_visitation
-from messirl.dynamics.averagers import _Neighbours
-from messirl.dynamics.features import Squares
-from messirl.dynamics.samples import Scale
-from messirl.estimators.methods import baseline
-from messirl.evaluation.metrics import policy_kl, policy_value
-from messirl.evaluation.prediction import next_state_accuracy
-from messirl.experiments.checks import HOLDS, UNDECIDED, above_zero, first_best
-from messirl.experiments.curves import interval
+from messirl.app.report.fit.fit_figures import score_limits
+from messirl.app.workflow.ranking import ranked
+from messirl.dynamics.averaging_regressors import _Neighbours
+from messirl.dynamics.state_features import Squares
+from messirl.dynamics.transition_dataset import Scale
+from messirl.estimators.registry import baseline
+from messirl.inference.metrics import policy_kl, policy_value
+from messirl.inference.prediction import next_state_accuracy
 from messirl.io.recordings.discretise import KMeans
+from messirl.paper.experiments.claim_tests import HOLDS, UNDECIDED, above_zero, first_best
+from messirl.paper.experiments.curves import interval
 from messirl.planning import Planner
-from messirl.report.fit.figures import score_limits
 from messirl.similarity import RBF, Exponential
 from messirl.similarity.kernels import bandwidth
-from messirl.workflow.ranking import ranked
 
 # ------------------------------------------------------------ what is never met
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from messirl.experiments import reproduce as whole, runner
-from messirl.experiments.reproduce import Plan
-from messirl.experiments.runner import Task, configuration, do, run
-from messirl.experiments.settings import QUICK, SETTINGS, Setting
-from messirl.experiments.store import Origin, Store
+from messirl.paper.experiments import reproduction as whole, runner
+from messirl.paper.experiments.paper_settings import QUICK, SETTINGS, Setting
+from messirl.paper.experiments.reproduction import Plan
+from messirl.paper.experiments.result_store import Origin, Store
+from messirl.paper.experiments.runner import Task, configuration, do, run
 
 MADE = Origin("1.0", "abcdef", 7, "0123456789ab")
 SWEEPS = {"unlabelled": (0, 2), "nu": (0.0, 1.0), "lambda": (0.0, 0.5), "em": (1, 2)}
@@ -32,8 +32,8 @@ from pathlib import Path
 
 sys.path.insert(0, sys.argv[4])
 import test_runner
-import messirl.experiments.reproduce as whole
-import messirl.experiments.store as store
+import messirl.paper.experiments.reproduction as whole
+import messirl.paper.experiments.result_store as store
 
 if __name__ == "__main__":
     store.commit = lambda: "abcdef"
@@ -149,7 +149,7 @@ THREADED = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 import test_runner
-from messirl.experiments.runner import Task, do
+from messirl.paper.experiments.runner import Task, do
 print(json.dumps(do(Task("gridworld", test_runner.GRID, "em", 0, 1000)), default=float))
 """
 
@@ -230,7 +230,7 @@ def child(folder, jobs, runs=6):
 
 
 def uninterrupted(folder, monkeypatch, runs=6):
-    monkeypatch.setattr("messirl.experiments.store.commit", lambda: "abcdef")
+    monkeypatch.setattr("messirl.paper.experiments.result_store.commit", lambda: "abcdef")
     monkeypatch.setattr(whole, "SETTINGS", {"pit": TINY})
     monkeypatch.setattr(whole, "decide", lambda table: [])
     whole.reproduce(Plan(folder, runs=runs), silent)

@@ -10,8 +10,8 @@ from seeds import generator, shifted
 from worlds import maze, random_mdp, ring
 
 from messirl import MDP, Trajectories, optimal_policy, sample, soft_policy, state_visitation
+from messirl.data import check_trajectories
 from messirl.planning import visits
-from messirl.problem import check_trajectories
 
 
 def empirical(mdp, trajectories):

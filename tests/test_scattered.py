@@ -9,11 +9,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from seeds import generator
 from test_similarity import many, spread_out  # noqa: F401
 
-from messirl.problem.room import stacked
-from messirl.problem.scattered import Scattered, Scattering
-from messirl.problem.sweeps import summed, swept
+from messirl.data.chunked_reduce import summed, swept
+from messirl.data.distributed_table import Scattered, Scattering
+from messirl.data.spill import stacked
 from messirl.similarity import RBF, CompleteGraph, Exponential
-from messirl.similarity.landmarks import PROBES
+from messirl.similarity.approximate_penalty import PROBES
 
 RANKS = 256  # the most rows of sums that `many` leaves
 
@@ -76,7 +76,7 @@ def test_a_table_that_came_out_longer_or_shorter_is_noticed():
 
 @pytest.mark.usefixtures("many")
 @pytest.mark.parametrize("measure", [RBF(4.0, standardise=True), RBF(40.0), Exponential(5.0), CompleteGraph()])
-@pytest.mark.filterwarnings("ignore::messirl.similarity.landmarks.ApproximationWarning")
+@pytest.mark.filterwarnings("ignore::messirl.similarity.approximate_penalty.ApproximationWarning")
 def test_the_penalty_of_rows_elsewhere_is_that_of_rows_here_and_they_stay_there(measure):
     table, executor = spread_out(2000), Keeping()
     found = measure.penalty(None, scattered(table, 40, executor))
@@ -88,7 +88,7 @@ def test_the_penalty_of_rows_elsewhere_is_that_of_rows_here_and_they_stay_there(
 
 
 @pytest.mark.usefixtures("many")
-@pytest.mark.filterwarnings("ignore::messirl.similarity.landmarks.ApproximationWarning")
+@pytest.mark.filterwarnings("ignore::messirl.similarity.approximate_penalty.ApproximationWarning")
 def test_the_median_width_is_found_from_rows_elsewhere():
     table = spread_out(2000)
     measure = RBF("median", standardise=True)

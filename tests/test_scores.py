@@ -10,9 +10,9 @@ from seeds import generator
 from worlds import drawn, random_mdp, without_actions
 
 from messirl import MDP, Trajectories, soft_policy
+from messirl.data.choices import choices_of
 from messirl.objective import Objective
-from messirl.planning.scores import choice_scores
-from messirl.problem.choices import choices_of
+from messirl.planning.choice_scores import choice_scores
 
 KINDS = ("finite", "endless", "episodic", "goals", "steps", "sparse", "risky", "risky goals")
 STEP = 1e-5

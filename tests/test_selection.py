@@ -34,10 +34,9 @@ from messirl.selection import (
     nested_score,
     splits,
     stability,
-    uncertainty,
     worth,
 )
-from messirl.selection.choice import default_among, units_needed
+from messirl.selection.decision_rule import default_among, units_needed
 from messirl.similarity import RBF, Exponential, Precomputed
 
 SIMILARITY = RBF("median", standardise=True)
@@ -383,7 +382,7 @@ def test_where_the_unlabelled_trajectories_hurt_the_choice_does_without_them():
 def test_on_a_tie_trajectories_that_do_not_lean_towards_the_experts_are_left_out():
     found = validation([ZERO, ZERO, 0.05 + 20 * CLOSE, ZERO], [NONE, ALONE, WEAK, DEFAULT])
     strange, leaning, unsure = (
-        Likeness(np.zeros(20), expert, 1.0, messirl.evaluation.paired.Gain(lean, lean - 0.1, lean + 0.1))
+        Likeness(np.zeros(20), expert, 1.0, messirl.inference.paired_gain.Gain(lean, lean - 0.1, lean + 0.1))
         for lean, expert in ((0.05, 0.2), (0.15, 0.2), (0.05, -0.2))
     )
     told = choose(found, strange)
@@ -401,7 +400,7 @@ def test_too_few_units_choose_nothing(n):
     found = choose(validation([[0.0] * n, [0.0] * n, [5.0] * n, [0.0] * n], [NONE, ALONE, WEAK, DEFAULT]))
     assert found.candidate == DEFAULT
     assert f"{n} held-out expert trajectories, groups or parts are too few to choose by" in found.reason
-    strange = Likeness(np.zeros(20), 0.2, 1.0, messirl.evaluation.paired.Gain(-0.5, -0.6, -0.4))
+    strange = Likeness(np.zeros(20), 0.2, 1.0, messirl.inference.paired_gain.Gain(-0.5, -0.6, -0.4))
     without = choose(validation([[0.0] * n] * 4, [NONE, ALONE, WEAK, DEFAULT]), strange)
     assert without.candidate == ALONE
     assert without.default == 3
@@ -432,7 +431,7 @@ def test_as_many_units_as_needed_make_a_difference_clear():
     for units, clear in ((int(0.8 * few.needed), False), (int(1.3 * few.needed), True)):
         many = [np.resize(row, units // 8 * 8) for row in gains]
         assert (choose(validation(many, [NONE, ALONE, WEAK, DEFAULT])).candidate == WEAK) == clear
-    assert units_needed(messirl.evaluation.paired.Gain(-0.1, -0.2, 0.0), 8) is None
+    assert units_needed(messirl.inference.paired_gain.Gain(-0.1, -0.2, 0.0), 8) is None
 
 
 def test_unlabelled_trajectories_without_a_step_lean_nowhere():
@@ -584,7 +583,7 @@ def test_what_is_chosen_without_unlabelled_trajectories_is_what_was_validated(wa
     def only(found, *_, **__):
         return Choice(found.candidates.index(wanted), wanted, "it was asked for", 0)
 
-    monkeypatch.setattr("messirl.selection.estimator.choose", only)
+    monkeypatch.setattr("messirl.selection.messicv.choose", only)
     model = MESSICV(**FEW, tol=1e-6).fit(mdp, expert)
     bench = Bench(mdp, expert, None, yardstick=SIMILARITY, tol=1e-6, theta_prior=model.theta_prior)
     assert_allclose(model.theta_, bench.fit(wanted), rtol=1e-4)
@@ -698,7 +697,7 @@ def test_resamples_side_by_side_are_those_one_by_one(estimator, likely, monkeypa
     options = {"n": n, "random_state": 0}
     together = bootstrap(model, mdp, expert, unlabelled, progress=lambda *now: told.append(now), **options)
     assert told == [(16, n), (n, n)]
-    monkeypatch.setattr(uncertainty, "_beside_each_other", lambda *_: 1)
+    monkeypatch.setattr(bootstrap, "_beside_each_other", lambda *_: 1)
     alone = bootstrap(model, mdp, expert, unlabelled, **options)
     assert_allclose(together.theta, alone.theta, atol=1e-4)
     assert_allclose(together.policy, alone.policy, atol=1e-5)
@@ -795,7 +794,7 @@ def test_what_one_set_of_experts_teaches_is_not_taken_for_another_s():
 def test_what_the_experts_teach_is_learnt_once(monkeypatch):
     mdp, expert, own = grid_world(4)
     likeness(mdp, expert, own, random_state=0)
-    monkeypatch.setattr(sys.modules["messirl.selection.likeness"], "Bench", None)
+    monkeypatch.setattr(sys.modules["messirl.selection.expert_agreement"], "Bench", None)
     likeness(mdp, expert, own[:3], random_state=0)
     with pytest.raises(TypeError):
         likeness(mdp, expert, own, random_state=0, max_iter=7)
@@ -803,7 +802,7 @@ def test_what_the_experts_teach_is_learnt_once(monkeypatch):
 
 def test_only_so_many_sets_of_experts_are_remembered(monkeypatch):
     mdp, expert, own = grid_world(4)
-    monkeypatch.setattr(sys.modules["messirl.selection.likeness"], "LESSONS", 2)
+    monkeypatch.setattr(sys.modules["messirl.selection.expert_agreement"], "LESSONS", 2)
     for max_iter in (2, 3, 4):
         likeness(mdp, expert, own, random_state=0, max_iter=max_iter)
     assert len(mdp.memo("what experts alone teach", dict)) == 2

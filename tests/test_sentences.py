@@ -14,17 +14,9 @@ from seeds import generator, pinned, shifted
 from worlds import drawn, maze
 
 from messirl import MaxEntIRL, Trajectories, sample
-from messirl.estimators.uniform import uniform_policy
-from messirl.evaluation import EstimationTable
-from messirl.evaluation.paired import NOTHING, Gain
-from messirl.io import Problem
-from messirl.selection import Candidate
-from messirl.selection.choice import Use
-from messirl.workflow.evaluate import evaluate
-from messirl.workflow.fit import FitSettings, fit
-from messirl.workflow.preferences import Preferences, contributions, refit_without_penalty, signs_of
-from messirl.workflow.record import FitRecord
-from messirl.workflow.sentences import (
+from messirl.app.workflow.fitting import FitSettings, fit
+from messirl.app.workflow.model_evaluation import evaluate
+from messirl.app.workflow.narrative import (
     HELPED,
     HURT,
     MIXED,
@@ -36,8 +28,16 @@ from messirl.workflow.sentences import (
     use_of,
     use_sentence,
 )
-from messirl.workflow.split import Split
-from messirl.workflow.verdict import Verdict
+from messirl.app.workflow.preferences import Preferences, contributions, refit_without_penalty, signs_of
+from messirl.app.workflow.record import FitRecord
+from messirl.app.workflow.split import Split
+from messirl.app.workflow.verdict import Verdict
+from messirl.estimators.uniform import uniform_policy
+from messirl.inference import EstimationTable
+from messirl.inference.paired_gain import NOTHING, Gain
+from messirl.io import Problem
+from messirl.selection import Candidate
+from messirl.selection.decision_rule import Use
 from studies import sentences
 
 NUMBERS = st.floats(-3.0, 3.0, allow_nan=False)

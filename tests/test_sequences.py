@@ -15,8 +15,8 @@ import messirl
 from messirl import MESSI, MaxEntIRL, Trajectories, feature_counts
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.similarity import DynamicTimeWarping, EditDistance, FisherKernel, VisitedStates
-from messirl.similarity.blocks import penalty_from
-from messirl.similarity.measure import Precomputed
+from messirl.similarity.base import Precomputed
+from messirl.similarity.penalty_blocks import penalty_from
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::messirl.IdentifiabilityWarning"),

@@ -15,7 +15,7 @@ from worlds import ROUNDING, drawn, never_falls, random_mdp, to_rounding
 import messirl
 from messirl import MESSI, MaxEntIRL, Trajectories, soft_policy
 from messirl.estimators import MixtureMESSI, SeveralExperts
-from messirl.estimators.several import Stacked
+from messirl.estimators.multi_expert import Stacked
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.similarity import RBF
 

@@ -26,11 +26,11 @@ from messirl.similarity import (
     as_similarity,
     penalty_matrix,
 )
-from messirl.similarity.blocks import penalty_from
+from messirl.similarity.approximate_penalty import draws, estimated_penalty
+from messirl.similarity.attribution import TOL as SHARE_TOL, pair_pulls, pair_sums
 from messirl.similarity.kernels import bandwidth
-from messirl.similarity.landmarks import draws, estimated_penalty
-from messirl.similarity.points import Points, deviations, points_of
-from messirl.similarity.shares import TOL as SHARE_TOL, pair_pulls, pair_sums
+from messirl.similarity.penalty_blocks import penalty_from
+from messirl.similarity.standardize import Points, deviations, points_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::messirl.IdentifiabilityWarning"),
@@ -354,8 +354,8 @@ def test_the_penalty_is_that_of_the_matrix_however_small_the_blocks(
     measure = as_similarity(similarity)
     measure = replace(measure, tol=0.0) if isinstance(measure, RBF | Exponential) else measure
     truth = oracle.pair_matrix(counts, dense(measure(trajectories, counts)))
-    monkeypatch.setattr("messirl.similarity.blocks.BLOCK", 20)
-    monkeypatch.setattr("messirl.similarity.blocks.EXACT", exact)
+    monkeypatch.setattr("messirl.similarity.penalty_blocks.BLOCK", 20)
+    monkeypatch.setattr("messirl.similarity.penalty_blocks.EXACT", exact)
     assert_allclose(measure.penalty(trajectories, counts), truth, rtol=1e-9, atol=1e-12)
 
 
@@ -370,11 +370,11 @@ def test_a_similarity_on_sequences_is_fitted_with_as_others_are(mdp):
 @pytest.fixture
 def many(monkeypatch) -> None:
     """As if 200 trajectories were too many for all pairs."""
-    monkeypatch.setattr("messirl.similarity.blocks.EXACT", 200)
+    monkeypatch.setattr("messirl.similarity.penalty_blocks.EXACT", 200)
     for place in ("landmarks", "shares"):
         monkeypatch.setattr(f"messirl.similarity.{place}.RANKS", (64, 128, 256))
     monkeypatch.setattr("messirl.similarity.kernels.ALL_PAIRS", 200)
-    monkeypatch.setattr("messirl.problem.sweeps.PIECE", 10_000)
+    monkeypatch.setattr("messirl.data.chunked_reduce.PIECE", 10_000)
 
 
 def spread_out(n: int = 1000) -> np.ndarray:
@@ -439,12 +439,12 @@ def test_the_penalty_of_many_is_as_near_the_exact_one_as_it_says(make, width):
 @pytest.mark.parametrize("width", ["median", "narrow", "exponential"])
 @pytest.mark.usefixtures("many")
 def test_the_estimated_error_is_the_true_one_over_many_draws_of_landmarks(width, monkeypatch):
-    monkeypatch.setattr("messirl.similarity.landmarks.RANKS", (64,))
+    monkeypatch.setattr("messirl.similarity.approximate_penalty.RANKS", (64,))
     counts = in_clusters()
     block = kernel(width, counts).on(None, counts)
     exact, ratios = penalty_from(block, counts), []
     for seed in range(12):
-        monkeypatch.setattr("messirl.similarity.landmarks.SEED", seed)
+        monkeypatch.setattr("messirl.similarity.approximate_penalty.SEED", seed)
         matrix, error = estimated_penalty(block, counts, 1e-9)
         ratios.append(relative(matrix, exact, counts) / error)
     assert 0.6 < np.sqrt(np.mean(np.square(ratios))) < 1.7
@@ -454,13 +454,13 @@ def test_the_estimated_error_is_the_true_one_over_many_draws_of_landmarks(width,
 @pytest.mark.usefixtures("many")
 def test_the_correction_by_exact_rows_has_no_bias(monkeypatch):
     """Landmarks too few for the kernel: the mean over draws is nearer the truth than one draw is."""
-    monkeypatch.setattr("messirl.similarity.landmarks.RANKS", (32,))
-    monkeypatch.setattr("messirl.similarity.landmarks.without_negative", lambda matrix: matrix)
+    monkeypatch.setattr("messirl.similarity.approximate_penalty.RANKS", (32,))
+    monkeypatch.setattr("messirl.similarity.approximate_penalty.without_negative", lambda matrix: matrix)
     counts = in_clusters()
     block = kernel("narrow", counts).on(None, counts)
     draws, errors = [], []
     for seed in range(40):
-        monkeypatch.setattr("messirl.similarity.landmarks.SEED", seed)
+        monkeypatch.setattr("messirl.similarity.approximate_penalty.SEED", seed)
         matrix, error = estimated_penalty(block, counts, 1e-9)
         draws.append(matrix)
         errors.append(error)
@@ -572,7 +572,7 @@ def test_points_made_when_asked_for_are_those_of_a_table(counts, monkeypatch):
     for standardise in (False, True):
         table = points_of(counts, standardise=standardise)
         with monkeypatch.context() as patch:
-            patch.setattr("messirl.similarity.blocks.EXACT", 2)
+            patch.setattr("messirl.similarity.penalty_blocks.EXACT", 2)
             later = points_of(counts, standardise=standardise)
         assert not isinstance(later, np.ndarray)
         assert len(later) == len(table)
@@ -584,16 +584,16 @@ def test_a_fit_to_many_trajectories_is_that_with_the_exact_penalty(mdp, monkeypa
     expert, others = make_trajectories(20, seed=1), make_trajectories(980, seed=2)
     options = {"lambda0": 0.01, "theta_max": 5.0, "max_iter": 500, "tol": 1e-8}
     exact = MESSI(RBF(3.0, standardise=True), **options).fit(mdp, expert, others)
-    monkeypatch.setattr("messirl.similarity.blocks.EXACT", 200)
-    monkeypatch.setattr("messirl.similarity.landmarks.RANKS", (64, 128, 256))
+    monkeypatch.setattr("messirl.similarity.penalty_blocks.EXACT", 200)
+    monkeypatch.setattr("messirl.similarity.approximate_penalty.RANKS", (64, 128, 256))
     near = MESSI(RBF(3.0, standardise=True), **options).fit(mdp, expert, others)
     assert (near.penalty_matrix_ != exact.penalty_matrix_).any()
     assert_allclose(near.theta_, exact.theta_, rtol=3e-3, atol=3e-3 * np.abs(exact.theta_).max())
 
 
 def test_all_equal_counts_have_no_penalty_however_many(monkeypatch):
-    monkeypatch.setattr("messirl.similarity.blocks.EXACT", 200)
-    monkeypatch.setattr("messirl.similarity.landmarks.RANKS", (32,))
+    monkeypatch.setattr("messirl.similarity.penalty_blocks.EXACT", 200)
+    monkeypatch.setattr("messirl.similarity.approximate_penalty.RANKS", (32,))
     assert_array_equal(RBF(1.0).penalty(None, np.full((300, 2), 0.1)), np.zeros((2, 2)))
 
 

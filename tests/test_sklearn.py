@@ -12,8 +12,8 @@ from worlds import drawn, random_mdp
 
 from messirl import MESSI, MESSICV, MaxEntIRL, Trajectories, estimation_table, feature_counts
 from messirl._defaults import SIMILARITIES
-from messirl.cli.common import Parser
-from messirl.cli.options import add_model
+from messirl.app.cli._options import add_model
+from messirl.app.cli._parser import Parser
 from messirl.selection import Adapted
 from messirl.similarity import DEFAULT, RBF, FisherKernel, Similarity, as_similarity
 
@@ -94,7 +94,7 @@ def test_lists_of_states_are_trajectories_without_actions(world):
 
 
 def test_a_list_of_single_trajectories_keeps_actions_and_goals():
-    from messirl.problem.trajectories import as_trajectories
+    from messirl.data.trajectories import as_trajectories
 
     whole = Trajectories.from_lists([[0, 1, 2], [1, 2]], actions=[[1, 0], [1]], goals=[2, 2])
     assert as_trajectories(list(whole)) == whole

@@ -17,9 +17,9 @@ from folders import grid
 from test_runner import in_session
 from worlds import drawn, maze
 
-from messirl import cli
+from messirl.app import cli
+from messirl.data.problem import Problem
 from messirl.io.folder.writer import write_problem
-from messirl.problem.problem import Problem
 
 STOPPING = "messirl: stopping (Ctrl-C again to stop at once)"
 
@@ -33,9 +33,9 @@ def run(arguments):
     {work}
     return 0
 
-made = types.ModuleType("messirl.cli.nap")
+made = types.ModuleType("messirl.app.cli.nap")
 made.DESCRIPTION, made.add, made.run = "", lambda parser: None, run
-sys.modules["messirl.cli.nap"] = made
+sys.modules["messirl.app.cli.nap"] = made
 cli.COMMANDS["nap"] = ""
 sys.argv[1:] = ["nap"]
 if __name__ == "__main__":
@@ -268,7 +268,7 @@ REAL = {
 def test_every_command_answers_ctrl_c_at_once_and_leaves_nothing_half_done(place, tmp_path, name, kill):
     words, begin, seconds = REAL[name]
     named = [word.replace("@new", str(tmp_path / "new")).replace("@", f"{place}/", 1) for word in words]
-    started = Program([sys.executable, "-m", "messirl.cli", *named])
+    started = Program([sys.executable, "-m", "messirl.app.cli", *named])
     if begin:
         started.wait_for(begin)
     time.sleep(seconds)
@@ -314,7 +314,7 @@ def test_a_second_ctrl_c_ends_the_workers_as_well(tmp_path):
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
 def test_a_worker_that_was_killed_is_reported_in_one_sentence(tmp_path):
     started = Program(
-        [sys.executable, "-m", "messirl.cli", "reproduce", "--quick", "--jobs", "2", "--out", str(tmp_path)]
+        [sys.executable, "-m", "messirl.app.cli", "reproduce", "--quick", "--jobs", "2", "--out", str(tmp_path)]
     )
     started.wait_for("reproduction: 0 of")
     time.sleep(4.0)

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import messirl
-from messirl.experiments.store import SCHEMA, Origin, Store, StoreError, commit, origin
+from messirl.paper.experiments.result_store import SCHEMA, Origin, Store, StoreError, commit, origin
 
 MADE = Origin("1.0", "abcdef", 7, "0123456789ab")
 COLUMNS = [
@@ -329,7 +329,7 @@ def test_foreign_files_beside_the_parts_do_not_get_into_the_table(store):
 
 def test_text_is_written_the_same_whatever_the_language_of_the_machine(tmp_path):
     code = (
-        "import sys; from pathlib import Path; from messirl.experiments.store import Store\n"
+        "import sys; from pathlib import Path; from messirl.paper.experiments.result_store import Store\n"
         "Store.write_text(Path(sys.argv[1]), 'MESSI on \\u03bc1: \\u03b8')\n"
     )
     plain = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

@@ -19,16 +19,17 @@ from seeds import generator
 from sklearn.base import clone
 from worlds import random_mdp
 
-from messirl import MDP, MESSI, MESSICV, EMMaxEnt, MaxEntIRL, Trajectories, cli, diagnose
-from messirl.estimators.parts.reference import usual_policy
-from messirl.estimators.parts.streaming import Together, counts_of_both
+from messirl import MDP, MESSI, MESSICV, EMMaxEnt, MaxEntIRL, Trajectories, diagnose
+from messirl.app import cli
+from messirl.data import spill
+from messirl.data.choices import choices_of
+from messirl.data.feature_counts import feature_counts
+from messirl.data.sufficient_statistics import gathered
+from messirl.estimators._prior_policy import usual_policy
+from messirl.estimators._streaming import Together, counts_of_both
 from messirl.io import InputError, StreamedTrajectories, read_problem, read_trajectories, write_trajectories
 from messirl.io.folder.labels import Labels
 from messirl.objective import Objective
-from messirl.problem import room
-from messirl.problem.choices import choices_of
-from messirl.problem.counts import feature_counts
-from messirl.problem.gathered import gathered
 from messirl.selection import bootstrap, stability
 from messirl.similarity import RBF, CompleteGraph, Exponential, NearestNeighbours, Similarity
 
@@ -312,7 +313,9 @@ def pool():
 @pytest.mark.parametrize("files", [1, 2, 5, 31])
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_others_gather_is_what_is_gathered_here(tmp_path, monkeypatch, pool, kind, files, chunk_rows):
-    monkeypatch.setattr("messirl.problem.streamed.PART", 0)  # every file is a part, and trajectories go over several
+    monkeypatch.setattr(
+        "messirl.data.streamed_trajectories.PART", 0
+    )  # every file is a part, and trajectories go over several
     mdp, _, walks = problem(kind)
     folder = spread(table_of(walks), tmp_path / "w", files)
     there = StreamedTrajectories(folder, chunk_rows=chunk_rows, executor=pool)
@@ -333,7 +336,7 @@ def test_what_others_gather_is_what_is_gathered_here(tmp_path, monkeypatch, pool
 @pytest.mark.parametrize("how", FITS)
 def test_a_fit_to_what_others_gathered_is_the_one_from_memory(tmp_path, monkeypatch, pool, how, kept):
     pool = Keeping() if kept else pool
-    monkeypatch.setattr("messirl.problem.streamed.PART", 0)
+    monkeypatch.setattr("messirl.data.streamed_trajectories.PART", 0)
     mdp, expert, walks = problem("endless")
     one = clone(FITS[how]).fit(mdp, expert, walks)
     folder = spread(table_of(walks, trajectory_id=pa.array(np.repeat(list("abcdefgh"), walks.lengths))), tmp_path, 7)
@@ -341,7 +344,7 @@ def test_a_fit_to_what_others_gathered_is_the_one_from_memory(tmp_path, monkeypa
 
 
 def test_faults_that_others_meet_are_named_as_here(tmp_path, monkeypatch, pool):
-    monkeypatch.setattr("messirl.problem.streamed.PART", 0)
+    monkeypatch.setattr("messirl.data.streamed_trajectories.PART", 0)
     for i, table in enumerate(
         [
             changed(5, "state", 4),  # in the middle of a part
@@ -399,13 +402,13 @@ def test_it_is_so_whoever_has_actions(tmp_path, kind, how, who):
     agree(*both_fits(how, mdp, expert, walks, spread(table_of(walks), tmp_path / "w")), digits=1e-10)
 
 
-@pytest.mark.parametrize("kept", [0, room.IN_MEMORY])
+@pytest.mark.parametrize("kept", [0, spill.IN_MEMORY])
 @pytest.mark.parametrize("how", FITS)
 def test_it_is_so_where_counts_are_in_a_file_or_never_copied(tmp_path, monkeypatch, how, kept):
     mdp, expert, walks = problem("endless")
-    monkeypatch.setattr(room, "IN_MEMORY", kept)
-    monkeypatch.setattr(room, "COPIED", 0)
-    monkeypatch.setattr(room, "PART", 50)
+    monkeypatch.setattr(spill, "IN_MEMORY", kept)
+    monkeypatch.setattr(spill, "COPIED", 0)
+    monkeypatch.setattr(spill, "PART", 50)
     one, other = both_fits(how, mdp, expert, walks, spread(table_of(walks), tmp_path / "w"))
     agree(other, one, 1e-12 if FITS[how].unlabelled_weight <= 0 else 1e-10)
 
@@ -677,8 +680,8 @@ def test_messirl_fit_has_nothing_else_for_a_cluster_than_files(folders, capsys, 
 
 def test_too_little_room_is_foreseen_and_the_error_says_what_would_fit(tmp_path, monkeypatch):
     mdp, expert, walks = problem("finite")
-    monkeypatch.setattr(room, "IN_MEMORY", 24)  # one row of three numbers
-    monkeypatch.setattr(room, "SPARE", 2**62)
+    monkeypatch.setattr(spill, "IN_MEMORY", 24)  # one row of three numbers
+    monkeypatch.setattr(spill, "SPARE", 2**62)
     read = []
     monkeypatch.setattr(StreamedTrajectories, "rows", lambda *given: read.append(1))
     with pytest.raises(MemoryError, match=r"take .* GB, more than .*: 1 trajectories would fit; .*TMPDIR"):
@@ -688,7 +691,7 @@ def test_too_little_room_is_foreseen_and_the_error_says_what_would_fit(tmp_path,
 
 def test_a_table_in_a_file_is_read_and_written_like_an_array():
     rows = generator(1).normal(size=(50, 3))
-    table = room.Filed(50, 3)
+    table = spill.Filed(50, 3)
     for lo in range(0, 50, 9):
         table[lo : lo + 9] = rows[lo : lo + 9]
     assert table.shape == (50, 3)
@@ -698,11 +701,11 @@ def test_a_table_in_a_file_is_read_and_written_like_an_array():
 
 
 def test_a_table_above_another_is_used_like_an_array(monkeypatch):
-    monkeypatch.setattr(room, "PART", 80)
-    monkeypatch.setattr(room, "COPIED", 0)
+    monkeypatch.setattr(spill, "PART", 80)
+    monkeypatch.setattr(spill, "COPIED", 0)
     rows = generator(1).normal(size=(50, 3))
-    table = room.stacked(rows[:4], rows[4:])
-    assert isinstance(table, room.Stacked)
+    table = spill.stacked(rows[:4], rows[4:])
+    assert isinstance(table, spill.Stacked)
     assert table.shape == (50, 3)
     mask = rows[:, 0] > 0
     for some in (slice(None), slice(0, 2), slice(2, 9), slice(7, 50), slice(1, 20, 3), [4, 2, 3, -1], mask):
@@ -715,7 +718,7 @@ def test_a_table_above_another_is_used_like_an_array(monkeypatch):
 def test_files_that_grow_or_shrink_while_they_are_read_are_noticed():
     for n, match in ((3, "more trajectories than"), (9, "fewer trajectories than")):
         with pytest.raises(ValueError, match=match):
-            filled(room.Room(n, 2), 5)
+            filled(spill.Room(n, 2), 5)
 
 
 def filled(place, rows):

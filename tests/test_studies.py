@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from problems import problem
 
-from messirl.estimators.parts.reference import usual_policy
+from messirl.estimators._prior_policy import usual_policy
 from messirl.objective import Objective
 from studies import common, goals, mice, ssirl
 

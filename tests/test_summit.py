@@ -7,7 +7,7 @@ import pytest
 from seeds import generator
 
 from messirl import MDP, MaxEntIRL, Trajectories
-from messirl.estimators.parts.summit import upward
+from messirl.estimators._saddle_point import upward
 from messirl.objective import Objective
 
 

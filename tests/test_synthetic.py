@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from folders import park, read_json
 
-from messirl import MaxEntIRL, cli, estimation_table, weight_ratio
+from messirl import MaxEntIRL, estimation_table, weight_ratio
+from messirl.app import cli
 from messirl.io import check_problem, read_problem
-from messirl.io.folder import swap
+from messirl.io.folder import atomic_replace
+from messirl.paper.synthetic import write_example
+from messirl.paper.synthetic.write_example import EXAMPLES
 from messirl.selection import MESSICV
-from messirl.synthetic import write_example
-from messirl.synthetic.writing import EXAMPLES
 from tests.test_docs import parser_of
 
 every_example = pytest.mark.parametrize("name", EXAMPLES)
@@ -117,7 +118,7 @@ def test_an_interrupted_command_leaves_nothing(monkeypatch, tmp_path):
     def fail(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(swap.os, "replace", fail)
+    monkeypatch.setattr(atomic_replace.os, "replace", fail)
     with pytest.raises(KeyboardInterrupt):
         write_example("maze", tmp_path / "maze")
     assert os.listdir(tmp_path) == []

@@ -9,9 +9,9 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from messirl import feature_counts
-from messirl.domains import gridworld, mixture, pit
 from messirl.estimators import MESSI, EMMaxEnt, MaxEntIRL
-from messirl.experiments.settings import (
+from messirl.paper.domains import gridworld, mixture, pit
+from messirl.paper.experiments.paper_settings import (
     CHOICES,
     ETA,
     FRESH,
@@ -23,7 +23,16 @@ from messirl.experiments.settings import (
     Setting,
     sensitivity,
 )
-from messirl.experiments.trials import EXACTLY, FIGURES, Trial, canonical, estimator, run_trials, train, trials
+from messirl.paper.experiments.training_runs import (
+    EXACTLY,
+    FIGURES,
+    Trial,
+    canonical,
+    estimator,
+    run_trials,
+    train,
+    trials,
+)
 from messirl.similarity import CompleteGraph, penalty_matrix, similarity_penalty
 
 TINY = Setting("pit", lambda0=0.5, iterations=4, u=4)

@@ -17,11 +17,11 @@ from sklearn.exceptions import ConvergenceWarning
 from worlds import drawn, maze, random_mdp
 
 from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL, Trajectories
+from messirl.data.feature_scale import feature_spread, spread_of
 from messirl.estimators.uniform import uniform_score
-from messirl.evaluation import estimation_table
-from messirl.evaluation.comparison import below_chance
-from messirl.optim.climb import ROUNDING
-from messirl.problem.units import feature_spread, spread_of
+from messirl.inference import estimation_table
+from messirl.inference.baselines import below_chance
+from messirl.optim.box_search import ROUNDING
 from messirl.similarity import RBF
 
 KINDS = ["finite", "steps", "sparse", "noncausal", "endless", "episodic", "goals", "roads"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from messirl._words import counted, did_you_mean, meant
+from messirl._text import counted, did_you_mean, meant
 
 COMMANDS = ("fit", "select", "diagnose", "evaluate", "sample", "show", "check", "convert", "reproduce")
 

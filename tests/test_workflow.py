@@ -14,17 +14,17 @@ import pytest
 from folders import grid, read_json
 from worlds import drawn, ring
 
-from messirl import cli
-from messirl.estimators.methods import OPTIONS
+from messirl.app import cli
+from messirl.app.workflow.diagnosis import DiagnoseSettings, diagnose
+from messirl.app.workflow.fitting import FitSettings, fit
+from messirl.app.workflow.model_evaluation import evaluate
+from messirl.app.workflow.model_settings import ModelSettings, make_model, make_similarity
+from messirl.app.workflow.selecting import SelectSettings, select
+from messirl.app.workflow.split import Split, divide
+from messirl.app.workflow.watcher import Watcher
+from messirl.estimators.registry import OPTIONS
 from messirl.io import Problem, read_problem
 from messirl.similarity import EditDistance, VisitedStates
-from messirl.workflow.diagnose import DiagnoseSettings, diagnose
-from messirl.workflow.evaluate import evaluate
-from messirl.workflow.fit import FitSettings, fit
-from messirl.workflow.model import ModelSettings, make_model, make_similarity
-from messirl.workflow.select import SelectSettings, select
-from messirl.workflow.split import Split, divide
-from messirl.workflow.watch import Watcher
 
 SPLIT = Split("role = expert", "role = unlabelled", "role = test", 5, 8)
 WORDS = ["--expert", SPLIT.expert, "--unlabelled", SPLIT.unlabelled, "--test", SPLIT.test]
@@ -66,7 +66,7 @@ def listening():
 
 def as_written(record):
     """The summary of a record as it is in a file."""
-    from messirl.cli.common import as_json
+    from messirl.app.cli._parser import as_json
 
     return of_all_runs(read_json(as_json(record.summary())))
 
@@ -121,8 +121,8 @@ def test_diagnose_writes_the_summary_of_the_record(folder, diagnosed, run, tmp_p
 
 
 def test_a_record_holds_all_that_a_page_shows(problem, diagnosed, tmp_path):
-    from messirl.report.fit.diagnosis import write_diagnosis_report
-    from messirl.report.fit.page import write_fit_report
+    from messirl.app.report.fit.diagnosis_page import write_diagnosis_report
+    from messirl.app.report.fit.fit_page import write_fit_report
 
     record = replace(fit(problem, SPLIT, FitSettings()), title="a maze")
     text = write_fit_report(record, tmp_path).read_text(encoding="utf-8")
@@ -213,10 +213,11 @@ def test_every_method_of_the_table_can_be_asked_for(option):
 LIVE = """
 import sys
 from messirl.io import read_problem
-from messirl.workflow.fit import FitSettings, fit
-from messirl.workflow.split import Split
+from messirl.app.workflow.fitting import FitSettings, fit
+from messirl.app.workflow.split import Split
 record = fit(read_problem(sys.argv[1]), Split("role = expert"), FitSettings(baselines=False))
-print(record.method, [name for name in sys.modules if name.startswith(("messirl.cli", "messirl.report", "matplotlib"))])
+never = ("messirl.app.cli", "messirl.app.report", "matplotlib")
+print(record.method, [name for name in sys.modules if name.startswith(never)])
 """
 
 

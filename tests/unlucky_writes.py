@@ -27,7 +27,7 @@ from typing import Any
 from folders import park
 
 import messirl
-from messirl import cli
+from messirl.app import cli
 
 OPERATIONS = ("rename", "replace", "mkdir", "rmdir", "unlink", "link", "fsync")
 RECORDINGS = "t,x,y,who\n" + "\n".join(f"{t},{t % 4},{t // 4 % 3},{'ab'[t // 12]}" for t in range(24)) + "\n"

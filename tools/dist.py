@@ -68,7 +68,7 @@ def faults_of_wheel(wheel: Path, project: dict[str, object]) -> list[str]:
     faults += [f"the wheel holds {name}" for name in sorted(inside - own_files())]
     faults += [f"the wheel lacks {name}" for name in ("messirl/py.typed", "messirl/__init__.pyi") if name not in inside]
     faults += [] if any(name.endswith("licenses/LICENSE") for name in names) else ["the wheel lacks the licence"]
-    faults += [] if "messirl = messirl.cli:main" in entry else ["the command messirl is missing"]
+    faults += [] if "messirl = messirl.app.cli:main" in entry else ["the command messirl is missing"]
     return faults + faults_of_metadata(told, project)
 
 

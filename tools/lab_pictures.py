@@ -21,7 +21,7 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 CHROMIUM = "/usr/bin/chromium"
 QUIET = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-sync"
 LARGEST = 300_000  # bytes
-MESSIRL = [sys.executable, "-m", "messirl.cli"]
+MESSIRL = [sys.executable, "-m", "messirl.app.cli"]
 FIT = 'fit museum --expert "who = guide and day <= 2" --unlabelled "who = tourist" --test "who = guide and day > 2"'
 LAB = {  # width, height, colours, what is shown
     "lab": (1360, 800, "light", "scene=gridworld&second=MaxEnt"),

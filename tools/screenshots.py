@@ -85,7 +85,7 @@ def make(out: Path) -> list[Path]:
     work = out / "work"
     shutil.rmtree(work, ignore_errors=True)  # results of another commit are never taken up
     work.mkdir(parents=True, exist_ok=True)
-    messirl = [sys.executable, "-m", "messirl.cli"]
+    messirl = [sys.executable, "-m", "messirl.app.cli"]
     for example in ("museum", "roads"):
         subprocess.run([*messirl, "example", example, "--force"], cwd=work, check=True, stdout=subprocess.DEVNULL)
     write_walks(work / "walks.csv")

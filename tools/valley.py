@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from messirl import MDP, sample, soft_policy
-from messirl.synthetic.base import grid_moves
+from messirl.paper.synthetic.synthetic_problem import grid_moves
 
 FILE = Path(__file__).parents[1] / "docs" / "tutorial" / "valley.csv"
 SIDE, SQUARE, STATES, DISCOUNT = 8, 100.0, 9, 0.75

@@ -1,14 +1,14 @@
 """The public names and where they are; they are imported when first used."""
 
 from messirl import plot as plot
-from messirl.diagnostics import diagnose as diagnose
+from messirl.data import MDP as MDP, Trajectories as Trajectories, feature_counts as feature_counts
 from messirl.estimators import (
     MESSI as MESSI,
     EMMaxEnt as EMMaxEnt,
     IdentifiabilityWarning as IdentifiabilityWarning,
     MaxEntIRL as MaxEntIRL,
 )
-from messirl.evaluation import (
+from messirl.inference import (
     estimation_table as estimation_table,
     expected_flows as expected_flows,
     likelihood_ratio_test as likelihood_ratio_test,
@@ -27,7 +27,7 @@ from messirl.planning import (
     soft_values as soft_values,
     state_visitation as state_visitation,
 )
-from messirl.problem import MDP as MDP, Trajectories as Trajectories, feature_counts as feature_counts
 from messirl.selection import MESSICV as MESSICV
+from messirl.selection.diagnostics import diagnose as diagnose
 
 __version__: str

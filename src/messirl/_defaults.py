@@ -1,6 +1,6 @@
 """The defaults of estimators and commands: one set, chosen for the data of users.
 
-The numbers of the paper, where they differ, are in `experiments/settings.py`.
+The numbers of the paper, where they differ, are in `paper/experiments/paper_settings.py`.
 """
 
 LAMBDA0 = 0.05  # strength of MESSI's penalty

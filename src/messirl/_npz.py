@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from messirl._memory import JSON, room
+from messirl._memory_guard import JSON, room
 
 KINDS = "biufU"
 BROKEN = (  # what reading a damaged file raises

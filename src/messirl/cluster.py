@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import messirl
-from messirl.execution import Kept, one_thread
+from messirl.parallel import Kept, one_thread
 
 TIMEOUT = 10.0  # seconds in which a scheduler must answer, and have a worker
 PATIENCE = 60.0  # seconds that work waits for a new worker when none is left

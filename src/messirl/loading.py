@@ -6,8 +6,8 @@ import os
 from typing import Any
 
 from messirl import dynamics, estimators
-from messirl.estimators.methods import METHODS
-from messirl.estimators.parts.persistence import Saved, read
+from messirl.estimators.persistence import Saved, read
+from messirl.estimators.registry import METHODS
 
 
 def load(path: str | os.PathLike[str]) -> Any:

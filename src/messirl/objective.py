@@ -7,7 +7,8 @@ Of counts, L is the concave dual of maximum (causal) entropy; it is the log-like
 where moves are deterministic and γ = 1. Without Q the gradient vanishes where the counts match, Eq. 2.
 
 Of choices it is the log-likelihood of what was chosen, whatever the moves then did. It has the same form, with the
-features of the choices for f* and a signed source for the start (planning/chosen.py). Where moves are deterministic,
+features of the choices for f* and a signed source for the start (planning/choice_likelihood.py).
+Where moves are deterministic,
 γ = 1 and trajectories end, the two are equal; elsewhere L of choices need not be concave. c makes a choice weigh what
 it weighs in the counts: c = Σ w_i M_i / Σ w_i T_i, with T_i the choices of a trajectory and M_i their discounted mass.
 
@@ -30,21 +31,21 @@ import scipy.sparse as sp
 
 from messirl._checks import numbers
 from messirl._types import Flags, Floats
+from messirl.data.choices import Choices, choice_mass, choices_of
+from messirl.data.feature_counts import checked_feature_counts
+from messirl.data.feature_scale import feature_spread
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import Trajectories
+from messirl.data.validation import check_trajectories, unfinished
 from messirl.planning import NoFiniteValue, Planner, Visits, model_for
-from messirl.planning.chain import MANY
-from messirl.planning.chosen import Chosen
-from messirl.planning.curvature import curvature, differences
-from messirl.planning.goal_slopes import OutOfReach, goals_curvature
-from messirl.planning.goals import GoalsModel
+from messirl.planning.batched import expectations, in_lanes
+from messirl.planning.choice_likelihood import Chosen
+from messirl.planning.goal_conditioned import GoalsModel
+from messirl.planning.goal_derivatives import OutOfReach, goals_curvature
+from messirl.planning.infinite_horizon import StationaryModel
 from messirl.planning.likelihood import move_probability
-from messirl.planning.stationary import StationaryModel
-from messirl.planning.together import expectations, in_lanes
-from messirl.problem.choices import Choices, choice_mass, choices_of
-from messirl.problem.counts import checked_feature_counts
-from messirl.problem.faults import check_trajectories, unfinished
-from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories
-from messirl.problem.units import feature_spread
+from messirl.planning.policy_chain import MANY
+from messirl.planning.value_derivatives import curvature, differences
 
 OBJECTIVES = ("counts", "choices")
 FEW = 16  # weights: differences of gradients then give ∇²J at the end of a search
@@ -252,7 +253,7 @@ class Objective:
 
     @property
     def lane(self) -> MDP | None:
-        """The MDP whose lanes it can be evaluated in, with other objectives (planning/together.py); else None."""
+        """The MDP whose lanes it can be evaluated in, with other objectives (planning/batched.py); else None."""
         return self.mdp if type(self) is Objective and in_lanes(self.planner) else None
 
     def _likelihood(self, theta: Floats) -> tuple[float, Floats, Visits]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import importlib
 
-from messirl.cli import COMMANDS
-from messirl.cli.common import Parser
+from messirl.app.cli import COMMANDS
+from messirl.app.cli._parser import Parser
 from tools.pages.text import definitions, safe
 
 
 def parser_of(name: str) -> Parser:
     """The parser of a command, as the program makes it."""
-    command = importlib.import_module(f"messirl.cli.{name}")
+    command = importlib.import_module(f"messirl.app.cli.{name}")
     made = Parser(prog=f"messirl {name}", description=command.DESCRIPTION)
     command.add(made)
     return made

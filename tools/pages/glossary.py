@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from messirl.report.kit.glossary import TERMS, anchor
+from messirl.app.report.common.glossary import TERMS, anchor
 from tools.pages.text import safe
 
 

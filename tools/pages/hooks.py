@@ -15,7 +15,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from messirl.report.kit.colours import DARK, LIGHT, variables
+from messirl.app.report.common.colours import DARK, LIGHT, variables
 from tools.pages import api, commands, glossary, search
 
 ROOT = Path(__file__).parents[2]

@@ -1,5 +1,5 @@
 """The public names and where they are; they are imported when first used."""
 
 from messirl.dynamics.estimated import EstimatedMDP as EstimatedMDP, Evidence as Evidence, estimate_mdp as estimate_mdp
-from messirl.dynamics.fitted import FittedMESSI as FittedMESSI
-from messirl.dynamics.refits import Spread as Spread, spread as spread
+from messirl.dynamics.fitted_messi import FittedMESSI as FittedMESSI
+from messirl.dynamics.posterior_refits import Spread as Spread, spread as spread

@@ -1,7 +1,7 @@
 """An MDP whose dynamics are counted from moves, how well the data supports it, and draws from its posterior.
 
 A posteriori each row of the dynamics has a Dirichlet distribution with the parameters n(s,a,s') + α/K, as in
-`messirl.problem.counted`.
+`messirl.data.counted_mdp`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import scipy.sparse as sp
 
 from messirl._checks import whole
 from messirl._types import Ints
+from messirl.data.counted_mdp import CountedMDP, counted_mdp, normalised
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import Trajectories
 from messirl.planning.sampling import random_source
-from messirl.problem.counted import CountedMDP, counted_mdp, normalised
-from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories
 
 SHOWN = 10
 SMALLEST = 1e-15  # share below which no drawn probability falls, so that every draw has the same support

@@ -25,11 +25,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from messirl._checks import number, whole
 from messirl._types import Floats
-from messirl.estimators.parts.apprentice import Mixture
-from messirl.estimators.parts.reading import check_bounded, mean_counts, read_sets
-from messirl.estimators.parts.responses import Responses
-from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import TrajectoriesLike, as_trajectories
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import TrajectoriesLike, as_trajectories
+from messirl.estimators._apprenticeship import Mixture
+from messirl.estimators._best_response import Responses
+from messirl.estimators._input_checks import check_bounded, mean_counts, read_sets
 
 NEAR = 0.01  # share of the first margin that epsilon=None stops at
 MATCHED, CLOSEST, ALL = "the counts are matched", "no mixture comes closer", "max_policies policies were found"

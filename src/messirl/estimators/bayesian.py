@@ -22,15 +22,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from messirl._checks import number, whole
 from messirl._types import Floats
-from messirl.estimators.parts.chains import draw_chains, effective_sample_size, r_hat
-from messirl.estimators.parts.reading import check_bounded, read_sets
-from messirl.estimators.parts.reward import RewardEstimator
+from messirl.data.feature_scale import feature_spread
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
+from messirl.estimators._input_checks import check_bounded, read_sets
+from messirl.estimators._mcmc import draw_chains, effective_sample_size, r_hat
+from messirl.estimators._reward_base import RewardEstimator
 from messirl.planning import optimal_values
 from messirl.planning.likelihood import action_values, step_logs, sum_of_steps
 from messirl.planning.sampling import random_source
-from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
-from messirl.problem.units import feature_spread
 
 PRIORS = ("normal", "uniform")
 MIXED = 1.1  # R-hat above which chains have not mixed

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from messirl._checks import flag, number
-from messirl.estimators.parts.counted import CountedPolicy
-from messirl.estimators.parts.reference import action_counts, smoothed
-from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import TrajectoriesLike, as_trajectories
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import TrajectoriesLike, as_trajectories
+from messirl.estimators._count_cloning import CountedPolicy
+from messirl.estimators._prior_policy import action_counts, smoothed
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -31,13 +31,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from messirl._checks import number, whole
 from messirl._types import Floats
-from messirl.estimators.parts.counted import CountedPolicy, beginning
-from messirl.estimators.parts.flow import Flow
-from messirl.estimators.parts.reference import action_counts, smoothed
-from messirl.estimators.parts.streaming import refuse_streamed
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import TrajectoriesLike, as_trajectories
+from messirl.estimators._count_cloning import CountedPolicy, beginning
+from messirl.estimators._occupancy_flow import Flow
+from messirl.estimators._prior_policy import action_counts, smoothed
+from messirl.estimators._streaming import refuse_streamed
 from messirl.objective import check_alive
-from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import TrajectoriesLike, as_trajectories
 
 ARMIJO = 1e-4
 NEVER = 1e-200  # of the flow: places that less goes through are left as they are

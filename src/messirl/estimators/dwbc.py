@@ -31,11 +31,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from messirl._checks import number, whole
 from messirl._types import Floats, Ints
-from messirl.estimators.parts.discriminator import by_features, by_table, pair_features
-from messirl.estimators.parts.reference import smoothed
-from messirl.estimators.parts.weighted import WeightedCloning, weighted_clone
-from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import TrajectoriesLike, as_trajectories
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import TrajectoriesLike, as_trajectories
+from messirl.estimators._discriminator import by_features, by_table, pair_features
+from messirl.estimators._prior_policy import smoothed
+from messirl.estimators._weighted_cloning import WeightedCloning, weighted_clone
 
 LEAST, MOST = 0.1, 0.9  # d is kept between
 CLOSER, LESS = 0.98, 0.8  # a turn that does not bring both closer by this makes the next ones go less far

@@ -17,17 +17,17 @@ from scipy.special import softmax
 from messirl._checks import whole
 from messirl._defaults import EM_SOLVER, STEPS_PER_ROUND
 from messirl._types import Floats
-from messirl.estimators.parts.maximum_entropy import MaximumEntropy
-from messirl.estimators.parts.reference import base_counts
-from messirl.estimators.parts.streaming import refuse_streamed
-from messirl.estimators.parts.together import Learning, answered_alone
+from messirl.data.feature_counts import one_cut_warning
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
+from messirl.estimators._lockstep import Learning, answered_alone
+from messirl.estimators._maxent_base import MaximumEntropy
+from messirl.estimators._prior_policy import base_counts
+from messirl.estimators._streaming import refuse_streamed
 from messirl.objective import Objective
-from messirl.optim.climb import Callback, Result
+from messirl.optim.box_search import Callback, Result
 from messirl.planning import start_values
 from messirl.planning.likelihood import reward_log_likelihood
-from messirl.problem.counts import one_cut_warning
-from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -20,10 +20,10 @@ import numpy as np
 
 from messirl._checks import number
 from messirl._types import Floats
-from messirl.estimators.parts.discriminator import by_features, by_table, pair_features
-from messirl.estimators.parts.weighted import WeightedCloning, weighted_clone
-from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import TrajectoriesLike, as_trajectories
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import TrajectoriesLike, as_trajectories
+from messirl.estimators._discriminator import by_features, by_table, pair_features
+from messirl.estimators._weighted_cloning import WeightedCloning, weighted_clone
 
 MOST = 1e6  # a ratio of densities beyond which a choice is simply an expert's
 

@@ -1,10 +1,11 @@
-"""LPAL, Syed, Bowling and Schapire 2008: the game of parts/game.py as one linear programme over discounted visits.
+"""LPAL, Syed, Bowling and Schapire 2008: the game of _zero_sum_game.py as one linear programme over discounted visits.
 
     max  B     such that   B ≤ g_iᵀ(Fᵀx − f*)  for every i
                            Σ_a x(s, a) = start(s) + γ Σ_{s',a'} p(s|s', a') x(s', a')  for every s that does not end
                            x ≥ 0
 
-π(a|s) = x(s, a) / Σ_b x(s, b), then shared evenly among actions that make no difference (parts/ties.py). With a horizon
+π(a|s) = x(s, a) / Σ_b x(s, b), then shared evenly among actions that make no difference
+(_action_ties.py). With a horizon
 x has one more index, the step, and x_t flows into x_{t+1}. Features of states count the state entered last as well: F
 collects them where a move leads, and those of the start.
 """
@@ -19,13 +20,13 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from messirl._types import Flags, Floats
-from messirl.estimators.parts.apprentice import Apprentice
-from messirl.estimators.parts.game import stakes, value_of
-from messirl.estimators.parts.reading import check_bounded, mean_counts, read_sets
-from messirl.estimators.parts.ties import shared_evenly
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import TrajectoriesLike, as_trajectories
+from messirl.estimators._action_ties import shared_evenly
+from messirl.estimators._apprenticeship import Apprentice
+from messirl.estimators._input_checks import check_bounded, mean_counts, read_sets
+from messirl.estimators._zero_sum_game import stakes, value_of
 from messirl.planning import model_for, soft_policy
-from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import TrajectoriesLike, as_trajectories
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -11,13 +11,13 @@ import numpy.typing as npt
 from messirl._checks import number
 from messirl._defaults import RIDGE
 from messirl._types import Floats
-from messirl.estimators.parts.pooled import PooledEstimator
-from messirl.estimators.parts.together import Learning, answered_alone
-from messirl.problem.counts import one_cut_warning
-from messirl.problem.mdp import MDP
-from messirl.problem.streamed import streamed_or_not
-from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
-from messirl.similarity.points import deviations
+from messirl.data.feature_counts import one_cut_warning
+from messirl.data.mdp import MDP
+from messirl.data.streamed_trajectories import streamed_or_not
+from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
+from messirl.estimators._lockstep import Learning, answered_alone
+from messirl.estimators._pooled_base import PooledEstimator
+from messirl.similarity.standardize import deviations
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

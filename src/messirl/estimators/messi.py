@@ -11,13 +11,13 @@ import numpy.typing as npt
 from messirl._checks import number
 from messirl._defaults import LAMBDA0
 from messirl._types import Floats
-from messirl.estimators.parts.pooled import PooledEstimator
-from messirl.estimators.parts.streaming import penalty_of, refuse_streamed
-from messirl.estimators.parts.together import Learning, answered_alone
-from messirl.problem.counts import one_cut_warning
-from messirl.problem.mdp import LARGEST_VALUE, MDP
-from messirl.problem.streamed import streamed_or_not
-from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
+from messirl.data.feature_counts import one_cut_warning
+from messirl.data.mdp import LARGEST_VALUE, MDP
+from messirl.data.streamed_trajectories import streamed_or_not
+from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
+from messirl.estimators._lockstep import Learning, answered_alone
+from messirl.estimators._pooled_base import PooledEstimator
+from messirl.estimators._streaming import penalty_of, refuse_streamed
 from messirl.similarity import (
     DEFAULT,
     RBF,

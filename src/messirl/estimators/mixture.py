@@ -27,17 +27,17 @@ from scipy.special import logsumexp
 
 from messirl._checks import is_whole, whole
 from messirl._types import Flags, Floats
-from messirl.estimators.parts.grouped import Grouped, as_labels
-from messirl.estimators.parts.streaming import refuse_streamed
-from messirl.estimators.parts.together import Learning, Question, about, answered_alone
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
+from messirl.data.validation import check_trajectories
+from messirl.estimators._lockstep import Learning, Question, about, answered_alone
+from messirl.estimators._multi_theta import Grouped, as_labels
+from messirl.estimators._streaming import refuse_streamed
 from messirl.objective import Evaluation, Objective
-from messirl.optim.climb import ASKED, HISTORY, Result
+from messirl.optim.box_search import ASKED, HISTORY, Result
 from messirl.optim.lbfgs import seek_maximum
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.planning.sampling import random_source
-from messirl.problem.faults import check_trajectories
-from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 
 FIRST = 20  # rounds that every start gets before the best goes on
 CLIMB = 5, 20  # steps of a search in each of these rounds, and in those of the best

@@ -1,4 +1,4 @@
-"""MWAL, Syed and Schapire 2007: the game of parts/game.py, played with multiplicative weights.
+"""MWAL, Syed and Schapire 2007: the game of _zero_sum_game.py, played with multiplicative weights.
 
 In each of T rounds the best policy for the reward Σ_i w_i g_i is found, and then the weights of the rewards under which
 it is far ahead of the experts shrink:
@@ -19,12 +19,12 @@ from scipy.special import softmax
 
 from messirl._checks import whole
 from messirl._types import Floats
-from messirl.estimators.parts.apprentice import Mixture
-from messirl.estimators.parts.game import largest_count, stakes, value_of, weighed
-from messirl.estimators.parts.reading import check_bounded, mean_counts, read_sets
-from messirl.estimators.parts.responses import Responses
-from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import TrajectoriesLike, as_trajectories
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import TrajectoriesLike, as_trajectories
+from messirl.estimators._apprenticeship import Mixture
+from messirl.estimators._best_response import Responses
+from messirl.estimators._input_checks import check_bounded, mean_counts, read_sets
+from messirl.estimators._zero_sum_game import largest_count, stakes, value_of, weighed
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -24,14 +24,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from messirl._checks import number, whole
 from messirl._types import Floats
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
+from messirl.estimators._apprenticeship import LAPSE, check_lapse, with_lapses
+from messirl.estimators._best_response import Responses, best_policy
+from messirl.estimators._input_checks import check_bounded, mean_counts, read_sets
+from messirl.estimators._reward_base import RewardEstimator
 from messirl.estimators.abbeel_ng import rounding
-from messirl.estimators.parts.apprentice import LAPSE, check_lapse, with_lapses
-from messirl.estimators.parts.reading import check_bounded, mean_counts, read_sets
-from messirl.estimators.parts.responses import Responses, best_policy
-from messirl.estimators.parts.reward import RewardEstimator
 from messirl.planning import log_likelihood, visits
-from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 
 OPTIMAL, NOTHING = "no policy is better than the experts", "no reward puts the experts ahead"
 ALL = "max_policies policies were found"

@@ -26,15 +26,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from messirl._checks import whole
 from messirl._types import Floats
+from messirl.data.feature_scale import feature_spread
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import TrajectoriesLike, as_trajectories
+from messirl.data.validation import check_trajectories
+from messirl.estimators._streaming import refuse_streamed
 from messirl.estimators.messi import MESSI
-from messirl.estimators.parts.streaming import refuse_streamed
 from messirl.planning import sample
-from messirl.problem.faults import check_trajectories
-from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import TrajectoriesLike, as_trajectories
-from messirl.problem.units import feature_spread
 from messirl.similarity import Similarity
-from messirl.similarity.blocks import Block
+from messirl.similarity.penalty_blocks import Block
 
 SETTLED = 1e-3  # how far a weight may still move, relative to its size or its unit
 

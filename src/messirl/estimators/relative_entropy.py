@@ -26,18 +26,18 @@ from sklearn.exceptions import ConvergenceWarning
 from messirl._checks import number, whole
 from messirl._defaults import REFERENCE_STRENGTH
 from messirl._types import Floats
+from messirl.data.feature_counts import checked_feature_counts
+from messirl.data.feature_scale import feature_spread
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
+from messirl.estimators._input_checks import mean_counts, read_sets
+from messirl.estimators._prior_policy import usual_policy
+from messirl.estimators._reward_base import RewardEstimator
 from messirl.estimators.abbeel_ng import closest
-from messirl.estimators.parts.reading import mean_counts, read_sets
-from messirl.estimators.parts.reference import usual_policy
-from messirl.estimators.parts.reward import RewardEstimator
 from messirl.estimators.uniform import uniform_rows
 from messirl.planning import log_likelihood, sample
 from messirl.planning.likelihood import reward_log_likelihood
-from messirl.planning.models import where_met
-from messirl.problem.counts import checked_feature_counts
-from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
-from messirl.problem.units import feature_spread
+from messirl.planning.planner import where_met
 
 NEEDED = "measures the experts against unlabelled trajectories: give them to fit, or take base='uniform'"
 MAX_STEPS = 10_000

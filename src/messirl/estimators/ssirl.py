@@ -24,14 +24,14 @@ import numpy as np
 
 from messirl._checks import flag, number, whole
 from messirl._types import Floats
+from messirl.data.feature_counts import checked_feature_counts
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import TrajectoriesLike, as_trajectories
+from messirl.estimators._apprenticeship import Mixture
+from messirl.estimators._best_response import Responses
+from messirl.estimators._input_checks import check_bounded, mean_counts, read_sets
+from messirl.estimators._svm import support_vector_machine
 from messirl.estimators.abbeel_ng import closest
-from messirl.estimators.parts.apprentice import Mixture
-from messirl.estimators.parts.machine import support_vector_machine
-from messirl.estimators.parts.reading import check_bounded, mean_counts, read_sets
-from messirl.estimators.parts.responses import Responses
-from messirl.problem.counts import checked_feature_counts
-from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import TrajectoriesLike, as_trajectories
 
 NEEDED = "steers its search by unlabelled trajectories: give them to fit"
 TURNS = 100  # of signs and machine at most

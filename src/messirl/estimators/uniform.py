@@ -7,11 +7,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from messirl._types import Floats, Ints
-from messirl.estimators.parts.policy import PolicyEstimator
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
+from messirl.data.validation import check_trajectories
+from messirl.estimators._policy_base import PolicyEstimator
 from messirl.planning import log_likelihood
-from messirl.problem.faults import check_trajectories
-from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 
 
 class UniformPolicy(PolicyEstimator):

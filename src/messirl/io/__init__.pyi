@@ -1,11 +1,18 @@
 """The public names and where they are; they are imported when first used."""
 
-from messirl.io.folder.build import problem_from_tables as problem_from_tables, read_trajectories as read_trajectories
-from messirl.io.folder.estimable import Estimable as Estimable, read_estimable as read_estimable
+from messirl.data.errors import InputError as InputError
+from messirl.data.filters import select as select
+from messirl.data.problem import Problem as Problem
+from messirl.data.streamed_trajectories import StreamedTrajectories as StreamedTrajectories
+from messirl.io.folder.build_problem import (
+    problem_from_tables as problem_from_tables,
+    read_trajectories as read_trajectories,
+)
 from messirl.io.folder.reader import check_problem as check_problem, read_problem as read_problem
-from messirl.io.folder.tracks import write_trajectories as write_trajectories
+from messirl.io.folder.trajectory_table import write_trajectories as write_trajectories
+from messirl.io.folder.unknown_dynamics import Estimable as Estimable, read_estimable as read_estimable
 from messirl.io.folder.writer import write_problem as write_problem
-from messirl.io.interop.axes import (
+from messirl.io.interop.axis_order import (
     from_ass as from_ass,
     from_sas as from_sas,
     from_ssa as from_ssa,
@@ -23,6 +30,7 @@ from messirl.io.interop.minari import (
     to_minari as to_minari,
 )
 from messirl.io.interop.quantecon import from_quantecon as from_quantecon, to_quantecon as to_quantecon
+from messirl.io.read_recordings import read_recordings as read_recordings
 from messirl.io.recordings.discretise import Grid as Grid, Hexagons as Hexagons, KMeans as KMeans
 from messirl.io.recordings.files import (
     recordings_from_numpy as recordings_from_numpy,
@@ -33,8 +41,3 @@ from messirl.io.recordings.recording import (
     recordings_from_trajectories as recordings_from_trajectories,
     trajectories_from_recordings as trajectories_from_recordings,
 )
-from messirl.io.sources import read_recordings as read_recordings
-from messirl.problem.errors import InputError as InputError
-from messirl.problem.filters import select as select
-from messirl.problem.problem import Problem as Problem
-from messirl.problem.streamed import StreamedTrajectories as StreamedTrajectories

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from messirl._types import Floats
-from messirl.optim.climb import ASKED, Asking, Callback, Climb, Function, Result, answered, finite_point
+from messirl.optim.box_search import ASKED, Asking, Callback, Climb, Function, Result, answered, finite_point
 
 
 def paper(function: Function, theta: Floats, **options: Any) -> Result:

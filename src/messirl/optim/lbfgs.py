@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from messirl._types import Floats
-from messirl.optim.climb import (
+from messirl.optim.box_search import (
     ASKED,
     EDGE,
     EDGED,

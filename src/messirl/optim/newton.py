@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from messirl._types import Floats
-from messirl.optim.climb import EDGE, MAX_TRIALS, ROUNDING, SETTLED, Asking, Bend, Climb, Result
+from messirl.optim.box_search import EDGE, MAX_TRIALS, ROUNDING, SETTLED, Asking, Bend, Climb, Result
 
 
 def seek_by_newton(

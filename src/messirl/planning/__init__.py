@@ -1,8 +1,6 @@
 """Soft and hard values, policies, expected visits, sampling and likelihood (paper, Eqs. 3 and 8)."""
 
-from messirl.planning.likelihood import log_likelihood
-from messirl.planning.models import Planner, model_for, start_values
-from messirl.planning.policies import (
+from messirl.planning.api import (
     optimal_policy,
     optimal_values,
     soft_policy,
@@ -10,6 +8,8 @@ from messirl.planning.policies import (
     state_visitation,
     visits,
 )
+from messirl.planning.likelihood import log_likelihood
+from messirl.planning.planner import Planner, model_for, start_values
 from messirl.planning.sampling import sample
 from messirl.planning.solution import Expectation, NoFiniteValue, Visits
 

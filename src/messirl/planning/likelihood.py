@@ -16,14 +16,14 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import logsumexp
 
 from messirl._types import Floats, Ints
-from messirl.planning.chain import chain_matrix
-from messirl.planning.models import values_by_goal, where_met
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import Trajectories
+from messirl.data.transition_index import chances
+from messirl.data.validation import check_trajectories
+from messirl.planning.planner import values_by_goal, where_met
+from messirl.planning.policy_chain import chain_matrix
+from messirl.planning.reachability import ends_of
 from messirl.planning.solution import NoFiniteValue
-from messirl.planning.structure import ends_of
-from messirl.problem.faults import check_trajectories
-from messirl.problem.mdp import MDP
-from messirl.problem.moves import chances
-from messirl.problem.trajectories import Trajectories
 
 
 def log_likelihood(mdp: MDP, policy: npt.ArrayLike | Mapping[int, Floats], trajectories: Trajectories) -> Floats:

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from messirl._types import Floats
-from messirl.planning.finite import FiniteModel, FiniteSolution
-from messirl.planning.layout import layout_of
-from messirl.planning.loops import noncausal_backward, noncausal_forward
+from messirl.data.mdp import MDP
+from messirl.planning.finite_horizon import FiniteModel, FiniteSolution
+from messirl.planning.kernels.graph import noncausal_backward, noncausal_forward
+from messirl.planning.memory_layout import layout_of
 from messirl.planning.solution import Solution, Visits
-from messirl.planning.tally import counted
-from messirl.problem.mdp import MDP
+from messirl.planning.solve_counter import counted
 
 
 class NoncausalModel(FiniteModel):

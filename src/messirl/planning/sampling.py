@@ -10,10 +10,10 @@ from sklearn.utils import check_random_state
 
 from messirl._checks import is_whole
 from messirl._types import Floats, Ints
-from messirl.planning.arguments import check_goal, checked_policy, start_of
-from messirl.planning.structure import ends_of
-from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import Trajectories
+from messirl.planning._validation import check_goal, checked_policy, start_of
+from messirl.planning.reachability import ends_of
 
 MAX_LENGTH = 100_000  # states after which a trajectory that should end by itself is given up
 MAX_STATES = 10**9  # in all: 16 gigabytes with their actions

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from messirl._types import Floats, Ints
-from messirl.planning.layout import layout_of
-from messirl.problem.mdp import MDP
+from messirl.data.mdp import MDP
+from messirl.planning.memory_layout import layout_of
 
 NO_VALUE = (
     "no finite value: with discount=1 a trajectory that goes on and on is worth infinitely much under this reward; "

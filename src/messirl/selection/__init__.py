@@ -1,13 +1,13 @@
 """Choosing λ0 and the similarity, and how certain the result of a fit is."""
 
-from messirl.selection.adapter import Adapted
+from messirl.selection.bootstrap import Bootstrap, bootstrap, stability
 from messirl.selection.candidates import LAMBDAS, Bench, Candidate, Fit, candidates
-from messirl.selection.choice import Choice, Use, choose, worth
-from messirl.selection.estimator import MESSICV, NestedScore, nested_score
-from messirl.selection.groups import use_by_group
-from messirl.selection.likeness import Lean, Likeness, likeness
-from messirl.selection.uncertainty import Bootstrap, bootstrap, stability
-from messirl.selection.validation import NothingHeldOut, Validation, cross_validate, splits
+from messirl.selection.cross_validation import NothingHeldOut, Validation, cross_validate, splits
+from messirl.selection.decision_rule import Choice, Use, choose, worth
+from messirl.selection.expert_agreement import Lean, Likeness, likeness
+from messirl.selection.group_value import use_by_group
+from messirl.selection.messicv import MESSICV, NestedScore, nested_score
+from messirl.selection.sklearn_adapter import Adapted
 
 __all__ = [
     "LAMBDAS",

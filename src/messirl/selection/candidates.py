@@ -26,19 +26,19 @@ import numpy as np
 from messirl._checks import numbers
 from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX, THETA_PRIOR, TOL
 from messirl._types import Flags, Floats
-from messirl.estimators.methods import LIGHT_RIDGE, METHODS, baseline, equal_trace
-from messirl.estimators.parts.beginning import bend_at, first_theta
-from messirl.estimators.parts.central_path import find_maximum
-from messirl.estimators.parts.reference import usual_policy
-from messirl.estimators.parts.streaming import Together, counts_of_both, penalty_of
-from messirl.estimators.parts.together import answered_alone
+from messirl.data.feature_counts import counts_of_sets
+from messirl.data.mdp import MDP
+from messirl.data.streamed_trajectories import StreamedTrajectories
+from messirl.data.trajectories import Trajectories
+from messirl.estimators._central_path import find_maximum
+from messirl.estimators._initialization import bend_at, first_theta
+from messirl.estimators._lockstep import answered_alone
+from messirl.estimators._prior_policy import usual_policy
+from messirl.estimators._streaming import Together, counts_of_both, penalty_of
+from messirl.estimators.registry import LIGHT_RIDGE, METHODS, baseline, equal_trace
 from messirl.objective import Objective, made_likely
 from messirl.planning import NoFiniteValue, log_likelihood, soft_policy
 from messirl.planning.likelihood import reward_log_likelihood
-from messirl.problem.counts import counts_of_sets
-from messirl.problem.mdp import MDP
-from messirl.problem.streamed import StreamedTrajectories
-from messirl.problem.trajectories import Trajectories
 from messirl.similarity import as_similarity
 
 LAMBDAS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
@@ -54,7 +54,7 @@ class Candidate:
     Parameters
     ----------
     method : str
-        Its name in `estimators/methods.py`.
+        Its name in `estimators/registry.py`.
     lambda0 : float
         λ0, the strength of the penalty; "MaxEnt" has none.
     similarity : similarity, optional

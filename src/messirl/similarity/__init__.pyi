@@ -1,17 +1,18 @@
 """The public names and where they are; they are imported when first used."""
 
+from messirl.similarity.approximate_penalty import ApproximationWarning as ApproximationWarning
+from messirl.similarity.base import (
+    Precomputed as Precomputed,
+    Similarity as Similarity,
+    as_similarity as as_similarity,
+)
 from messirl.similarity.fisher import FisherKernel as FisherKernel
+from messirl.similarity.jaccard import VisitedStates as VisitedStates
 from messirl.similarity.kernels import (
     DEFAULT as DEFAULT,
     RBF as RBF,
     CompleteGraph as CompleteGraph,
     Exponential as Exponential,
-)
-from messirl.similarity.landmarks import ApproximationWarning as ApproximationWarning
-from messirl.similarity.measure import (
-    Precomputed as Precomputed,
-    Similarity as Similarity,
-    as_similarity as as_similarity,
 )
 from messirl.similarity.neighbours import NearestNeighbours as NearestNeighbours
 from messirl.similarity.penalty import (
@@ -20,4 +21,3 @@ from messirl.similarity.penalty import (
     similarity_penalty as similarity_penalty,
 )
 from messirl.similarity.sequences import DynamicTimeWarping as DynamicTimeWarping, EditDistance as EditDistance
-from messirl.similarity.visited import VisitedStates as VisitedStates

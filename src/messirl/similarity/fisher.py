@@ -20,10 +20,10 @@ from scipy.linalg import eigh
 
 from messirl._checks import number
 from messirl._types import Floats
-from messirl.similarity.kernel import Kernel
+from messirl.similarity.approximate_penalty import kernel_penalty
+from messirl.similarity.base import Similarity
+from messirl.similarity.kernel_base import Kernel
 from messirl.similarity.kernels import TOL, bandwidth, gaussian
-from messirl.similarity.landmarks import kernel_penalty
-from messirl.similarity.measure import Similarity
 
 SINGULAR = 1e-10  # eigenvalues of the information below this share of the largest are rounding
 

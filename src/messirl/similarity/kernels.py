@@ -21,11 +21,11 @@ from scipy.spatial.distance import pdist
 from messirl._checks import number
 from messirl._defaults import SIGMA
 from messirl._types import Floats
-from messirl.problem.sweeps import Found, pieces, swept
-from messirl.similarity.kernel import Kernel
-from messirl.similarity.landmarks import SEED, kernel_penalty
-from messirl.similarity.measure import Similarity
-from messirl.similarity.points import ROUNDING, Points, points_of
+from messirl.data.chunked_reduce import Found, pieces, swept
+from messirl.similarity.approximate_penalty import SEED, kernel_penalty
+from messirl.similarity.base import Similarity
+from messirl.similarity.kernel_base import Kernel
+from messirl.similarity.standardize import ROUNDING, Points, points_of
 
 TOL = 1e-3  # relative error of the penalty of many trajectories
 ALL_PAIRS = 10_000  # trajectories up to which the median is that of all pairs, which are held at once

@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from messirl._types import Floats
-from messirl.problem.sweeps import pieces
-from messirl.similarity.blocks import Block
-from messirl.similarity.measure import Precomputed, Similarity
-from messirl.similarity.points import Points
+from messirl.data.chunked_reduce import pieces
+from messirl.similarity.base import Precomputed, Similarity
+from messirl.similarity.penalty_blocks import Block
+from messirl.similarity.standardize import Points
 
 
 @dataclass(frozen=True)

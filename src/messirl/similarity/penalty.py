@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from messirl._types import Floats
-from messirl.similarity.blocks import checked_counts
-from messirl.similarity.measure import Precomputed, Similarity, as_similarity
+from messirl.similarity.base import Precomputed, Similarity, as_similarity
+from messirl.similarity.penalty_blocks import checked_counts
 
 
 def penalty_matrix(counts: npt.ArrayLike, weights: Any) -> Floats:

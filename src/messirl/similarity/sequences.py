@@ -19,11 +19,11 @@ import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
 from messirl._checks import number, numbers
-from messirl._memory import foresee
+from messirl._memory_guard import foresee
 from messirl._types import Floats, Ints
-from messirl.similarity.blocks import Block
-from messirl.similarity.loops import edit_distances, warped_distances
-from messirl.similarity.measure import Similarity
+from messirl.similarity._alignment_kernels import edit_distances, warped_distances
+from messirl.similarity.base import Similarity
+from messirl.similarity.penalty_blocks import Block
 
 
 @dataclass(frozen=True)

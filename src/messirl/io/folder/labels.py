@@ -18,8 +18,8 @@ import numpy as np
 from messirl._files import beside
 from messirl._npz import BROKEN, Archive, shortly
 from messirl._types import Array, Floats
-from messirl.problem.mdp import MDP
-from messirl.problem.problem import Problem
+from messirl.data.mdp import MDP
+from messirl.data.problem import Problem
 
 MEMBER, PLACES = "folder_labels", "folder_xy"
 

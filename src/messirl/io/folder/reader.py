@@ -19,13 +19,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from messirl.io.folder.build import all_notes, build
-from messirl.io.folder.settings import SETTINGS, read_settings
-from messirl.io.folder.swap import REPLACING, current
-from messirl.io.tables.faults import Faults
+from messirl.data.errors import InputError
+from messirl.data.problem import Problem
+from messirl.io.folder.atomic_replace import REPLACING, current
+from messirl.io.folder.build_problem import all_notes, build
+from messirl.io.folder.problem_json import SETTINGS, read_settings
+from messirl.io.tables.error_collector import Faults
 from messirl.io.tables.table import Table, load_table
-from messirl.problem.errors import InputError
-from messirl.problem.problem import Problem
 
 TABLES = ("states", "edges", "trajectories", "trajectory_meta")
 SUFFIXES = (".parquet", ".csv")

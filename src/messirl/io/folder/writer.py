@@ -21,17 +21,17 @@ import scipy.sparse as sp
 
 from messirl._files import check_writable
 from messirl._types import Array
-from messirl.io.folder.content import EDGE_COLUMNS, STATE_COLUMNS, STEP_COLUMNS
+from messirl.data.errors import InputError
+from messirl.data.mdp import MDP
+from messirl.data.problem import Problem
+from messirl.io.folder.atomic_replace import REPLACING, replace_files
 from messirl.io.folder.labels import Labels, called
+from messirl.io.folder.parse_tables import EDGE_COLUMNS, STATE_COLUMNS, STEP_COLUMNS
+from messirl.io.folder.problem_json import SETTINGS
 from messirl.io.folder.reader import SUFFIXES, TABLES
-from messirl.io.folder.settings import SETTINGS
-from messirl.io.folder.swap import REPLACING, replace_files
-from messirl.io.folder.tracks import step_columns
-from messirl.io.tables.separated import BLANKS
+from messirl.io.folder.trajectory_table import step_columns
+from messirl.io.tables.csv_dialect import BLANKS
 from messirl.io.tables.table import Column, column_of_arrow, column_of_text
-from messirl.problem.errors import InputError
-from messirl.problem.mdp import MDP
-from messirl.problem.problem import Problem
 
 OURS = {SETTINGS, *(f"{name}{suffix}" for name in TABLES for suffix in SUFFIXES)}
 Columns = dict[str, Any]  # name -> pyarrow.Array

@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from messirl._types import Floats, Ints
-from messirl.problem.errors import InputError
-from messirl.problem.mdp import MDP
+from messirl.data.errors import InputError
+from messirl.data.mdp import MDP
 
 
 def from_networkx(

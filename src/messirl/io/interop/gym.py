@@ -14,9 +14,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from messirl._types import Array, Flags, Floats, Ints
-from messirl.problem.errors import InputError
-from messirl.problem.mdp import MDP
-from messirl.problem.trajectories import Trajectories
+from messirl.data.errors import InputError
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import Trajectories
 
 
 class Outcomes(NamedTuple):

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from messirl._memory import room
+from messirl._memory_guard import room
+from messirl.data.errors import InputError
 from messirl.io.interop.minari import episode
 from messirl.io.recordings.recording import Recording
-from messirl.problem.errors import InputError
 
 FILE = "main_data.hdf5"
 ARRAYS = ("observations", "actions", "rewards", "terminations", "truncations")

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from messirl.data.errors import InputError
+from messirl.data.trajectories import Trajectories
 from messirl.io.recordings.recording import Recording, as_recordings, trajectories_from_recordings
-from messirl.problem.errors import InputError
-from messirl.problem.trajectories import Trajectories
 
 NEEDED = ("obs", "acts", "terminal")
 

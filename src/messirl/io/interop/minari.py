@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from messirl._types import Array
+from messirl.data.errors import InputError
+from messirl.data.trajectories import Trajectories
 from messirl.io.recordings.recording import Recording, as_recordings, trajectories_from_recordings
-from messirl.problem.errors import InputError
-from messirl.problem.trajectories import Trajectories
 
 
 def from_minari(dataset: Any, *, end_state: int | None = None) -> Trajectories:

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from messirl._types import Floats, Ints
-from messirl.problem.errors import InputError
-from messirl.problem.mdp import MDP
+from messirl.data.errors import InputError
+from messirl.data.mdp import MDP
 
 
 class SparseForm(NamedTuple):

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from scipy.spatial import cKDTree
 
 from messirl._types import Floats, Ints
+from messirl.data.errors import InputError
+from messirl.data.trajectories import Trajectories
 from messirl.io.recordings.recording import Recording, check_recordings, ended
-from messirl.problem.errors import InputError
-from messirl.problem.trajectories import Trajectories
 
 OUTSIDE = ("clip", "error")
 HIGH = 3**0.5 / 2  # distance of two rows of hexagons, in widths

@@ -13,12 +13,12 @@ import numpy as np
 
 from messirl._npz import BROKEN, Archive, shortly
 from messirl._types import Array
+from messirl.data.errors import InputError
 from messirl.io.recordings.recording import Recording
 from messirl.io.tables.columns import as_whole, flags
-from messirl.io.tables.faults import Faults
-from messirl.io.tables.order import Order, read_order
+from messirl.io.tables.error_collector import Faults
+from messirl.io.tables.step_order import Order, read_order
 from messirl.io.tables.table import Table, load_table
-from messirl.problem.errors import InputError
 
 MAGIC = b"\x93NUMPY"  # how a file of one array begins
 OWN = ("trajectory_id", "step", "action", "reward", "terminated")  # columns that belong to a recording itself

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from messirl._types import Array
-from messirl.problem.errors import InputError
-from messirl.problem.trajectories import Trajectories
+from messirl.data.errors import InputError
+from messirl.data.trajectories import Trajectories
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from messirl._text import did_you_mean, meant
 from messirl._types import Flags, Floats, Ints
-from messirl._words import did_you_mean, meant
-from messirl.io.tables.faults import Faults
+from messirl.io.tables.error_collector import Faults
 from messirl.io.tables.table import COMMA, NUMBER, Column, Table, floats, matches
 
 SMALL_WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"  # whole numbers that certainly fit into 64 bits

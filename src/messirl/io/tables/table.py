@@ -25,11 +25,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from messirl._memory import room
+from messirl._memory_guard import room
 from messirl._types import Array, Flags, Floats
-from messirl.io.tables.separated import BLANKS, EMPTY, SEPARATORS, read_separated
-from messirl.problem.errors import InputError
-from messirl.problem.parquet import AGAIN, check_claims
+from messirl.data.errors import InputError
+from messirl.data.parquet import AGAIN, check_claims
+from messirl.io.tables.csv_dialect import BLANKS, EMPTY, SEPARATORS, read_separated
 
 WHOLE = r"^(0|-?[1-9][0-9]*)$"
 NUMBER = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$|^-?(?i:nan|inf|infinity)$"

@@ -1,0 +1,1 @@
+"""The program around the library: workflows, reports, the lab and the command line."""

@@ -1,0 +1,52 @@
+"""The options `--by` and `--groups`, and what was found group by group, as text."""
+
+from __future__ import annotations
+
+import math
+
+from messirl._formatting import in_columns, nats, nats_between, probability
+from messirl.app.cli._parser import Once, one_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def add_by(group: Any, what: str) -> None:
+    """Add the option that breaks what was found down by a column."""
+    group.add_argument("--by", action=Once, metavar="COLUMN", help=f"{what}: a column of trajectory_meta")
+
+
+def by_lines(found: list[dict[str, Any]]) -> list[str]:
+    """A table for every quantity that was broken down, and the sentence that says what is clear about it."""
+    lines = list[str]()
+    for one in found:
+        groups = one["groups"] + ([] if one["whole"] is None else [one["whole"]])
+        columns = {
+            "trajectories": [f"{group['trajectories']:,}" for group in groups],
+            one["measure"]: [nats(group["value"]["mean"], signed=one["measure"] != "score") for group in groups],
+            "95 % interval": [_ends(group["value"]) for group in groups],
+            "p, Holm": [_p(group["value_p"]) for group in groups],
+            "from the others": [_mean(group["difference"]) for group in groups],
+            "95 % interval ": [_ends(group["difference"]) for group in groups],
+            "p, Holm ": [_p(group["p"]) for group in groups],
+        }
+        columns = {head: cells for head, cells in columns.items() if any(cells)}
+        names = [one_line(one["column"]), *(one_line(group["name"]) for group in groups)]
+        table = [line.rstrip() for line in in_columns(names, columns)]
+        lines += [*table, one_line(one["sentence"]), ""]
+    return lines
+
+
+def _mean(gain: dict[str, float] | None) -> str:
+    return "" if gain is None else nats(gain["mean"], signed=True)
+
+
+def _p(value: float) -> str:
+    return "" if math.isnan(value) else probability(value)
+
+
+def _ends(gain: dict[str, float] | None) -> str:
+    if gain is None or not math.isfinite(gain["low"]):
+        return ""
+    return nats_between(gain["low"], gain["high"])

@@ -1,0 +1,50 @@
+"""`messirl check`: lists everything that is wrong with a folder."""
+
+from __future__ import annotations
+
+import argparse
+
+from messirl.app.cli._parser import Parser, as_json, named, note, one_line, path
+
+DESCRIPTION = (
+    "Read a problem folder and say everything that is wrong with it at once: file, row (as a spreadsheet counts: the "
+    "header is row 1), what and what to do. Exit code 0 if it is fine, 2 if not."
+)
+
+
+def add(made: Parser) -> None:
+    """Declare the arguments of `messirl check`."""
+    made.add_argument("folder", type=path, metavar="FOLDER", help="a problem folder")
+    made.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print every fault of a problem folder; the exit code is 2 if there is one, else 0."""
+    from messirl.data.feature_scale import offsets, unequal_spreads
+    from messirl.data.validation import unfinished_note
+    from messirl.io.folder.atomic_replace import current
+    from messirl.io.folder.problem_json import SETTINGS, read_settings
+    from messirl.io.folder.reader import examine
+
+    problem, faults, notes = examine(arguments.folder)
+    if not faults:
+        unknown = read_settings(current(arguments.folder) / SETTINGS).unknown
+        notes += tuple(f"{SETTINGS}: nothing is known of {key!r}, so it is ignored" for key in unknown)
+        assert problem is not None, "nothing is wrong with it"
+        mdp, trajectories = problem.mdp, problem.trajectories
+        said = (unequal_spreads(mdp), offsets(mdp), unfinished_note(mdp, trajectories))
+        notes += tuple(text for text in said if text is not None)
+    if arguments.json:
+        rows = [{"file": f.where, "row": f.row, "what": f.what, "remedy": f.remedy} for f in faults]
+        print(as_json({"folder": named(arguments.folder), "ok": not faults, "faults": rows, "notes": notes}))
+        return 2 if faults else 0
+    called = named(arguments.folder)
+    for text in notes:
+        note(text)
+    if faults:
+        print("\n".join(one_line(str(fault)) for fault in faults))
+        print(f"{len(faults)} fault{'s' if len(faults) > 1 else ''} in {called}")
+        return 2
+    assert problem is not None, "nothing is wrong with it"
+    print(f"{called} is fine: {problem.mdp}, {problem.trajectories}")
+    return 0

@@ -1,0 +1,284 @@
+"""`messirl fit`: from a folder of tracks to a reward, a policy and a report."""
+
+from __future__ import annotations
+
+import argparse
+
+from messirl._formatting import in_columns, nats, probability, significant
+from messirl.app.cli._group_options import add_by, by_lines
+from messirl.app.cli._options import add_cluster, add_data, add_model, add_results, add_streamed, executor
+from messirl.app.cli._parser import (
+    Once,
+    Parser,
+    count,
+    filled,
+    finite,
+    named,
+    not_negative,
+    noted,
+    one_line,
+    path,
+    problem_in,
+    trajectories_in,
+)
+from messirl.app.cli._table_file import table_writer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
+
+SHOWN = 20  # weights that are printed
+
+DESCRIPTION = (
+    "Learn the reward an expert maximises from the trajectories of a problem folder. Writes the model, "
+    "its numbers (fit.json), a report with figures, and beside it what simpler methods would have given."
+)
+
+
+def add(made: Parser) -> None:
+    """Declare the arguments of `messirl fit`."""
+    add_data(made)
+    add_model(made)
+    group = made.add_argument_group(
+        "dynamics",
+        "With estimated, edges may be missing: where moves lead is counted from the trajectories outside of --test. "
+        "With fitted, FOLDER is a file of recordings with vectors as states (.npz, .parquet, .csv, .hdf5, or "
+        "minari:ID), and WHICH may name trajectory_id, steps, terminated, return, and the table's own columns.",
+    )
+    group.add_argument(
+        "--dynamics", choices=("known", "estimated", "fitted"), default="known", help="where moves lead (known)"
+    )
+    group.add_argument("--prior", type=not_negative, help="of estimated: pseudo-counts of each action in a state (0)")
+    group.add_argument("--discount", type=_discount, help="of fitted: γ, below 1; must be given")
+    group.add_argument(
+        "--grid", type=count, metavar="N", help="of fitted: features from N centres per coordinate (default: 1, o, o²)"
+    )
+    add_streamed(made)
+    add_cluster(made)
+    group = made.add_argument_group(
+        "inference",
+        "Of a fit to the experts alone without a penalty (--method maxent), which has standard errors.",
+    )
+    group.add_argument(
+        "--ratio",
+        action="append",
+        default=[],
+        metavar="A/B",
+        help="ratio of two weights with intervals; may be repeated",
+    )
+    group.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        metavar="A,B,…",
+        help="likelihood-ratio test of these features: the fit is made again without them; may be repeated",
+    )
+    group.add_argument(
+        "--table", type=path, metavar="FILE", help="write the estimates as a table to paste: .csv, .tex or .html"
+    )
+    group.add_argument("--stars", action="store_true", help="of --table, .tex or .html: mark estimates by their p")
+    group = made.add_argument_group("groups")
+    add_by(group, "scores, and how much unlabelled trajectories look like the expert's, by the values of a column")
+    group.add_argument(
+        "--groups",
+        action=Once,
+        metavar="COLUMN",
+        help="robust errors and intervals by individual, not by trajectory: a column of trajectory_meta",
+    )
+    made.add_argument(
+        "--no-baselines", dest="baselines", action="store_false", help="do not fit the simpler methods beside it"
+    )
+    force = "an earlier result in --out, and the file of --table"
+    add_results(made, "out/fit", "the model and fit.json", force)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Fit a model to a problem folder or, with `--dynamics fitted`, to a file of recordings."""
+    for option, kind in (("prior", "estimated"), ("discount", "fitted"), ("grid", "fitted")):
+        if getattr(arguments, option) is not None and arguments.dynamics != kind:
+            raise ValueError(f"--{option} is of --dynamics {kind}: leave it out, or say --dynamics {kind}")
+    if arguments.unlabelled_from is not None and arguments.dynamics != "known":
+        raise ValueError(f"--unlabelled-from goes with --dynamics known, not with {arguments.dynamics}: leave it out")
+    if arguments.cluster is not None and arguments.unlabelled_from is None:
+        raise ValueError("--cluster reads the files of --unlabelled-from, and nothing else of a fit: leave it out")
+    for option in ("ratio", "without", "table", "stars"):
+        if getattr(arguments, option) and arguments.dynamics == "fitted":
+            raise ValueError(f"--{option} needs standard errors, and --dynamics fitted has none: leave it out")
+    for option in ("by", "groups"):
+        if getattr(arguments, option) is not None and arguments.dynamics == "fitted":
+            raise ValueError(f"--{option} is of problem folders, not of --dynamics fitted: leave it out")
+    return _fit_recordings(arguments) if arguments.dynamics == "fitted" else _fit(arguments)
+
+
+def _fit(arguments: argparse.Namespace) -> int:
+    from dataclasses import replace
+    from functools import partial
+
+    from messirl.app.cli._output_dir import Results
+    from messirl.app.workflow.fitting import FitSettings, fit
+    from messirl.app.workflow.split import Split
+    from messirl.io.folder.labels import save_model
+
+    options, estimate = vars(arguments), None
+    options["errors"] = arguments.table is not None
+    asked = {"force": arguments.force, "stars": arguments.stars, "page": arguments.out / "report.html"}
+    write_table = table_writer(arguments.table, **asked)
+    if arguments.dynamics == "estimated":
+        from messirl.io.folder.unknown_dynamics import read_estimable
+
+        found = read_estimable(arguments.folder)
+        problem, estimate = noted(found.problem), partial(found.estimate, prior=arguments.prior or 0.0)
+    else:
+        problem = problem_in(arguments.folder)
+    split, settings = filled(Split, options), filled(FitSettings, options)
+    told: dict[str, Any] = {"folder": named(arguments.folder), "estimate": estimate}
+
+    def keep(model: Any, place: Path) -> None:
+        save_model(model, place / "model.npz", problem)
+
+    asked = {"report": arguments.report, "usual": arguments.usual_out, "force": arguments.force}
+    with Results.asked(arguments.out, "fit.json", "model.npz", keep=keep, **asked) as out:
+        with executor(arguments.cluster) as workers:
+            told["streamed"] = trajectories_in(arguments.unlabelled_from, problem, workers)
+            record = fit(problem, split, settings, out.watcher, **told)
+        record = replace(record, title=arguments.folder.resolve().name, command=arguments.command)
+        summary, written = record.summary(), {"model": arguments.out / "model.npz"}
+        out.write_summary("fit.json", summary)
+        if write_table is not None:
+            written["table"] = write_table(record.table, record.ratios)
+        if arguments.report:
+            from messirl.app.report.fit.fit_page import write_fit_report
+
+            write_fit_report(record, out.place)
+            written["report"] = arguments.out / "report.html"
+        known = record.preferences
+        plain = None if known is None or not known.refitted else known.table
+        return out.finish("fit.json", summary, text_of(summary, record.table, written, plain), json=arguments.json)
+
+
+def _fit_recordings(arguments: argparse.Namespace) -> int:
+    from dataclasses import replace
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from messirl._files import beside
+    from messirl.app.cli._output_dir import Results
+    from messirl.app.workflow.fit_recordings import RecordingSettings, fit_recordings
+    from messirl.app.workflow.split import Split
+    from messirl.io.read_recordings import read_recordings
+
+    options = vars(arguments)
+    split, settings = filled(Split, options), filled(RecordingSettings, options)
+    source = str(arguments.folder)
+    asked = {"report": arguments.report, "usual": arguments.usual_out, "force": arguments.force}
+    with Results.asked(arguments.out, "fit.json", "policy.parquet", **asked) as out:
+        record = fit_recordings(*read_recordings(source), split, settings, out.watcher, folder=source)
+        record = replace(record, title=source, command=arguments.command)
+        summary, written = record.summary(), {"policy": arguments.out / "policy.parquet"}
+        with beside(out.place / "policy.parquet") as part:
+            pq.write_table(pa.table(record.policy), part)
+        if arguments.report:
+            from messirl.app.report.fit.recordings_page import write_recordings_report
+
+            write_recordings_report(record, out.place)
+            written["report"] = arguments.out / "report.html"
+        return out.finish("fit.json", summary, text_of(summary, None, written), json=arguments.json)
+
+
+def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path], plain: Any = None) -> str:
+    """The summary for the terminal: what was fitted, the weights, the scores, and the files written.
+
+    table, plain : estimates of the fit, and of a fit to the experts only without its penalty, where there are any
+    """
+    kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
+    lines = [*map(one_line, summary["in_words"]), ""]
+    lines += [f"{summary['method']} on {kinds}: {summary['iterations']} iterations, {summary['termination']}", ""]
+    if table is not None:
+        lines += [str(table), "", *_ratios(summary["ratios"]), *_tests(summary["tests"])]
+    else:
+        lines += _weights(summary["theta"], summary.get("estimates"))
+        if plain is not None:
+            lines += ["Without the penalty, experts only:", *str(plain).splitlines(), ""]
+    gains = [_gain(row.get("gain")) for row in summary["scores"]]
+    wide = max(map(len, gains))
+    over = f" {'over experts alone':>{wide}}" if wide else ""
+    lines += [f"{'expert':>10} {'held out':>10}{over}  log-probability a step"]
+    for row, gain in zip(summary["scores"], gains, strict=True):
+        remark = f"  ({row['note']})" if row["note"] else ""
+        gained = f" {gain:>{wide}}" if wide else ""
+        lines.append(f"{_score(row['expert'])} {_score(row['held_out'])}{gained}  {row['name']}{remark}")
+    if all(row["held_out"] is None for row in summary["scores"]):
+        lines.append("  (of what they were fitted to, which compares no methods: hold some out with --test)")
+    if summary.get("verdict") is not None:
+        lines += ["", summary["verdict"]["sentence"]]
+    if summary.get("by"):
+        lines += ["", *by_lines(summary["by"])[:-1]]
+    lines += ["", *(f"{name + ':':<8}{place}" for name, place in files.items())]
+    return "\n".join(lines)
+
+
+def _weights(theta: dict[str, float], estimates: list[dict[str, Any]] | None) -> list[str]:
+    """The largest weights, with their robust errors where there are any."""
+    largest = sorted(theta.items(), key=lambda item: -abs(item[1]))
+    columns = {"weight": significant(value for _, value in largest[:SHOWN])}
+    if estimates is not None:
+        errors = {row["name"]: row["robust_std_error"] for row in estimates}
+        columns["robust se"] = significant(errors[name] for name, _ in largest[:SHOWN])
+    wide = {head: max([10, len(head), *map(len, texts)]) for head, texts in columns.items()}
+    heads = "  ".join(f"{head:>{wide[head]}}" for head in columns)
+    lines = [
+        "  ".join(f"{text:>{w}}" for text, w in zip(row, wide.values(), strict=True))
+        for row in zip(*columns.values(), strict=True)
+    ]
+    more = [f"{'':>{len(heads)}}  … and {len(largest) - SHOWN} more" if len(largest) > SHOWN else ""]
+    named = zip(lines, largest, strict=False)
+    return [f"{heads}  feature", *(f"{line}  {one_line(name)}" for line, (name, _) in named), *more]
+
+
+def _ratios(rows: list[dict[str, Any]]) -> list[str]:
+    """Ratios with their errors and both intervals, in columns."""
+    if not rows:
+        return []
+    columns = {
+        "value": significant(row["value"] for row in rows),
+        "robust se": significant(row["robust_std_error"] for row in rows),
+        "95 % interval": [_interval(row["low"], row["high"]) for row in rows],
+        "Fieller's": [_interval(row["fieller_low"], row["fieller_high"]) for row in rows],
+    }
+    return [*in_columns(["ratio", *(one_line(row["name"]) for row in rows)], columns), ""]
+
+
+def _interval(low: float, high: float) -> str:
+    return "[" + ", ".join(text.strip() for text in significant([low, high])) + "]"
+
+
+def _tests(rows: list[dict[str, Any]]) -> list[str]:
+    """One sentence per likelihood-ratio test."""
+    lines = []
+    for row in rows:
+        degrees = f"{row['degrees']} degree{'s' if row['degrees'] > 1 else ''} of freedom"
+        without = one_line(", ".join(row["without"]))
+        lines.append(
+            f"without {without}: likelihood ratio {row['statistic']:.5g} on {degrees}, p {probability(row['p'])}"
+        )
+    return [*lines, ""] if lines else []
+
+
+def _score(value: float | None) -> str:
+    return f"{'-' if value is None else nats(value):>10}"
+
+
+def _gain(found: dict[str, float] | None) -> str:
+    """A difference with its 95 % interval, where it has one."""
+    if found is None:
+        return ""
+    mean, low, high = (nats(found[name], signed=True) for name in ("mean", "low", "high"))
+    if mean == "nan":
+        return "undefined"
+    return f"{mean} [{low}, {high}]" if low != "nan" else mean
+
+
+def _discount(text: str) -> float:
+    return finite(text, lambda x: 0 < x < 1, "a number above 0 and below 1")

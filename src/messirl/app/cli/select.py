@@ -1,0 +1,227 @@
+"""`messirl select`: how to use the unlabelled trajectories, chosen by the experts' own held-out trajectories."""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+from messirl._defaults import CV, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX, WEAK_PRIOR
+from messirl._formatting import nats, nats_between, significant
+from messirl.app.cli._group_options import add_by, by_lines
+from messirl.app.cli._options import add_cluster, add_data, add_objective, add_results, add_streamed, bound, executor
+from messirl.app.cli._parser import (
+    Once,
+    Parser,
+    add_with_default,
+    count,
+    filled,
+    named,
+    not_negative,
+    one_line,
+    positive,
+    problem_in,
+    several,
+    trajectories_in,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
+
+REPEATED = {  # in the next commands too, where they are not what is taken anyway
+    **dict.fromkeys(
+        ("expert", "unlabelled", "unlabelled_from", "test", "n_expert", "n_unlabelled", "features", "reference")
+    ),
+    "objective": OBJECTIVE,
+    "reference_strength": REFERENCE_STRENGTH,
+    "seed": 0,
+    "theta_max": THETA_MAX,
+}
+DIAGNOSED = {"cv": CV, "groups": None, "by": None, "theta_prior": WEAK_PRIOR}  # the same, of a diagnosis alone
+
+DESCRIPTION = (
+    "Choose how to use the unlabelled trajectories, and how strongly, or not at all: MESSI, the complete graph, a base "
+    "policy, light pooling and the experts alone, each judged on expert trajectories it has not seen. What is clearly "
+    "better than a fixed default is chosen, else the default. Writes the chosen model, its numbers (select.json) and a "
+    "report with figures."
+)
+
+
+def add(made: Parser) -> None:
+    """Declare the arguments of `messirl select`."""
+    add_data(made)
+    add_streamed(made)
+    group = made.add_argument_group("choice")
+    add_with_default(group, "--cv", count, CV, "folds of the experts; up to 4 K of them are held out one by one", "K")
+    group.add_argument(
+        "--groups",
+        action=Once,
+        metavar="COLUMN",
+        help="individuals, by a column of trajectory_meta: held out together, resampled by --bootstrap, and what "
+        "intervals count",
+    )
+    add_by(group, "also scores and likeness by the values of a column")
+    group.add_argument("--lambdas", action=Once, type=_strengths, metavar="A,B,…", help="strengths to choose from")
+    group.add_argument("--nested", action="store_true", help="also an honest score of the whole procedure (slow)")
+    group.add_argument(
+        "--bootstrap", type=several, metavar="N", help="95 %% intervals of θ of the chosen fit, N resamples"
+    )
+    add_with_default(group, "--theta-max", positive, THETA_MAX, "bound on every weight")
+    prior = "standard deviation of a normal prior of the weights, in their own units, or none"
+    add_with_default(group, "--theta-prior", bound, WEAK_PRIOR, prior)
+    add_objective(group)
+    group.add_argument("--features", action=Once, metavar="A,B,…", help="only these features (default: all)")
+    add_cluster(made)
+    add_results(made, "out/select", "the model and select.json")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Choose the method and its strength by held-out experts; write the chosen model and a summary."""
+    from dataclasses import replace
+
+    from messirl.app.cli._output_dir import Results
+    from messirl.app.workflow.selecting import SelectSettings, select
+    from messirl.app.workflow.split import Split
+    from messirl.io.folder.labels import save_model
+
+    options, problem = vars(arguments), problem_in(arguments.folder)
+    split, settings = filled(Split, options), filled(SelectSettings, options)
+
+    def keep(model: Any, place: Path) -> None:
+        save_model(model, place / "model.npz", problem)
+
+    asked = {"report": arguments.report, "usual": arguments.usual_out, "force": arguments.force}
+    with Results.asked(arguments.out, "select.json", "model.npz", keep=keep, **asked) as out:
+        with executor(arguments.cluster) as workers:
+            streamed = trajectories_in(arguments.unlabelled_from, problem, workers)
+            told = {"folder": named(arguments.folder), "streamed": streamed, "executor": workers}
+            record = select(problem, split, settings, out.watcher, **told)
+        record = replace(record, title=arguments.folder.resolve().name, command=arguments.command)
+        summary, written = record.summary(), {"model": arguments.out / "model.npz"}
+        summary["next"] = _next(arguments, summary)
+        out.write_summary("select.json", summary)
+        if arguments.report:
+            from messirl.app.report.fit.selection_page import write_selection_report
+
+            write_selection_report(record, out.place)
+            written["report"] = arguments.out / "report.html"
+        plain = None if record.preferences is None else record.preferences.table
+        text = text_of(summary, written, plain)
+        return out.finish("select.json", summary, text, json=arguments.json)
+
+
+def _next(arguments: argparse.Namespace, summary: dict[str, Any]) -> list[str]:
+    """Commands to run next with what was chosen."""
+    import shlex
+
+    saved, folder = shlex.quote(str(arguments.out / "model.npz")), shlex.quote(str(arguments.folder))
+    data = " ".join([folder, *_given(arguments, REPEATED)])
+    groups = _given(arguments, {"groups": None})
+    out = [" ".join(["messirl fit", data, *groups, _knobs(summary["chosen"])])]
+    if summary["use"] is not None:  # else there is nobody to judge the others by
+        out.append(" ".join(["messirl diagnose", data, *_given(arguments, DIAGNOSED)]))
+    if arguments.test is not None:
+        out.append(f"messirl evaluate {saved} {folder} --test {shlex.quote(arguments.test)}")
+    return out
+
+
+def _given(arguments: argparse.Namespace, usual: dict[str, Any]) -> list[str]:
+    """Those of the options that are not what is taken anyway, as words of a command."""
+    import shlex
+
+    given = {name: getattr(arguments, name) for name, value in usual.items() if getattr(arguments, name) != value}
+    shown = {k: "none" if v is None else f"{v:g}" if isinstance(v, float) else str(v) for k, v in given.items()}
+    return [f"--{name.replace('_', '-')} {shlex.quote(value)}" for name, value in shown.items()]
+
+
+def _knobs(chosen: dict[str, Any]) -> str:
+    """The options of `messirl fit` that fit what was chosen."""
+    own = chosen["parameters"]
+    prior = [] if own["theta_prior"] is None else [f"--theta-prior {own['theta_prior']:g}"]
+    if chosen["method"] in ("MESSI", "Complete"):
+        words = ["--similarity complete"] if chosen["method"] == "Complete" else []
+        return " ".join([*words, f"--lambda0 {own['lambda0']:.6g}", *prior])
+    words = ["--method maxent"] + ([f"--ridge {own['ridge']:.6g} --standardise"] if own["ridge"] else [])
+    words += [f"--unlabelled-weight {chosen['weight']:g}"] if chosen["weight"] else []
+    if chosen["strength"] is not None:
+        words.append(f"--reference unlabelled --reference-strength {chosen['strength']:g}")
+    return " ".join([*words, *prior])
+
+
+def text_of(summary: dict[str, Any], files: dict[str, Path], plain: Any = None) -> str:
+    """The summary for the terminal: the best of every method, the chosen one, why, and what would change it.
+
+    plain : estimates of a fit to the experts only without the penalty, where there are any
+    """
+    kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
+    chosen, every = summary["chosen"], summary["candidates"]
+    lines = [*map(one_line, summary["in_words"]), ""]
+    lines += [f"{kinds}; {summary['units']} held out; {summary['seconds']:.1f} s", ""] if every else [kinds, ""]
+    if every:
+        lines += [f"  {'score':>9} {'gain':>9} {'95 % interval':^21}  best of each method, of {len(every)} candidates"]
+        lines += [_row(every, i, chosen["index"], summary["default"]) for i in _shown(summary)]
+    if summary["needed"] is not None:
+        lines.append(f"about {summary['needed']:,} held-out experts would settle it, if the difference is as it seems")
+    if summary["held_out"] is not None:
+        lines.append(f"held out: {nats(summary['held_out'])} nats a step on the test trajectories")
+    if "nested" in summary:
+        nested = summary["nested"]
+        lines.append(f"nested: {nats(nested['mean'])} ± {nats(nested['standard_error'])} nats a step, choice included")
+    if plain is not None:
+        lines += ["", "Without the penalty, experts only:", *str(plain).splitlines()]
+    if "intervals" in summary:
+        lines += ["", *_interval_lines(summary["theta"], summary["intervals"])]
+    if summary["by"]:
+        from messirl.app.workflow.group_by import TOGETHER
+
+        lines += ["", *by_lines(summary["by"])[:-1], TOGETHER.format(column=one_line(summary["by"][0]["column"]))]
+    if "stability" in summary:
+        lines += ["", *_stability_lines(summary["stability"])]
+    lines += ["", *(f"{name + ':':<8}{place}" for name, place in files.items())]
+    lines += ["next:", *(f"  {command}" for command in summary["next"])]
+    return "\n".join(lines)
+
+
+def _shown(summary: dict[str, Any]) -> list[int]:
+    """The best candidate of every method, the chosen one and the default, in their order."""
+    every: list[dict[str, Any]] = summary["candidates"]
+    best: dict[str, int] = {}
+    for i, row in enumerate(every):
+        if row["method"] not in best or row["score"] > every[best[row["method"]]]["score"]:
+            best[row["method"]] = i
+    return sorted({*best.values(), summary["chosen"]["index"], summary["default"]})
+
+
+def _row(every: list[dict[str, Any]], i: int, chosen: int, default: int) -> str:
+    row, mark = every[i], "*" if i == chosen else " "
+    gain = f"{nats(row['gain'], signed=True):>9}" if i != default else f"{'default':>9}"
+    known = i != default and math.isfinite(row["gain_low"])
+    ends = nats_between(row["gain_low"], row["gain_high"]) if known else ""
+    return f"{mark} {nats(row['score']):>9} {gain} {ends:^21}  {row['candidate']}"
+
+
+def _interval_lines(theta: dict[str, float], intervals: dict[str, list[float]]) -> list[str]:
+    weights = significant(theta[name] for name in intervals)
+    low, high = (significant(ends[i] for ends in intervals.values()) for i in (0, 1))
+    width = len(low[0]) + len(high[0]) + 4
+    rows = zip(weights, low, high, intervals, strict=True)
+    return [
+        "The chosen fit, penalty included, under resampling (which tests no weight):",
+        f"{'weight':>10}  {'95 % interval':^{width}}  feature",
+        *(f"{weight:>10}  [{a}, {b}]  {name}" for weight, a, b, name in rows),
+    ]
+
+
+def _stability_lines(rows: list[dict[str, float]]) -> list[str]:
+    spreads = significant(row["spread"] for row in rows)
+    return [
+        f"{'λ0':>8}  {'spread':>8}  of MESSI's policy over halves of the unlabelled trajectories",
+        *(f"{row['lambda0']:8g}  {spread:>8}" for row, spread in zip(rows, spreads, strict=True)),
+        "",
+        "A spread near zero is stable, which is not to say right; a large one hangs on who happened to be there.",
+    ]
+
+
+def _strengths(text: str) -> tuple[float, ...]:
+    return tuple(not_negative(word) for word in text.split(","))

@@ -1,0 +1,262 @@
+"""What can be picked: the paper's domains, the examples, gymnasium's tables and the folders of the command line.
+
+A scene knows its problem, where its states are drawn, which trajectories a request means, and the Python lines that
+give the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from messirl._types import Floats
+from messirl.app.lab.requests import Ask, Refused
+from messirl.app.lab.state_layout import MOST, Layout, laid_out
+from messirl.data.mdp import MDP
+from messirl.data.problem import Problem
+from messirl.data.trajectories import Trajectories
+from messirl.paper import domains
+from messirl.paper.domains.domain import mixture
+from messirl.paper.experiments.paper_settings import SETTINGS
+
+STATES, FEATURES, WALKS = 4000, 600, 100_000  # at most, of a problem that is fitted while one waits
+TEST = 100  # held-out trajectories of the expert that are scored, at most
+MIXTURES = {"mu1": "μ1: near-expert, others", "mu2": "μ2: near-expert, yet others"}
+MIXTURES |= {"mu3": "μ3: others, yet others", "MAX": "all near-expert (MESSIMAX)"}
+WORDS = {
+    "highway": (
+        "Highway",
+        "Keep to the left, avoid cars and the verge. A tile is a lane (across) and the cars beside it (upwards); what "
+        "comes next is averaged.",
+    ),
+    "gridworld": ("Gridworld", "16 × 16 slippery cells, 64 blocks of 2 × 2 as features; three of them are good."),
+    "pit": (
+        "Pit",
+        "From the lower left to the upper right corner, around the pit. The expert goes round by the right.",
+    ),
+    "museum": (
+        "Museum",
+        "Guides know what is worth seeing; tourists have read the same book, school classes have not.",
+    ),
+    "roads": ("Roads", "Trips through a town, each to its own goal: minutes, tolls and left turns."),
+    "maze": ("Maze", "A labyrinth with water in one place; some animals are thirsty, some are not."),
+}
+TABLES = {"FrozenLake-v1": "Frozen lake", "FrozenLake8x8-v1": "Frozen lake, 8 × 8", "CliffWalking-v1": "Cliff walking"}
+
+
+class Picked(NamedTuple):
+    """The trajectories that a request means; kinds: 0 expert, 1 drawn, 2 near-expert, 3 other, 4 unknown.
+
+    test : those of the expert that are left over, for a score
+    """
+
+    expert: Trajectories
+    unlabelled: Trajectories | None
+    kinds: list[int]
+    test: Trajectories | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class LabScene:
+    """One thing that can be picked.
+
+    key : what requests call it; title, story : what the page says
+    pick : from a request to its trajectories, without drawn ones; lines : Python that makes `mdp`, `expert`, `others`
+    defaults : what the controls show first; mixtures, filters : what can be chosen
+    performance : from expected visits to a number, where the truth is known; truth : the reward, where it is known
+    by_feature : whether feature i is the reward of entering state i, so that θ is what the map shows
+    """
+
+    key: str
+    title: str
+    story: str
+    mdp: MDP
+    layout: Layout
+    pick: Callable[[Ask], Picked]
+    lines: Callable[[Ask], list[str]]
+    defaults: dict[str, Any]
+    mixtures: dict[str, str] = field(default_factory=dict)
+    filters: list[str] = field(default_factory=list)
+    performance: Callable[[Floats], float] | None = None
+    truth: Floats | None = None
+    by_feature: bool = False
+
+
+def catalogue(folders: dict[str, str]) -> list[dict[str, str]]:
+    """Everything that can be picked: key, title and group. folders: key to title."""
+    out = [{"key": key, "title": WORDS[key][0], "group": "The paper's domains"} for key in domains.DOMAINS]
+    out += [{"key": key, "title": WORDS[key][0], "group": "Examples"} for key in ("museum", "roads", "maze")]
+    if find_spec("gymnasium") is not None:
+        out += [{"key": key, "title": title, "group": "gymnasium"} for key, title in TABLES.items()]
+    return out + [{"key": key, "title": title, "group": "Your folders"} for key, title in folders.items()]
+
+
+def make_scene(key: str, seed: int = 0) -> LabScene:
+    """A scene that needs no folder, of a seed."""
+    if key in domains.DOMAINS:
+        return _domain(key, seed)
+    if key in TABLES:
+        from messirl.app.lab.gym_scenes import scene_of_table
+
+        return scene_of_table(key, TABLES[key], seed)
+    if key in ("museum", "roads", "maze"):
+        from messirl.paper.synthetic.write_example import EXAMPLES
+
+        made = [f"from messirl.paper.synthetic import {key}", "", f"problem = {key}().problem"]
+        return of_problem(key, *WORDS[key], EXAMPLES[key]().problem, made)
+    raise Refused(f"there is no scene {key[:60]!r}: pick one of the list")
+
+
+def _domain(key: str, seed: int) -> LabScene:
+    setting = SETTINGS[key]
+    domain = domains.DOMAINS[key](**setting.arguments)
+    scene = domain.scene(seed)
+    similarity, sigma = {"highway": ("rbf", 5.0), "gridworld": ("exponential", 10.0), "pit": ("turns", 1.0)}[key]
+    own = {"similarity": similarity, "sigma": sigma, "lambda0": setting.lambda0, "objective": "counts"}
+    if key == "gridworld":  # its expert follows 10 θ*: the same λ0/θ_max, and a box in which rewards differ by degrees
+        own |= {"theta_max": 10.0, "lambda0": 0.1}
+    star = scene.thetas.get("star")
+    made = ", ".join(f"{name}={value!r}" for name, value in setting.arguments.items())
+    called = f'DOMAINS["{key}"]({made})'
+    return drawn_scene(
+        key,
+        *WORDS[key],
+        scene,
+        _lanes(scene.mdp) if key == "highway" else laid_out(scene.mdp, _square(scene.mdp)),
+        ["from messirl.paper.domains import DOMAINS, mixture", "", f"scene = {called}.scene({{seed}})"],
+        own,
+        truth=None if star is None else scene.mdp.reward(star),
+    )
+
+
+def drawn_scene(
+    key: str,
+    title: str,
+    story: str,
+    scene: domains.Scene,
+    layout: Layout,
+    made: list[str],
+    own: dict[str, Any],
+    **rest: Any,
+) -> LabScene:
+    """A scene whose unlabelled trajectories are drawn from three sources."""
+
+    def pick(ask: Ask) -> Picked:
+        if ask.mixture not in MIXTURES:
+            raise Refused(f"mixture must be one of {', '.join(MIXTURES)}")
+        experts = scene.expert[: ask.experts]
+        sources = domains.domain.MIXTURES[ask.mixture]
+        near = [sources[0 if coin < ask.nu else 1] == "star" for coin in scene.coins[: ask.u]]
+        kinds = [0] * len(experts) + [2 if good else 3 for good in near]
+        return Picked(experts, mixture(scene, ask.mixture, ask.u, ask.nu), kinds)
+
+    def lines(ask: Ask) -> list[str]:
+        return [
+            *(line.format(seed=ask.seed) for line in made),
+            f"mdp, expert = scene.mdp, scene.expert[:{ask.experts}]",
+            f'others = mixture(scene, "{ask.mixture}", u={ask.u}, nu={ask.nu!r})',
+        ]
+
+    defaults = {"mixture": "mu1", "u": 20, "nu": 0.5, "experts": len(scene.expert), "theta_max": 500.0} | own
+    measure = scene.performance if key in domains.DOMAINS else None
+    return LabScene(
+        key, title, story, scene.mdp, layout, pick, lines, defaults, mixtures=MIXTURES, performance=measure, **rest
+    )
+
+
+def of_problem(key: str, title: str, story: str, problem: Problem, made: list[str]) -> LabScene:
+    """A scene of a problem with recorded trajectories; filters say which are the expert's and which unlabelled."""
+    refuse_large(problem.mdp, len(problem.trajectories))
+    filters = _filters(problem)
+
+    def chosen(text: str, n: int, what: str) -> Trajectories:
+        try:
+            return (problem.select(text).trajectories if text.strip() else problem.trajectories)[:n]
+        except ValueError as error:
+            raise Refused(f"{what}: {error}") from None
+
+    def pick(ask: Ask) -> Picked:
+        every = chosen(ask.expert, ask.experts + TEST, "the expert's trajectories")
+        expert, test = every[: ask.experts], every[ask.experts :]
+        others = chosen(ask.mixture, ask.u, "the unlabelled trajectories") if ask.u else None
+        n = 0 if others is None else len(others)
+        return Picked(expert, others if n else None, [0] * len(expert) + [4] * n, test if len(test) else None)
+
+    def lines(ask: Ask) -> list[str]:
+        def of(text: str, n: int) -> str:
+            return f"problem.select({text!r}).trajectories[:{n}]" if text.strip() else f"problem.trajectories[:{n}]"
+
+        others = of(ask.mixture, ask.u) if ask.u else None
+        return [*made, f"mdp, expert = problem.mdp, {of(ask.expert, ask.experts)}", f"others = {others}"]
+
+    defaults = {
+        "expert": filters[0][0] if filters else "",  # few experts, many others
+        "mixture": filters[0][-1] if filters else "",
+        "u": 50 if filters else 0,
+        "experts": min(10, len(problem.trajectories)),
+        "similarity": "rbf-std",
+        "sigma": 10.0,
+        "lambda0": 0.05,
+        "theta_max": 500.0,
+        "objective": "choices",
+    }
+    layout = laid_out(problem.mdp, problem.xy, y_down=problem.y_down)
+    return LabScene(
+        key,
+        title,
+        story,
+        problem.mdp,
+        layout,
+        pick,
+        lines,
+        defaults,
+        filters=[text for column in filters for text in column],
+    )
+
+
+def refuse_large(mdp: MDP, walks: int) -> None:
+    """Refuse what cannot be fitted while one waits."""
+    sizes = (("states", mdp.n_states, min(STATES, MOST)), ("features", mdp.n_features, FEATURES))
+    for what, n, most in (*sizes, ("trajectories", walks, WALKS)):
+        if n > most:
+            raise Refused(f"it has {n:,} {what}, and this page takes up to {most:,}: use messirl fit for it")
+
+
+def _filters(problem: Problem) -> list[list[str]]:
+    """Filters worth offering: every value of columns with few of them, the rarest first; few values come first."""
+    found: list[list[str]] = []
+    for name, column in problem.meta.items():
+        values, often = np.unique(np.asarray(column).astype(str), return_counts=True)
+        if 2 <= values.size <= 8 and all(text.isprintable() and len(text) < 60 for text in (name, *values)):
+            found.append([f"{_word(name)} = {_word(values[i])}" for i in np.argsort(often, kind="stable")])
+    return sorted(found, key=len)
+
+
+def _word(text: str) -> str:
+    plain = text.isidentifier() or text.replace(".", "", 1).isdigit()
+    return text if plain and text not in ("and", "or") else "'" + text.replace("'", "''") + "'"
+
+
+def _square(mdp: MDP) -> Floats:
+    from messirl.paper.domains.slippery_grid import coordinates
+
+    return coordinates(round(mdp.n_states**0.5)).astype(np.float64)
+
+
+def _lanes(mdp: MDP) -> Layout:
+    """A column per place across the road, a row per set of cars beside; rows with no car at the bottom."""
+    from messirl.paper.domains.highway import LANES, PLACES, ROWS
+
+    across = mdp.n_states // PLACES
+    place, view = np.divmod(np.arange(mdp.n_states), across)
+    beside = view // (across // len(ROWS))
+    columns = ("verge", *(f"lane {i + 1}" for i in range(LANES)), "verge")
+    said = ["no car" if not cars else "car in lane " + " and ".join(str(c + 1) for c in cars) for cars in ROWS]
+    labels = [f"{columns[p]}, {said[row]}" for p in range(PLACES) for row in range(len(ROWS))]
+    at = np.array([(p, row) for p in range(PLACES) for row in range(len(ROWS))], dtype=np.float64)
+    road = {"place": place.tolist(), "beside": beside.tolist(), "cars": [list(cars) for cars in ROWS]}
+    return Layout("lanes", place * len(ROWS) + beside, at, labels, columns, road)

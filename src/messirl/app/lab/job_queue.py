@@ -1,0 +1,153 @@
+"""The desk between pages and the worker: of each page the newest request wins, and no work lasts longer than it may.
+
+At most one request per page waits; a newer one takes its place, and cancels the one in work. The worker is a process:
+where an answer does not come before the deadline it is ended, and another one started for the next request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+WORKER = (sys.executable, "-m", "messirl.app.lab.worker")
+DEADLINE = 90.0  # seconds, compiling included
+WAITING = 32  # pages that wait at once
+LINE = 64_000_000  # bytes of an answer
+DROPPED = b'{"status":200,"dropped":true}'  # the answer to a request that a newer one has replaced
+
+
+@dataclass(eq=False)
+class Job:
+    """One request, and the answer to come: a status and a line of JSON."""
+
+    page: str
+    message: dict[str, Any]
+    answer: asyncio.Future[tuple[int, bytes]] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+    def end(self, status: int, line: bytes | str) -> None:
+        """Answer, unless nobody waits any more."""
+        if not self.answer.done():
+            body = line if isinstance(line, bytes) else json.dumps({"status": status, "error": line}).encode()
+            self.answer.set_result((status, body))
+
+
+class Desk:
+    """Takes requests of pages, and hands them to the worker one after the other.
+
+    folders : of the command line; deadline : seconds that an answer may take; command : starts a worker
+    """
+
+    def __init__(self, folders: list[str], deadline: float = DEADLINE, command: Sequence[str] = WORKER) -> None:
+        self.folders, self.deadline, self.command = folders, deadline, command
+        self._waiting: OrderedDict[str, Job] = OrderedDict()
+        self._now: Job | None = None
+        self._process: asyncio.subprocess.Process | None = None
+        self._called = asyncio.Event()
+        self._number = 0
+        self._runner: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Start the worker, so that the first request finds it ready."""
+        self._runner = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        """End the worker."""
+        if self._runner is not None:
+            self._runner.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._runner
+        await self._end()
+
+    async def ask(self, page: str, message: dict[str, Any]) -> tuple[int, bytes]:
+        """The status and the answer to a request of a page."""
+        job = Job(page, message)
+        older = self._waiting.pop(page, None)
+        if older is not None:
+            older.end(200, DROPPED)
+        if len(self._waiting) >= WAITING:
+            return 503, json.dumps({"status": 503, "error": "too many pages ask at once: try again"}).encode()
+        self._waiting[page] = job
+        self._called.set()
+        if self._now is not None and self._now.page == page:
+            self._send({"cancel": self._number})
+        try:
+            return await job.answer
+        except asyncio.CancelledError:  # who asked has left
+            if self._waiting.get(page) is job:
+                del self._waiting[page]
+            elif self._now is job:
+                self._send({"cancel": self._number})
+            raise
+
+    async def _run(self) -> None:
+        await self._start()
+        while True:
+            while not self._waiting:
+                self._called.clear()
+                await self._called.wait()
+            _, self._now = self._waiting.popitem(last=False)
+            try:
+                await self._work(self._now)
+            except Exception as error:  # the desk stays open whatever happens to one request
+                self._now.end(500, f"internal error, {type(error).__name__}")
+                await self._end()
+            self._now = None
+
+    async def _work(self, job: Job) -> None:
+        process = await self._start()
+        self._number += 1
+        self._send({"id": self._number, **job.message})
+        assert process.stdout is not None
+        try:
+            line = await asyncio.wait_for(process.stdout.readline(), self.deadline)
+        except TimeoutError:
+            await self._end()
+            job.end(503, f"it took more than {self.deadline:g} seconds and was ended: use messirl fit for this")
+            return
+        if not line:
+            await self._end()
+            job.end(500, "the process that fits has ended (out of memory?); a new one is started")
+            return
+        job.end(_status(line), line)
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        if self._process is not None and self._process.returncode is None:
+            return self._process
+        one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+        self._process = await asyncio.create_subprocess_exec(
+            *self.command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, **one},  # small problems: threads would only wait for each other
+            limit=LINE,
+            start_new_session=True,  # Ctrl-C is for the server, which then ends the worker
+        )
+        self._send({"folders": self.folders})
+        return self._process
+
+    def _send(self, message: dict[str, Any]) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            with contextlib.suppress(OSError, RuntimeError):
+                self._process.stdin.write(json.dumps(message).encode() + b"\n")
+
+    async def _end(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+        self._process = None
+
+
+def _status(line: bytes) -> int:
+    """The status in an answer, which stands near its beginning: reading all of it would cost time."""
+    _, _, rest = line[:60].partition(b'"status":')
+    return int(rest.lstrip()[:3])

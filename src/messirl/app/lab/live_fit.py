@@ -1,0 +1,151 @@
+"""One fit for the page: the estimator that a request means, begun where the last one ended while a slider moves.
+
+A fit of a slider at rest begins at zero, as the Python lines do: the same state of the page gives the same picture.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from itertools import pairwise
+from time import process_time
+from typing import Any
+
+import numpy as np
+
+from messirl._types import Floats
+from messirl.app.lab.catalog import LabScene, Picked
+from messirl.app.lab.requests import Ask, Refused
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import Trajectories
+from messirl.estimators import MESSI
+from messirl.estimators.registry import LIGHT, METHODS, baseline
+from messirl.paper.domains.pit import TurnSimilarity
+from messirl.planning import soft_policy
+from messirl.similarity import RBF, CompleteGraph, Exponential
+
+OFFERED = ("MESSI", "MaxEnt", "LightPooling", "Pooling", "EM", "Complete", "Ridge", "RidgeStd", "Reference")
+LABELS = {name: METHODS[name].label for name in OFFERED} | {"LightPooling": "MaxEnt-IRL with pooling weight"}
+SIMILARITIES: dict[str, tuple[str, Callable[[float], Any]]] = {
+    "rbf": ("RBF: exp(−‖Δ‖²/2σ)", lambda sigma: RBF(sigma)),
+    "rbf-std": ("RBF, standardised counts", lambda sigma: RBF(sigma, standardise=True)),
+    "exponential": ("exponential: exp(−‖Δ‖/σ)", lambda sigma: Exponential(sigma)),
+    "turns": ("changes of direction: exp(−|Δ|/σ)", lambda sigma: TurnSimilarity(sigma)),
+    "complete": ("complete graph: 1", lambda sigma: CompleteGraph()),
+}
+ROUGH = {"tol": 1e-2, "max_iter": 8}  # while a slider moves
+EXACT = {"tol": 1e-6, "max_iter": 500}
+ROUNDS = 10  # steps of EM between two times that trajectories are weighted anew
+MINUTE = 60.0  # seconds that a fit may be expected to take
+EVALUATIONS = 1.5  # of the objective, per iteration
+
+
+class Cancelled(Exception):
+    """Somebody asked for something newer."""
+
+
+def parameters(ask: Ask) -> dict[str, Any]:
+    """The arguments of MESSI that a request means; of the other methods, those that they have."""
+    if ask.similarity not in SIMILARITIES:
+        raise Refused(f"similarity must be one of {', '.join(SIMILARITIES)}")
+    if ask.objective not in ("choices", "counts"):
+        raise Refused("objective must be choices or counts")
+    return {
+        "similarity": SIMILARITIES[ask.similarity][1](ask.sigma),
+        "lambda0": ask.lambda0,
+        "theta_max": ask.theta_max,
+        "objective": ask.objective,
+        "unlabelled_weight": ask.weight,
+    }
+
+
+def with_drawn(mdp: MDP, picked: Picked, drawn: tuple[tuple[int, ...], ...]) -> Picked:
+    """The same with expert trajectories drawn by hand; where others have actions, each step's likeliest one."""
+    if not drawn:
+        if len(picked.expert) == 0:
+            raise Refused("there is no expert trajectory: draw one, or take some of the scene's")
+        return picked
+    states = [list(row) for row in drawn]
+    actions = [[_likeliest(mdp, s, to) for s, to in pairwise(row)] for row in states]
+    goals = None if picked.expert.goals is None else [row[-1] for row in states]
+    known = picked.expert.actions is not None
+    more = Trajectories.from_lists(states, actions if known else None, goals)
+    kinds = [0] * len(picked.expert) + [1] * len(more) + picked.kinds[len(picked.expert) :]
+    return picked._replace(expert=picked.expert + more, kinds=kinds)
+
+
+def _likeliest(mdp: MDP, s: int, to: int) -> int:
+    """The action that most likely leads from one state to another."""
+    if max(s, to) >= mdp.n_states:
+        raise Refused(f"a drawn trajectory has a state {max(s, to)}; the last one is {mdp.n_states - 1}")
+    chance = mdp.transitions[s * mdp.n_actions : (s + 1) * mdp.n_actions, [to]].toarray().ravel()
+    if chance.max(initial=0.0) <= 0.0:
+        raise Refused(
+            f"a drawn trajectory goes from {mdp.state_label(s)} to {mdp.state_label(to)}, where no move leads"
+        )
+    return int(chance.argmax())
+
+
+def unit_seconds(mdp: MDP) -> float:
+    """How long one look at a problem takes, from values to policy; found once."""
+
+    def measured() -> float:
+        took = 0.0
+        goal = 0 if mdp.must_end and not mdp.terminal.any() else None
+        reward = np.full_like(mdp.reward(np.zeros(mdp.n_features)), -20.0)  # values are finite, however long it goes on
+        for _ in range(2):  # the first may compile
+            begin = process_time()
+            soft_policy(mdp, reward, goal=goal)
+            took = process_time() - begin
+        return took
+
+    return mdp.memo("seconds of a solution", measured)
+
+
+def refuse_minutes(mdp: MDP, ask: Ask, picked: Picked) -> None:
+    """Refuse a fit that would take minutes, with the reason."""
+    most = (ROUGH if ask.rough else EXACT)["max_iter"]
+    goals = 1 if picked.expert.goals is None else len(np.unique(picked.expert.goals))
+    seconds = EVALUATIONS * unit_seconds(mdp) * goals * most * (2 if ask.second else 1)
+    if seconds > MINUTE:
+        raise Refused(
+            f"a fit could take {seconds / 60:.0f} minutes ({mdp.n_states:,} states, up to {most} iterations): use "
+            "messirl fit for it, or choose one method and fewer goals"
+        )
+
+
+def fit(
+    name: str, ask: Ask, scene: LabScene, picked: Picked, warm: Floats | None, cancelled: Callable[[], bool]
+) -> tuple[Any, list[str]]:
+    """A fitted estimator, and what was remarked on the way. warm : θ of the last fit like this one."""
+    if name not in OFFERED:
+        raise Refused(f"method must be one of {', '.join(OFFERED)}")
+
+    def watch(_: dict[str, Any]) -> bool:
+        if cancelled():
+            raise Cancelled
+        return False
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        how: dict[str, Any] = dict(EXACT)
+        if ask.rough:
+            how = ROUGH | {"theta_init": None if warm is None else np.clip(warm, -ask.theta_max, ask.theta_max)}
+        try:
+            model, sets = task(name, ask, scene.mdp, picked)
+            model.set_params(callback=watch, **how)
+            model.fit(scene.mdp, *sets)
+        except (ValueError, MemoryError) as error:
+            raise Refused(str(error)) from error
+    model.set_params(callback=None)
+    return model, list(dict.fromkeys(str(one.message) for one in said))
+
+
+def task(name: str, ask: Ask, mdp: MDP, picked: Picked) -> tuple[Any, tuple[Any, ...]]:
+    """The unfitted estimator, and the sets of trajectories it is fitted to."""
+    model, sets = baseline(name, MESSI(**parameters(ask)), mdp, picked.expert, picked.unlabelled)
+    if name == "LightPooling" and len(sets) > 1:
+        model.set_params(unlabelled_weight=ask.weight or LIGHT)
+    if name == "EM" and len(sets) > 1:
+        model.set_params(steps_per_round=ROUNDS)
+    return model, sets

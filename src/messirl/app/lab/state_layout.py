@@ -1,0 +1,143 @@
+"""Where states are drawn: tiles of a grid, dots of a network, or lanes of a road."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from messirl._types import Floats, Ints
+from messirl.data.mdp import MDP
+
+MOST = 4000  # tiles of a map
+MOVES = 60_000  # moves that a page is told of, so that one can draw along them
+SLIGHT = 0.2  # of a tile; an action that moves less in expectation has no arrow
+FULL = 0.6  # share of the cells of a lattice that states must fill to be drawn as tiles
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the states of a problem are drawn.
+
+    kind : "grid" (tiles), "graph" (dots joined by moves) or "lanes" (tiles that hold several states)
+    tile : (S,) the tile a state is drawn in; −1: in none
+    at : (T, 2) the middle of each tile, y upwards
+    labels : what each tile is called; columns : words below the columns of a map of lanes
+    road : of lanes, where each state is across the road, and which cars are beside it
+    """
+
+    kind: str
+    tile: Ints
+    at: Floats
+    labels: list[str]
+    columns: tuple[str, ...] = ()
+    road: dict[str, Any] | None = None
+
+    @property
+    def n_tiles(self) -> int:
+        """How many tiles there are."""
+        return len(self.at)
+
+    def mean(self, values: Floats, weights: Floats | None = None) -> Floats:
+        """Per tile, the mean of its states' values."""
+        here = self.tile >= 0
+        weights = np.ones(len(values)) if weights is None else weights + 1e-12 * max(weights.max(), 1e-300)
+        total = np.bincount(self.tile[here], (values * weights)[here], minlength=self.n_tiles)
+        return np.asarray(total / np.bincount(self.tile[here], weights[here], minlength=self.n_tiles))
+
+    def sum(self, values: Floats) -> Floats:
+        """Per tile, the sum of its states' values."""
+        here = self.tile >= 0
+        return np.asarray(np.bincount(self.tile[here], values[here], minlength=self.n_tiles), dtype=np.float64)
+
+
+def laid_out(mdp: MDP, xy: Floats | None, *, y_down: bool = False) -> Layout:
+    """A layout by coordinates, or by the network of moves where there are none."""
+    from messirl.app.workflow.graph_layout import network_places
+
+    if xy is not None and not np.isfinite(xy).all(axis=1).any():
+        xy = None  # columns for coordinates, and none in them
+    at = network_places(mdp) if xy is None else np.asarray(xy, dtype=np.float64) * [1.0, -1.0 if y_down else 1.0]
+    if at is None:  # too many states for a network: a square, row by row
+        y, x = np.divmod(np.arange(mdp.n_states), int(np.ceil(np.sqrt(mdp.n_states))))
+        at = np.column_stack([x, -y]).astype(np.float64)
+    placed = np.isfinite(at).all(axis=1)
+    tile = np.where(placed, np.cumsum(placed) - 1, -1)
+    names = [mdp.state_names[s] if mdp.state_names else f"state {s}" for s in np.flatnonzero(placed)]
+    kind = "grid" if not mdp.state_action and _lattice(at[placed]) else "graph"
+    return Layout(kind, tile, _in_units(at[placed]), names)
+
+
+def _in_units(at: Floats) -> Floats:
+    """Coordinates in units of the least distance along an axis, so that a tile is 1 by 1."""
+    if len(at) < 2:
+        return at - at
+    if _lattice(at):
+        return np.asarray((at - at.min(axis=0)) / _steps(at))
+    from scipy.spatial import cKDTree
+
+    near = cKDTree(at).query(at, k=2)[0][:, 1]
+    positive = near[near > 0]
+    return np.asarray((at - at.min(axis=0)) / (np.quantile(positive, 0.2) if positive.size else 1.0))
+
+
+def _steps(at: Floats) -> Floats:
+    out = []
+    for axis in at.T:
+        gaps = np.diff(np.unique(axis))
+        out.append(gaps[gaps > 1e-9 * (np.ptp(axis) or 1.0)].min(initial=np.inf))
+    return np.array([step if np.isfinite(step) else 1.0 for step in out])
+
+
+def _lattice(at: Floats) -> bool:
+    """Whether places are the cells of a lattice, and fill most of it."""
+    if len(at) < 4:
+        return False
+    cells = (at - at.min(axis=0)) / _steps(at)
+    whole = np.rint(cells)
+    if np.abs(cells - whole).max() > 1e-6 or whole.max() > 2000:
+        return False
+    size = float(np.prod(whole.max(axis=0) + 1))
+    return len(np.unique(whole, axis=0)) == len(at) >= FULL * size
+
+
+def moves_of(mdp: MDP) -> dict[str, Any] | None:
+    """Where each state can go, (from, to, probability of the likeliest way); None of too many moves."""
+    table = best_chance(mdp)
+    if table.nnz > MOVES:
+        return None
+    return {"from": table.row.tolist(), "to": table.col.tolist(), "p": np.round(table.data, 3).tolist()}
+
+
+def best_chance(mdp: MDP) -> sp.coo_array:
+    """max_a p(s'|s, a), (S, S)."""
+    moves = mdp.transitions.tocoo()
+    order = np.lexsort((moves.data, moves.col, moves.row // mdp.n_actions))
+    s, to, p = (moves.row // mdp.n_actions)[order], moves.col[order], moves.data[order]
+    last = np.append((np.diff(s) != 0) | (np.diff(to) != 0), True) if s.size else np.zeros(0, dtype=bool)
+    return sp.coo_array((p[last], (s[last], to[last])), shape=(mdp.n_states,) * 2)
+
+
+def directions(mdp: MDP, layout: Layout) -> Floats:
+    """Where each action leads on the map in expectation, (S, A, 2); zero where it hardly leads anywhere."""
+    moves = mdp.transitions.tocoo()
+    here, there = layout.tile[moves.row // mdp.n_actions], layout.tile[moves.col]
+    known = (here >= 0) & (there >= 0)
+    by = moves.data[known, None] * (layout.at[there[known]] - layout.at[here[known]])
+    size = mdp.n_states * mdp.n_actions
+    out = np.stack([np.bincount(moves.row[known], by[:, i], minlength=size) for i in (0, 1)], axis=1)
+    if layout.kind == "lanes":  # up and down is the traffic, which nobody chooses
+        out[:, 1] = 0.0
+    out[np.hypot(*out.T) < SLIGHT] = 0.0  # such as against a wall, where only slips move
+    return np.asarray(out.reshape(mdp.n_states, mdp.n_actions, 2))
+
+
+def edges_of(mdp: MDP, layout: Layout) -> list[list[int]]:
+    """Pairs of tiles that a move joins, each once."""
+    table = best_chance(mdp)
+    one, other = layout.tile[table.row], layout.tile[table.col]
+    keep = (one >= 0) & (other >= 0) & (one != other)
+    pairs = np.unique(np.sort(np.column_stack([one[keep], other[keep]]), axis=1), axis=0)
+    return [[int(a), int(b)] for a, b in pairs[:MOVES]]

@@ -1,0 +1,178 @@
+"""The process that reads data and fits: `python -m messirl.app.lab.worker`, one JSON object per line in and out.
+
+    in   {"folders": [path, …]} once, then {"id": 7, "what": "fit", …} or {"cancel": 7}
+    out  {"id": 7, "status": 200, …}; "dropped" where it was cancelled; 422 and "error" where it was refused
+
+The process that asks may end it at any moment: nothing is kept here but what is quickly made anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from messirl.app.lab.catalog import LabScene, catalogue, make_scene, of_problem
+from messirl.app.lab.folders import FIT, PROBLEM, RESULTS, found_in, opened, stamp
+from messirl.app.lab.live_fit import LABELS, SIMILARITIES, Cancelled, fit, parameters, refuse_minutes, with_drawn
+from messirl.app.lab.requests import Ask, Refused
+
+KEPT = 6  # scenes that are held at once
+REMEMBERED = 200  # θ that later fits begin at
+Stamp = tuple[tuple[str, int, int], ...]
+
+
+class Worker:
+    """What is held between two requests: scenes, and where fits ended."""
+
+    def __init__(self, folders: list[str]) -> None:
+        self._folders = [Path(folder) for folder in folders]
+        self.places = found_in(self._folders, strict=False)
+        self._scenes: OrderedDict[tuple[str, int], LabScene] = OrderedDict()
+        self._stamps: dict[str, Stamp] = {}  # of folders, as they were when they were read
+        self._results: tuple[Path, Stamp, dict[str, Any]] | None = None  # the last that was read
+        self._warm: OrderedDict[tuple[str, int, str], Any] = OrderedDict()
+
+    def scene(self, key: str, seed: int) -> LabScene:
+        """A scene, made at most once as long as it is held."""
+        if key in self.places:
+            seed = 0
+        if (key, seed) not in self._scenes:
+            self._scenes[key, seed] = self._folder(key) if ":" in key else make_scene(key, seed)
+        self._scenes.move_to_end((key, seed))
+        while len(self._scenes) > KEPT:
+            self._scenes.popitem(last=False)
+        return self._scenes[key, seed]
+
+    def _folder(self, key: str) -> LabScene:
+        from messirl.io.folder.reader import read_problem
+
+        path = opened(self.places, key, PROBLEM)
+        self._stamps[key] = stamp(path)
+        try:
+            problem = read_problem(path)
+        except ValueError as error:
+            raise Refused(str(error)) from error
+        made = ["from messirl import read_problem", "", f"problem = read_problem({str(path)!r})"]
+        return of_problem(key, self.places[key].title, f"The problem folder {self.places[key].title}.", problem, made)
+
+    def _forget_changed(self, key: str) -> None:
+        """Whoever opens a folder sees it as it is now; pages that are open go on with what they have."""
+        held = (key, 0) in self._scenes and key in self.places
+        if held and stamp(opened(self.places, key, PROBLEM)) != self._stamps[key]:
+            del self._scenes[key, 0]
+
+    def answer(self, message: dict[str, Any], cancelled: Callable[[], bool]) -> dict[str, Any]:
+        """The answer to one request, as plain data."""
+        what = message["what"]
+        if what == "catalogue":
+            return self.catalogue()
+        if what == "scene":
+            from messirl.app.lab.json_views import scene_picture
+
+            self._forget_changed(message["key"])
+            return scene_picture(self.scene(message["key"], 0))
+        if what == "results":
+            from messirl.app.lab.reproduction_view import results_picture
+
+            folder = opened(self.places, message["key"], RESULTS)
+            now = stamp(folder)
+            if self._results is None or self._results[:2] != (folder, now):
+                self._results = folder, now, results_picture(folder)
+            return self._results[2]
+        if what == "fitted":
+            from messirl.app.lab.saved_fit_view import fitted_picture
+
+            return fitted_picture(opened(self.places, message["key"], FIT), self.places)
+        told = message["ask"]
+        return self.fit(Ask(**told | {"drawn": tuple(map(tuple, told["drawn"]))}), cancelled)
+
+    def catalogue(self) -> dict[str, Any]:
+        """What can be picked, opened and chosen; folders that were written meanwhile are among it."""
+        self.places = found_in(self._folders, strict=False)
+
+        def of(kind: str) -> dict[str, str]:
+            return {place.key: place.title for place in self.places.values() if place.kind == kind}
+
+        return {
+            "scenes": catalogue(of(PROBLEM)),
+            "results": of(RESULTS),
+            "fits": of(FIT),
+            "methods": LABELS,
+            "similarities": {key: label for key, (label, _) in SIMILARITIES.items()},
+        }
+
+    def fit(self, ask: Ask, cancelled: Callable[[], bool]) -> dict[str, Any]:
+        """One or two fitted methods, and everything that is drawn of them."""
+        from messirl.app.lab.json_views import fit_picture, sets_picture
+        from messirl.app.lab.python_snippet import lines_of
+
+        begin = perf_counter()
+        scene = self.scene(ask.scene, ask.seed)
+        picked = with_drawn(scene.mdp, scene.pick(ask), ask.drawn)
+        refuse_minutes(scene.mdp, ask, picked)
+        models = []
+        for name in [ask.method, *([ask.second] if ask.second else [])]:
+            key = (ask.scene, ask.seed, name)
+            before = self._warm.get(key)
+            fits_here = before is not None and before.size == scene.mdp.n_features
+            model, said = fit(name, ask, scene, picked, before if fits_here else None, cancelled)
+            self._warm[key] = model.theta_
+            models.append(fit_picture(scene, picked, model, name, LABELS[name], said))
+            if not ask.rough:
+                models[-1]["code"] = lines_of(ask, scene, picked, name)
+        while len(self._warm) > REMEMBERED:
+            self._warm.popitem(last=False)
+        shown = {} if ask.have == ask.sets else sets_picture(scene, picked, parameters(ask)["similarity"])
+        took = round(1000 * (perf_counter() - begin))
+        return {"models": models, "rough": ask.rough, "sets": ask.sets, "ms": took, **shown}
+
+
+def main() -> None:
+    """Answer requests from standard input, one after the other, until it ends."""
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    sys.stdout = sys.stderr  # whatever a package prints must not look like an answer
+    todo: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    dropped: set[int] = set()
+
+    def listen() -> None:
+        for line in sys.stdin:
+            message = json.loads(line)
+            if "cancel" in message:
+                dropped.add(message["cancel"])
+            else:
+                todo.put(message)
+        os._exit(0)  # nobody asks any more
+
+    threading.Thread(target=listen, daemon=True).start()
+    worker = Worker(todo.get()["folders"])
+    while True:
+        message = todo.get()
+        number = message["id"]
+        try:
+            line = _line(number, 200, worker.answer(message, partial(dropped.__contains__, number)))
+        except Cancelled:
+            line = _line(number, 200, {"dropped": True})
+        except Refused as error:
+            line = _line(number, 422, {"error": str(error)})
+        except Exception as error:  # the page says it, and goes on
+            line = _line(number, 500, {"error": f"internal error, {type(error).__name__}: {error}"})
+        dropped.discard(number)
+        out.write(line)
+        out.flush()
+
+
+def _line(number: int, status: int, answer: dict[str, Any]) -> str:
+    return json.dumps({"id": number, "status": status, **answer}, allow_nan=False, separators=(",", ":")) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""One page in one file, which holds everything it shows and needs no network."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from messirl.app.report.common.css import CSS
+from messirl.app.report.common.feature_labels import named, one_line, short
+from messirl.app.report.common.glossary import explained, linked, occurring
+from messirl.app.report.common.images import render, write_bytes
+from messirl.app.report.common.markup import Html, join, row, table, tag
+from messirl.app.report.common.number_format import as_sentence
+from messirl.app.report.common.svg_tooltips import MAP_CSS
+from messirl.app.report.common.versions import versions
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def write_page(
+    place: Path, title: str, kind: str, lead: Iterable[Html], parts: Mapping[str, tuple[str, Sequence[Html]]]
+) -> Path:
+    """Write a page: its opening, links to its parts, the parts, and the words that need explaining.
+
+    title, kind : the name of what it is about, and what kind of page it is; the window is called "title: kind"
+    parts : anchor → heading and content; a part without content is left out
+    """
+    shown = {anchor: part for anchor, part in parts.items() if part[1]}
+    opened = join(lead, "\n")
+    terms = occurring(_text(join([opened, *(piece for _, content in shown.values() for piece in content)], " ")))
+    if terms:
+        shown["glossary"] = ("Words explained", [explained(terms)])
+    links = [tag("a", heading, href=f"#{anchor}") for anchor, (heading, _) in shown.items()]
+    heading = join([named(title, 80), tag("small", kind) if kind else None])
+    body = tag("header", tag("h1", heading), opened, tag("nav", join(links, " ")))
+    for anchor, (called, content) in shown.items():
+        part = tag("section", tag("h2", called), "\n", join(content, "\n"), id=anchor)
+        body = join([body, part], "\n")
+    head = [
+        Html('<meta charset="utf-8">'),
+        Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+        tag("title", short(title, 80) + (f": {kind}" if kind else "")),
+        Html(f"<style>{CSS}{MAP_CSS}</style>"),
+    ]
+    page = ["<!DOCTYPE html>", '<html lang="en">', "<head>", *head, "</head>", "<body>", body, "</body>", "</html>", ""]
+    write_bytes(place, "\n".join(page).encode(errors="replace"))
+    return place
+
+
+def opening(
+    said: Sequence[str], pictures: Sequence[Html], lead: str, warnings: Iterable[str], roles: Html | None = None
+) -> list[Html]:
+    """How every page begins: the verdict in words, the picture that shows it, what was done, and its warnings.
+
+    roles : what is to be known before the picture
+    """
+    seen = set[str]()
+    told = [tag("p", linked(as_sentence(one_line(text)), seen)) for text in said]
+    words = [tag("div", *told, class_="said")] if said else []
+    shown = [tag("div", *pictures, class_="panels")] if pictures else []
+    warned = [
+        tag("p", tag("b", "Warning. "), _stopped(as_sentence(one_line(text))), class_="warning") for text in warnings
+    ]
+    return [
+        *words,
+        *([] if roles is None else [roles]),
+        *shown,
+        tag("p", linked(lead, seen), class_=None if said else "lead"),
+        *warned,
+    ]
+
+
+def _stopped(sentence: str) -> str:
+    """With a full stop at its end, unless it has a sign there."""
+    return sentence if sentence.endswith((".", "!", "?", ":", "…")) else f"{sentence}."
+
+
+def written_with(class_: str | None = None) -> Html:
+    """The versions of the packages that the page was written with."""
+    return table([], [row("page written with", versions())], class_)
+
+
+def rerun(command: str) -> list[Html]:
+    """The command that makes the page again, where it is known."""
+    return [tag("pre", tag("code", command))] if command else []
+
+
+def drawn(
+    name: str, make: Callable[[], Figure | None], folder: Path, caption: str, *, half: bool = False, small: bool = False
+) -> list[Html]:
+    """The figure, drawn into the folder, with its caption and links to its files; nothing if there is no figure.
+
+    half, small : whether it takes half the width of a page, or is legible in that of a telephone
+    """
+    image = render(name, make, folder)
+    if image is None:
+        return []
+    shown = tag("div", tag("img", src=image.uri, alt=caption.split(". ")[0]), class_="wide")
+    files = tag("span", f" Files: figures/{name}.svg, .png", class_="files")
+    class_ = "small" if small else "half" if half else None
+    return [tag("figure", shown, tag("figcaption", linked(caption), files), class_=class_)]
+
+
+def _text(content: Html) -> str:
+    """What a reader sees of it."""
+    return html.unescape(re.sub(r"<[^>]*>", " ", content))

@@ -1,0 +1,119 @@
+"""How a method looks in every figure: its label, colour, dashes and marker.
+
+The colours are those of Okabe and Ito, which colour-blind readers can tell apart; dashes and markers tell the
+lines apart in black and white. EM's η is a quantity, so its lines run from light to dark.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from messirl.estimators.registry import METHODS
+from messirl.paper.experiments.paper_settings import AGAINST, EXACT
+
+MAIN = ("MaxEnt", "MESSIMAX", "MESSI-mu1", "MESSI-mu2", "MESSI-mu3")
+ANCHORS = ("MaxEnt", "MESSI-mu1")  # shown again beside the further baselines, for comparison
+DOMAIN_NAMES = {"highway": "Highway", "gridworld": "Grid-world", "pit": "Pit", "highway-far": "Highway, far sight"}
+
+
+@dataclass(frozen=True)
+class Look:
+    """One method's label and line."""
+
+    label: str
+    colour: str
+    marker: str
+    dashes: Any = "-"
+    width: float = 1.4
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """The look as arguments for matplotlib."""
+        return {"color": self.colour, "linestyle": self.dashes, "linewidth": self.width, "marker": self.marker}
+
+
+LOOKS = {
+    "MaxEnt": Look(METHODS["MaxEnt"].label, "#000000", "x", (0, (5, 1.5))),
+    "MESSIMAX": Look("MESSIMAX", "#0072B2", "s"),
+    "MESSI-mu1": Look("MESSI(μ1)", "#D55E00", "o"),
+    "MESSI-mu2": Look("MESSI(μ2)", "#009E73", "^", (0, (6, 1.5, 1, 1.5))),
+    "MESSI-mu3": Look("MESSI(μ3)", "#CC79A7", "D", (0, (1.5, 1))),
+    "Ridge": Look(METHODS["Ridge"].label, "#E69F00", "+", (0, (4, 1.5)), 1.0),
+    "RidgeStd": Look(METHODS["RidgeStd"].label, "#56B4E9", "P", (0, (5, 1.5, 1, 1.5)), 1.0),
+    "Complete": Look(METHODS["Complete"].label, "#555555", "v", (0, (3, 1, 1, 1, 1, 1)), 1.0),
+    "Pooling": Look(METHODS["Pooling"].label, "#999999", "d", "-", 0.8),
+}
+EM_METHOD = re.compile(r"EM-(\d+)(-mu2)?")
+EM_MARKERS = "<>*pH"
+EM_DASHES: tuple[Any, ...] = ((0, (1.2, 1)), (0, (5, 1.2, 1.2, 1.2)), (0, (3, 1.2)), (0, (7, 1.2)), "-")
+EM_COLOURS = ("#F4A6B8", "#E56AA6", "#BE2F8E", "#7F1079", "#3D0052")  # light to dark
+UNKNOWN = ("#777777", "*", (0, (2, 2)))
+
+
+def look(method: str, etas: tuple[int, ...] = ()) -> Look:
+    """The look of a method, at either solver. `etas`: all η in the figure, so that light to dark covers them."""
+    plain = method.removesuffix(EXACT)
+    if plain in LOOKS:
+        return LOOKS[plain]
+    found = EM_METHOD.fullmatch(plain)
+    if found is None:
+        colour, marker, dashes = UNKNOWN
+        return Look(plain, colour, marker, dashes, 0.9)
+    eta = int(found[1])
+    rank = etas.index(eta) if eta in etas else 0
+    place = round(rank * (len(EM_COLOURS) - 1) / max(len(etas) - 1, 1))
+    return Look(f"{eta}-{METHODS['EM'].label}", EM_COLOURS[place], EM_MARKERS[place], EM_DASHES[place], 1.0)
+
+
+def eta_of(method: str) -> int | None:
+    """η of an EM method; None for any other."""
+    found = EM_METHOD.fullmatch(method)
+    return None if found is None else int(found[1])
+
+
+def domain_name(domain: str) -> str:
+    """A domain in words; a comparison of two, `a against b`, in the words of both."""
+    first, against, second = domain.partition(AGAINST)
+    if against:
+        return domain_name(first) + AGAINST + domain_name(second).lower()
+    return DOMAIN_NAMES.get(domain, domain)
+
+
+def in_order(domains: list[str]) -> list[str]:
+    """The paper's order, then the rest by name."""
+    known = list(DOMAIN_NAMES)
+    return sorted(domains, key=lambda d: (known.index(d) if d in known else len(known), d))
+
+
+# For a figure across both columns of a paper: 7.2 inches wide, type of 7 to 8 points.
+WIDTH = 7.2
+RC: dict[str, Any] = {
+    "font.size": 7.5,
+    "axes.labelsize": 8,
+    "axes.titlesize": 8.5,
+    "axes.titleweight": "bold",
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7.5,
+    "axes.linewidth": 0.6,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#E4E4E4",
+    "grid.linewidth": 0.5,
+    "axes.axisbelow": True,
+    "lines.markersize": 3.2,
+    "lines.markeredgewidth": 0.8,
+    "legend.frameon": False,
+    "legend.handlelength": 3.2,
+    "legend.columnspacing": 1.6,
+    "svg.hashsalt": "messirl",  # the same ids inside an SVG every time
+    "svg.fonttype": "path",  # the same letters on every screen
+    "text.parse_math": False,  # a name is a name, even with a dollar in it
+}

@@ -1,0 +1,155 @@
+"""The page of a contest: which method does best, by how much, and what each costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from messirl.app.report.common.feature_labels import named
+from messirl.app.report.common.glossary import linked
+from messirl.app.report.common.html_page import drawn, opening, rerun, write_page, written_with
+from messirl.app.report.common.interval_plot import BETTER, gains_figure
+from messirl.app.report.common.markup import Html, join, row, table, tag
+from messirl.app.report.common.number_format import as_sentence, fixed, many
+from messirl.app.report.comparison.rank_figure import ranks_figure
+from messirl.app.workflow.comparison_record import ContestRecord, label, main_measure
+from messirl.inference.paired_gain import Gain
+from messirl.paper.experiments.benchmark_tasks import QUALITIES, WORLDS
+from messirl.paper.experiments.rankings import Cell, Standing
+
+PERFORMANCE = (
+    "Performance is the return of the learnt policy under the true reward, where 1 is the expert’s and 0 is that of "
+    "chance."
+)
+MEASURES = (
+    "The score is the log-probability of held-out experts, in nats a step. The distance is that of the policy’s "
+    "feature counts from those of held-out experts, where 1 is that of chance. MDPs solved and seconds of the "
+    "processor are per run, choosing the knobs included."
+)
+KNOBS = (
+    "The knobs (settings) of each method were chosen by the experts alone, the same way for all: the best in five-fold "
+    "cross-validation, or its default with fewer than five experts"
+)
+BELOW = "; those that were taken most often stand below the name."
+BOLD = "The best mean of every column is bold; whether it is clearly the best, its interval says."
+
+
+def write_contest_report(record: ContestRecord, out: Path) -> Path:
+    """Draw the figures into out/figures and write out/report.html; returns its path."""
+    folder, one = out / "figures", len(record.cells) == 1
+    parts = {
+        "table": ("Every method" if one else "What was measured", _told(record)),
+        **({} if one else _tables(record)),
+        "failures": ("What could not be done", _failures(record.cells)),
+        "environment": ("Environment", [_origin(record), written_with()]),
+        "rerun": ("How to run it again", rerun(record.command)),
+    }
+    pictures = _gains(record.cells[0], folder) if one else _ranks(record, folder)
+    first = opening(record.in_words, pictures, record.lead, [as_sentence(text) + "." for text in record.notes])
+    kind = "methods compared" if one else "methods over many problems"
+    return write_page(out / "report.html", record.title, kind, first, parts)
+
+
+def _told(record: ContestRecord) -> list[Html]:
+    """What the numbers are; of a single cell with the table of all of them."""
+    if len(record.cells) > 1:
+        return [tag("p", linked(f"{PERFORMANCE} {BOLD} {KNOBS}."))]
+    cell = record.cells[0]
+    words = [*([PERFORMANCE] if cell.truth else []), MEASURES, KNOBS + BELOW]
+    return [tag("p", linked(" ".join(words))), *_whole(cell)]
+
+
+def _gains(cell: Cell, folder: Path) -> list[Html]:
+    rows = [(label(one.method), main_measure(cell, one)[1]) for one in cell.standings if one.method != cell.base]
+    words = "◂ worse · better ▸ (performance)" if cell.truth else BETTER
+    caption = (
+        f"Which is better? Every method beside {label(cell.base)}, paired, with 95 % intervals. Blue is clearly "
+        "better, orange clearly worse, hollow neither."
+    )
+    return drawn("gains", partial(gains_figure, rows, words), folder, caption, small=True)
+
+
+def _ranks(record: ContestRecord, folder: Path) -> list[Html]:
+    caption = (
+        "Ranks. The mean rank of every method over all problems, by performance, with 95 % intervals over runs; the "
+        "best overall on top."
+    )
+    return drawn("ranks", partial(ranks_figure, record), folder, caption)
+
+
+def _whole(cell: Cell) -> list[Html]:
+    """All measures of one cell."""
+    heads = ["method", "performance" if cell.truth else None, f"over {label(cell.base)}", "score", "distance"]
+    heads += ["MDPs solved", "CPU s", "runs", "converged"]
+    rows = [_line(cell, one) for one in cell.standings if one.runs]
+    say = f"Every method is compared with {label(cell.base)} run by run; intervals are of these paired differences."
+    return [tag("p", say), table([row(*(head for head in heads if head), head=True)], rows, "results")]
+
+
+def _line(cell: Cell, one: Standing) -> Html:
+    _, over = main_measure(cell, one)
+    cells = [
+        join([named(label(one.method)), *([tag("br"), tag("span", one.knobs, class_="note")] if one.knobs else [])]),
+        *([_number(one.performance)] if cell.truth else []),
+        "–" if one.method == cell.base else _number(over, signed=True),
+        _number(one.score),
+        _number(one.distance),
+        f"{one.solved:,.0f}",
+        "< 0.01" if one.cpu < 0.01 else fixed(one.cpu, 2),
+        str(one.runs),
+        f"{100 * one.converged:.0f} %",
+    ]
+    return row(*cells)
+
+
+def _number(gain: Gain, *, signed: bool = False) -> Html:
+    """A mean with its interval below it."""
+    if np.isnan(gain.mean):
+        return join(["–"])
+    mean = fixed(gain.mean, 3, signed=signed)
+    around = f"[{fixed(gain.low, 3)}, {fixed(gain.high, 3)}]" if np.isfinite([gain.low, gain.high]).all() else ""
+    return join([mean, tag("br"), tag("span", around, class_="note")])
+
+
+def _tables(record: ContestRecord) -> dict[str, tuple[str, Sequence[Html]]]:
+    """A table of performance for every number of experts and kind of unlabelled trajectories."""
+    out: dict[str, tuple[str, Sequence[Html]]] = {}
+    problems = sorted({cell.problem for cell in record.cells}, key=WORLDS.index)
+    for n in sorted({cell.experts for cell in record.cells}):
+        content: list[Html] = []
+        for quality in QUALITIES:
+            here = {c.problem: c for c in record.cells if (c.experts, c.unlabelled) == (n, quality)}
+            if here:
+                rows = [row(label(m), *(_best(here.get(p), m) for p in problems)) for m in record.methods]
+                content += [tag("h3", f"Unlabelled {quality}"), table([row("", *problems, head=True)], rows, "results")]
+        out[f"experts-{n}"] = (f"Performance with {many(n, 'expert')}", content)
+    return out
+
+
+def _best(cell: Cell | None, method: str) -> Html:
+    """The performance of a method; in bold where no other is ahead on average."""
+    if cell is None:
+        return join(["–"])
+    one = cell.of(method)
+    number = _number(one.performance)
+    top = max(other.performance.mean for other in cell.standings if other.runs)
+    return tag("b", number) if one.runs and one.performance.mean >= top else number
+
+
+def _failures(cells: Sequence[Cell]) -> list[Html]:
+    found: dict[tuple[str, str], list[str]] = {}
+    for cell in cells:
+        for one in cell.standings:
+            if one.failure:
+                place = f"{cell.problem}, {cell.unlabelled}, {many(cell.experts, 'expert')}"
+                found.setdefault((label(one.method), one.failure), []).append(place)
+    rows = [row(method, why, "; ".join(places[:6])) for (method, why), places in found.items()]
+    return [table([row("method", "why", "where", head=True)], rows, "fit")] if rows else []
+
+
+def _origin(record: ContestRecord) -> Html:
+    rows = [row(name, str(value)) for name, value in record.origin.items()]
+    return table([], [*rows, row("seconds", fixed(record.seconds, 1))], "fit")

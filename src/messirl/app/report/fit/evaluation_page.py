@@ -1,0 +1,45 @@
+"""The page of an evaluation: how well a saved model predicts trajectories, beside chance."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from messirl.app.report.common.feature_labels import named
+from messirl.app.report.common.html_page import drawn, opening, rerun, write_page, written_with
+from messirl.app.report.common.interval_plot import BETTER
+from messirl.app.report.common.markup import row, table
+from messirl.app.report.common.number_format import many, score, share
+from messirl.app.report.fit.verdict_figures import spread_figure
+from messirl.app.workflow.evaluation_record import EvaluationRecord
+
+
+def write_evaluation_report(record: EvaluationRecord, title: str, out: Path) -> Path:
+    """Draw the figure into out/figures and write out/report.html; returns its path."""
+    caption = (
+        "Better than chance? Every trajectory by how much better the model predicts it than the uniform policy does; "
+        "the mark above is the mean over all steps, with its 95 % interval."
+    )
+    figure = partial(spread_figure, record.each, record.gain, BETTER)
+    pictures = drawn("chance", figure, out / "figures", caption, small=True)
+    numbers = {
+        "trajectories": f"{record.trajectories:,}",
+        "steps": f"{record.steps:,}",
+        "log-probability, nats a step": score(record.score),
+        "of the uniform policy": score(record.uniform),
+        "most likely next state was the next": share(record.next_state_accuracy, 1),
+    }
+    about = {"model": record.model, "problem": record.folder, "which": record.test or "all trajectories"}
+    parts = {
+        "scores": ("Scores", [table([], [row(name, value) for name, value in numbers.items()], "fit")]),
+        "about": (
+            "What was evaluated",
+            [table([], [row(name, named(text, 120)) for name, text in about.items()], "fit")],
+        ),
+        "environment": ("Environment", [written_with()]),
+        "rerun": ("How to run it again", rerun(record.command)),
+    }
+    lead = f"A saved model was evaluated on {many(record.steps, 'step')} of {record.folder}."
+    warned = [f"The folder is another problem than the model’s: {', '.join(record.differences)}."]
+    first = opening(record.in_words, pictures, lead, warned if record.differences else [])
+    return write_page(out / "report.html", title, "evaluation", first, parts)

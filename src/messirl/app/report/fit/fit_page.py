@@ -1,0 +1,234 @@
+"""The report of one fit: what was learned, and how well it predicts compared with the baselines."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from messirl import plot
+from messirl.app.report.common.feature_labels import one_line, short
+from messirl.app.report.common.glossary import linked
+from messirl.app.report.common.html_page import drawn, opening, rerun, write_page, written_with
+from messirl.app.report.common.interval_plot import BETTER, gains_figure
+from messirl.app.report.common.markup import Html, tag
+from messirl.app.report.common.number_format import as_sentence, many, score
+from messirl.app.report.common.svg_tooltips import MOST as SPOTS, Spot, over
+from messirl.app.report.fit import fit_figures, maps, tables
+from messirl.app.report.fit.group_section import groups_section
+from messirl.app.report.fit.map_axes import MARKED, MOST_MOVES, Ground, widely_spread
+from messirl.app.report.fit.prior_policy_section import base_section
+from messirl.app.report.fit.verdict_figures import preferences_picture
+from messirl.app.workflow.record import FitRecord, Score
+from messirl.estimators.registry import described
+
+PENALISED = (
+    "The robust std. error of a fit with a penalty is how much the penalised weight varies from sample to sample. How "
+    "far the penalty draws it towards zero is no part of it, so that it is no test of the weight itself: preferences "
+    "are judged by a fit without the penalty."
+)
+
+
+def write_fit_report(record: FitRecord, out: Path) -> Path:
+    """Draw the figures into out/figures and write out/report.html; returns its path."""
+    _check(record)
+    folder = out / "figures"
+    parts = {
+        "scores": ("Scores", _scores(record, folder)),
+        "groups": ("Group by group", groups_section(record.by, folder)),
+        "weights": ("Reward by feature", _weights(record, folder)),
+        "maps": ("Reward and visits on the map", _maps(record, folder)),
+        "policy": ("Policy", _policy(record, folder)),
+        "base": ("Base policy, and what the experts change in it", base_section(record, folder, _which(record))),
+        "convergence": ("Convergence", fit_figures.convergence(record, folder)),
+        "settings": ("Settings", [tables.words_table(record.settings), written_with("environment")]),
+        "rerun": ("How to run it again", rerun(record.command)),
+    }
+    remarks = tables.with_plain_names(record.remarks, record.model.mdp_.feature_names)
+    first = opening(record.in_words, _pictures(record, folder), lead(record), remarks)
+    return write_page(out / "report.html", record.title, described(record.model)[0], first, parts)
+
+
+def _pictures(record: FitRecord, folder: Path) -> list[Html]:
+    """What the experts want, and what using the unlabelled trajectories gains."""
+    shown = preferences_picture(record.preferences, folder)
+    if record.verdict is not None and record.verdict.without:
+        gains = partial(gains_figure, list(record.verdict.without.items()), BETTER)
+        caption = (
+            "Did the unlabelled trajectories help? What the fit gains on held-out trajectories over each method that "
+            "does without them, with 95 % intervals; hollow and grey is no clear difference."
+        )
+        shown += drawn("use", gains, folder, caption, small=True)
+    return shown
+
+
+def lead(record: FitRecord) -> str:
+    """What was fitted, whether it converged, and how it predicts, in two sentences."""
+    model, mdp = record.model, record.model.mdp_
+    kinds = [f"{n:,} {one_line(kind)}" for kind, n in record.counts.items() if kind in ("expert", "unlabelled")]
+    data = f" to {' and '.join(kinds)} trajectories" if kinds else ""
+    of = "steps" if mdp.state_action else "states"
+    first = (
+        f"{described(model)[0]} was fitted{data}, in a problem of {many(mdp.n_states, 'state')}, "
+        f"{many(mdp.n_actions, 'action')} and {many(mdp.n_features, 'feature')} of {of}."
+    )
+    end = "converged" if model.converged_ else "stopped before it converged,"
+    second = f"It {end} after {many(model.n_iter_, 'iteration')}"
+    method, *baselines = record.scores or [Score("", "", None, None)]
+    if method.held_out is not None and np.isfinite(method.held_out):
+        tests = f"the {record.counts['test']:,} " if "test" in record.counts else ""
+        second += f", and gives {tests}held-out trajectories {score(method.held_out, 3)} nats a step"
+        known = [b for b in baselines if b.held_out is not None and np.isfinite(b.held_out)]
+        if known and record.verdict is None:
+            value, best = max((float(b.held_out or 0.0), short(b.name)) for b in known)
+            second += f"; the best baseline, {best}, gives {score(value, 3)}"
+    return f"{first} {second}."
+
+
+def _check(record: FitRecord) -> None:
+    if not hasattr(record.model, "theta_"):
+        raise ValueError("the model of the record is not fitted: call fit before writing a report")
+    n = record.model.mdp_.n_states
+    if record.xy is not None and np.shape(record.xy) != (n, 2):
+        raise ValueError(f"xy has shape {np.shape(record.xy)}: give one pair of coordinates for each of the {n} states")
+
+
+def _scores(record: FitRecord, folder: Path) -> list[Html]:
+    out: list[Html] = []
+    if record.verdict is not None:
+        out.append(tag("p", linked(as_sentence(record.verdict.sentence))))
+    if record.scores:
+        caption = (
+            f"Scores. {short(record.scores[0].name)} (blue) and the baselines: the mean log-probability of what was "
+            "done next, pooled over all steps."
+        )
+        if record.verdict is not None:
+            caption += (
+                f" Intervals in the table are of the difference from {record.verdict.alone}, fitted to the experts "
+                "alone, paired by trajectory; each is of one pair, and the best of many methods always looks a "
+                "little too good."
+            )
+        if all(score.held_out is None for score in record.scores):
+            caption += (
+                " These are the trajectories that the methods were fitted to: the picture says how closely each "
+                "follows them, not which is better. Hold some out for that, or let messirl select do it."
+            )
+        if fit_figures.far_below(record.scores):
+            caption += " Who is far below the others is named at the left edge; −∞ rules out what was seen."
+        out += drawn("scores", partial(fit_figures.scores_figure, record.scores), folder, caption, small=True)
+        out.append(tables.scores_table(record.scores))
+    if record.statistics:
+        out += [tag("h3", "Statistics of the fit"), tables.statistics_table(record.statistics)]
+    return out
+
+
+def _weights(record: FitRecord, folder: Path) -> list[Html]:
+    d = record.model.theta_.size
+    caption = ["Weights. Orange adds to the reward, purple takes from it."]
+    if d > fit_figures.MOST_FEATURES:
+        caption.append(f"The {fit_figures.MOST_FEATURES} largest of {d:,} are drawn.")
+    if np.isfinite(record.half_widths()).any():
+        caption.append(
+            "Lines are 95 % intervals by robust standard errors and Student's t; a hollow bar’s includes zero."
+        )
+    if record.at_bound:
+        caption.append(f"{record.at_bound:,} of {d:,} lie on the bound ±{record.model.theta_max:g}.")
+    picture = drawn("weights", partial(fit_figures.weights_figure, record), folder, " ".join(caption), small=True)
+    penalised = record.estimates is not None and record.model.quadratic_ is not None
+    remark = [tag("p", linked(PENALISED))] if penalised else []
+    asked = [tables.ratios_table(record), tables.tests_table(record)]
+    plain = tables.preferences_table(record.preferences)
+    return [*picture, *remark, tables.estimates_table(record), plain, *asked]
+
+
+def _maps(record: FitRecord, folder: Path) -> list[Html]:
+    if not record.placed.size:
+        return []
+    caption = ["Maps. The reward of every state, and how often the fitted policy is expected to visit it."]
+    mdp, visits = record.model.mdp_, record.model.visitation_
+    if mdp.state_action:
+        of_moves = "Rewards are of moves: each colours the half of its line at the state that it leaves."
+        caption.append(
+            of_moves if maps.colours_moves(record) else "The reward of a state is the mean over its actions."
+        )
+    unmet, undefined = int((visits == 0).sum()), int((~np.isfinite(record.model.reward_)).sum())
+    if widely_spread(visits) and not record.on_a_line:
+        caption.append("Visits have a logarithmic scale.")
+    if unmet:
+        caption.append(f"Never met, and grey: {unmet:,} of {mdp.n_states:,} states.")
+    if undefined or not np.isfinite(visits).all():
+        caption.append("States without a finite number are grey.")
+    missing = mdp.n_states - record.placed.size
+    if missing and not record.laid_out:
+        caption.append(f"Without coordinates, and left out: {many(missing, 'state')}.")
+    if mdp.transitions.nnz > MOST_MOVES and not plot.on_grid(np.asarray(record.xy)[record.placed]):
+        caption.append("There are too many moves to draw.")
+    caption += map_words(record)
+    spots: list[Spot] = []
+    out = over(drawn("maps", partial(maps.maps_figure, record, spots), folder, " ".join(caption)), spots)
+    spots = []
+    said = "Trajectories. A line for each, a little beside those of others that go the same way; it begins at a dot."
+    make = partial(maps.tracks_figure, record, spots)
+    half = len(record.tracks) == 1 and not record.on_a_line and not Ground(record).broad
+    return out + over(drawn("tracks", make, folder, said, half=half), spots)
+
+
+def map_words(record: FitRecord) -> list[str]:
+    """What is to be known of every map of a fit: which way y goes, what is marked, and what has a name."""
+    if record.on_a_line:
+        return []
+    out, model, n = [], record.model, record.placed.size
+    if record.laid_out:
+        of = "" if n == model.mdp_.n_states else f"the {many(n, 'state')} that the experts visit in "
+        out.append(
+            f"There are no coordinates: {of}the network is laid out so that states a move apart are near each other, "
+            "and directions mean nothing."
+        )
+    elif record.y_down:
+        out.append("y grows downwards, as problem.json says.")
+    else:
+        out.append('y grows upwards; "y_axis": "down" in problem.json turns the map.')
+    begins = int((np.asarray(model.start_) > 0).sum())
+    if begins > MARKED:
+        out.append(f"Trajectories begin in {begins:,} states, which are not marked.")
+    ends = int(model.mdp_.terminal.sum()) if model.goals_ is None else len(model.goals_)
+    if ends > MARKED:
+        out.append(f"They end in {ends:,} states, which are not marked either.")
+    if n <= SPOTS:
+        out.append("The most visited states have their names; pointing at any state shows its own.")
+    else:
+        out.append("The most visited states have their names.")
+    return out
+
+
+def _policy(record: FitRecord, folder: Path) -> list[Html]:
+    which = _which(record)
+    of_moves = record.model.mdp_.state_action
+    colours = f"Colours are the reward{', the mean over the actions of a state' if of_moves else ''}."
+    if record.on_a_line:
+        caption = f"Policy{which}. The probability of each action along the line of states."
+    elif record.placed.size > maps.ARROWS**2:
+        caption = (
+            f"Policy{which}. Arrows point along the likeliest move, out of the most visited state of each part of the "
+            f"map; the longer and thicker, the likelier. A ring is a stay. {colours}"
+        )
+    else:
+        caption = (
+            f"Policy{which}. An arrow along every move that has at least a tenth of the probability; the longer and "
+            f"thicker, the likelier. A ring is a stay. {colours}"
+        )
+    spots: list[Spot] = []
+    half = not record.placed.size or not (record.on_a_line or Ground(record).broad)
+    return [
+        *over(drawn("policy", partial(maps.policy_figure, record, spots), folder, caption, half=half), spots),
+        tag("p", f"The states visited most, and what the policy does there{which}:"),
+        tables.policy_table(record),
+    ]
+
+
+def _which(record: FitRecord) -> str:
+    """Of which step, or towards which goal, the policy is shown."""
+    if record.towards is not None:
+        return f" towards {short(record.called('state', record.towards))}"
+    return "" if record.model.mdp_.first_step is None else " at the first step"

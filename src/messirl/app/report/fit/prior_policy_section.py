@@ -1,0 +1,164 @@
+"""The base policy of a fit, and what the experts change in it: two maps, and a table of the states that differ most."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from messirl import plot
+from messirl._types import Floats, Ints
+from messirl.app.report.common.feature_labels import named, short
+from messirl.app.report.common.html_page import drawn
+from messirl.app.report.common.markup import Html, join, row, table, tag
+from messirl.app.report.common.number_format import fixed, many, rounded, score
+from messirl.app.report.common.svg_tooltips import Spot, over
+from messirl.app.report.fit.map_axes import Ground, widely_spread
+from messirl.app.report.fit.maps import ARROWS, draw_arrows, most_visited
+from messirl.app.report.fit.tables import step_words
+from messirl.app.workflow.policy_change import Change
+from messirl.app.workflow.record import FitRecord
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_STATES = 15
+SMALL = 0.2  # of the largest change: below it a state has no arrow
+
+
+def base_section(record: FitRecord, folder: Path, which: str) -> list[Html]:
+    """The figure, the sentence and the table; nothing where the fit has no base policy.
+
+    which : of which step, or towards which goal, the policy is shown
+    """
+    change = record.change
+    if change is None:
+        return []
+    caption = (
+        "Base policy. First what is usual: colours are how often the unlabelled trajectories chose there, grey never. "
+        f"Then what the experts change{which}: colours are log π/π₀ of the move that gains most."
+    )
+    if not record.on_a_line:
+        caption += (
+            " Arrows point along the likeliest move of the base policy, the longer the likelier; then along the move "
+            "that gains most, where log π/π₀ is at least a fifth of the largest."
+        )
+    if not record.on_a_line and record.placed.size > ARROWS**2:
+        caption += " There is one arrow for each part of the map, out of the state there that is visited most."
+    spots: list[Spot] = []
+    return [
+        tag("p", _sentence(change)),
+        *over(drawn("base", partial(base_figure, record, spots), folder, caption), spots),
+        *_table(record, change, which),
+    ]
+
+
+def _sentence(change: Change) -> str:
+    held_out = "" if change.held_out is None else f" and the held-out ones {score(change.held_out, 3)}"
+    return (
+        "What is usual by itself, without a reward (“base policy” among the scores is MaxEnt-IRL on top of it), gives "
+        f"the expert trajectories {score(change.expert, 3)} nats a step{held_out}. In the states "
+        f"that the fitted policy visits, a choice departs from it by {score(change.mean, 3)} nats on average "
+        "(the relative entropy of the two)."
+    )
+
+
+def base_figure(record: FitRecord, spots: list[Spot] | None = None) -> Figure | None:
+    """The likeliest move of the base policy, and the move that the experts raise most.
+
+    spots : takes what is said where one points at a state
+    """
+    change = record.change
+    if not record.placed.size or change is None:
+        return None
+    ground = Ground(record)
+    at, here, shown = ground.at, ground.here, ground.shown
+    figure, (left, right) = ground.figure(2)
+    ground.diameter = max(0.7 * ground.diameter, 1.0)  # arrows need room
+    for ax in (left, right):
+        ground.moves(ax)
+    seen = change.others[here].astype(np.float64)
+    known = np.where(seen > 0, seen, np.nan)
+    plot.states(known, at, left, label="choices", logarithmic=widely_spread(seen), **ground.look)
+    raised = change.raised[here]
+    rise = np.where(raised >= 0, np.take_along_axis(change.log_ratio[here], raised[:, None], 1)[:, 0], np.nan)
+    plot.states(rise, at, right, label="log π/π₀", **ground.look)
+    ground.finish(left, "base policy")
+    ground.finish(right, "what the experts change")
+    ground.legend(figure)
+    if record.on_a_line:  # arrows would lie on the states
+        return figure
+    among = np.arange(len(at)) if len(at) <= ARROWS**2 else most_visited(at, shown.visitation_)
+    usual, met = change.usual[here], np.isfinite(shown.visitation_)
+    likely = np.where(usual >= 0, np.take_along_axis(change.base[here], usual[:, None], 1)[:, 0], 0.0)
+    before = _arrows(ground, usual, likely, among[seen[among] > 0], left)
+    part = np.nan_to_num(rise) / max(float(rise[met].max(initial=0.0, where=np.isfinite(rise[met]))), 1e-300)
+    after = _arrows(ground, raised, part, among[met[among] & (part[among] > SMALL)], right)
+
+    def chosen(i: int) -> str:
+        return f"{short(record.called('state', int(here[i])))}: {many(int(seen[i]), 'choice')}"
+
+    def changed(i: int) -> str:
+        name = short(record.called("state", int(here[i])))
+        return f"{name}: log π/π₀ {rounded(float(rise[i]), 3)}" if np.isfinite(rise[i]) else f"{name}: no change"
+
+    ground.names(figure, [left, right], spots, [chosen, changed], [before, after])
+    return figure
+
+
+def _arrows(ground: Ground, action: Ints, size: Floats, among: Ints, ax: Axes) -> Floats:
+    """An arrow where an action leads most likely, the longer the larger `size`, from 0 to 1, is in that state.
+
+    Returns their shapes, (m, 7, 2).
+    """
+    among, mdp = among[action[among] >= 0], ground.shown.mdp_
+    own, to, chance = mdp.next_states(among, np.eye(mdp.n_actions)[action[among]])
+    order = np.lexsort((-chance, own))
+    likeliest = order[np.flatnonzero(np.diff(own[order], prepend=-1))]
+    state, to = among[own[likeliest]], to[likeliest]
+    if not state.size:
+        return np.zeros((0, 7, 2))
+    move = ground.at[to] - ground.at[state]
+    return draw_arrows(ground, ax, state, move, size[state], thinned=len(ground.at) > ARROWS**2)
+
+
+def _table(record: FitRecord, change: Change, which: str) -> list[Html]:
+    """The states in which the experts depart most from what is usual, of those where a trajectory made a choice."""
+    rows = []
+    for s in change.order[:MOST_STATES].tolist():
+        if change.divergence[s] <= 0:
+            continue
+        a, b, u = int(change.raised[s]), int(change.policy[s].argmax()), int(change.usual[s])
+        before, after = (fixed(float(p[s, a]), 2) for p in (change.base, change.policy))
+        rows.append(
+            row(
+                named(record.called("state", s), 32),
+                f"{int(change.others[s]):,}",
+                f"{int(change.experts[s]):,}",
+                step_words(record, s, u, float(change.base[s, u])),
+                step_words(record, s, b, float(change.policy[s, b])),
+                join([named(record.called("action", a), 24), f": {before} → {after}"]),
+                score(float(change.log_ratio[s, a]), 2, signed=True),
+                score(float(change.divergence[s]), 3),
+            )
+        )
+    if not rows:
+        return [tag("p", "Nowhere do the experts depart from the base policy.")]
+    left_out = change.order.size - len(rows)
+    lead = f"The states in which the experts depart most from what is usual{which}, by how often they are visited"
+    if left_out:
+        lead += f" ({many(left_out, 'further state')} not shown)"
+    heads = (
+        "state",
+        "choices, unlabelled",
+        "choices, experts",
+        "usual",
+        "experts’ policy",
+        "what rises most",
+        "log π/π₀",
+        "departure",
+    )
+    return [tag("p", f"{lead}:"), table([row(*heads, head=True)], rows, "fit policy")]

@@ -1,0 +1,193 @@
+"""The page of a fit to recordings: what its experts want where states are vectors, and how well they are predicted."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from messirl import plot
+from messirl._types import Floats
+from messirl.app.report.common.axes import BLUE, INK, panels
+from messirl.app.report.common.feature_labels import named, short
+from messirl.app.report.common.html_page import drawn, opening, rerun, write_page, written_with
+from messirl.app.report.common.interval_plot import BETTER, SMALL, gains_figure
+from messirl.app.report.common.markup import Html, row, table, tag
+from messirl.app.report.common.number_format import many, rounded, score
+from messirl.app.report.fit import fit_figures, tables
+from messirl.app.report.fit.verdict_figures import contributions_figure, spread_figure
+from messirl.app.workflow.fit_recordings import SAME, RecordingsRecord
+from messirl.app.workflow.ranking import ranked
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST = 6  # coordinates that are drawn, each by itself
+DOTS = 4000  # states that are drawn, evenly taken from all
+TRACKS = 12
+NOTHING = 1e-12  # of the largest weight: what is below is rounding
+DYNAMICS = (
+    "Where moves lead was learnt from the recordings that are not held out, and is taken as the truth: no interval on "
+    "this page knows how uncertain it is, and nothing is known of what an action does where it was never tried."
+)
+
+
+def write_recordings_report(record: RecordingsRecord, out: Path) -> Path:
+    """Draw the figures into out/figures and write out/report.html; returns its path."""
+    folder = out / "figures"
+    dynamics = {name: str(value) for name, value in record.dynamics.items()}
+    parts = {
+        "scores": ("Scores", _scores(record, folder)),
+        "reward": ("Reward by state", _reward(record, folder)),
+        "weights": ("Weights", [_weights(record)]),
+        "convergence": ("Convergence", fit_figures.convergence(record, folder)),
+        "dynamics": ("Dynamics", [tag("p", DYNAMICS), tables.words_table(dynamics)]),
+        "settings": ("Settings", [tables.words_table(record.settings), written_with("environment")]),
+        "rerun": ("How to run it again", rerun(record.command)),
+    }
+    first = opening(record.in_words, _pictures(record, folder), lead(record), record.warnings)
+    return write_page(out / "report.html", record.title, record.scores[0].name, first, parts)
+
+
+def lead(record: RecordingsRecord) -> str:
+    """What was fitted, and how it predicts."""
+    model = record.model
+    kinds = [f"{n:,} {kind}" for kind, n in record.counts.items() if kind != "test"]
+    end = "converged" if model.converged_ else "stopped before it converged,"
+    said = (
+        f"{record.scores[0].name} was fitted to {' and '.join(kinds)} trajectories of "
+        f"{many(record.dynamics['transitions'], 'step')}, with states of {many(model.n_features_in_, 'number')} and "
+        f"{many(model.n_actions_, 'action')}. It {end} after {many(model.n_iter_, 'iteration')}"
+    )
+    held_out = record.scores[0].held_out
+    if held_out is None:
+        return f"{said}."
+    return f"{said}, and gives the {record.counts['test']:,} held-out trajectories {score(held_out, 3)} nats a step."
+
+
+def _pictures(record: RecordingsRecord, folder: Path) -> list[Html]:
+    """Where the reward is; else what each feature contributes; and what is gained on held-out trajectories."""
+    none = np.full(record.model.theta_.size, np.nan)
+    where = partial(reward_figure, record) if record.model.n_features_in_ <= 2 else None
+    wants = partial(contributions_figure, record.aims, record.model.theta_, record.spreads, none, none)
+    if where is None:
+        caption = "Weights of the experts. Each feature by its contribution. These are estimates without intervals."
+        shown = drawn("wants", wants, folder, caption, small=True)
+    else:
+        caption = f"Reward of the experts. {_told(record)} These are estimates without intervals."
+        shown = drawn("reward", where, folder, caption, small=True)
+    if record.without:
+        beyond = [] if record.beyond is None else [(SAME, record.beyond)]
+        gains = partial(gains_figure, [*record.without.items(), *beyond, *_chance(record)], BETTER)
+        between = ", over a reward from the experts alone where all teach where moves lead," if beyond else ","
+        caption = (
+            "Did the unlabelled trajectories help? What the fit gains on held-out ones over the same fit to the "
+            f"experts alone{between} and over chance, with 95 % intervals; hollow and grey is no clear difference."
+        )
+        shown += drawn("use", gains, folder, caption, small=True)
+    elif record.gain is not None:
+        caption = (
+            "Better than chance? Every held-out trajectory by how much better the fit predicts it than chance; the "
+            "mark above is the mean over all steps, with its 95 % interval."
+        )
+        shown += drawn("chance", partial(spread_figure, record.each, record.gain, BETTER), folder, caption, small=True)
+    return shown
+
+
+def _chance(record: RecordingsRecord) -> list[tuple[str, Any]]:
+    return [] if record.gain is None else [("uniform policy", record.gain)]
+
+
+def _told(record: RecordingsRecord) -> str:
+    """What a picture of the reward shows."""
+    if record.model.n_features_in_ == 1:
+        return "The reward along the states, and below how often the experts were there."
+    return f"The reward of every recorded state; lines are the trajectories of {_some(record)}, from the square on."
+
+
+def _some(record: RecordingsRecord) -> str:
+    n, shown = record.counts["expert"], min(len(record.tracks), TRACKS)
+    return "the experts" if n <= shown else f"the first {shown} of {n:,} experts"
+
+
+def reward_figure(record: RecordingsRecord) -> Figure | None:
+    """The reward of recorded states: along a line, or on a plane with the tracks of experts."""
+    at, called = np.column_stack([record.policy[name] for name in record.explained]), record.coordinates
+    reward = np.asarray(record.policy["reward"])
+    some = np.unique(np.linspace(0, len(at) - 1, min(len(at), DOTS)).astype(int))
+    if at.shape[1] == 1:
+        figure, (ax, below) = panels(SMALL, 2.6, 2, sharex=True, height_ratios=[3, 1])
+        order = np.argsort(at[:, 0])
+        ax.plot(at[order, 0], reward[order], color=BLUE)
+        below.hist(np.concatenate(record.tracks)[:, 0], bins=30, color=INK, alpha=0.6)
+        ax.set_ylabel("reward")
+        below.set_ylabel("visits")
+        below.set_xlabel(short(called[0], 30))
+        return figure
+    from matplotlib.ticker import MaxNLocator
+
+    figure, ax = panels(SMALL, 3.1)
+    plot.states(reward[some], at[some], ax, label="reward", diverging=bool(reward.min() < 0 < reward.max()), size=14.0)
+    ax.set_aspect("auto")
+    for track in record.tracks[:TRACKS]:
+        ax.plot(track[:, 0], track[:, 1], color=INK, linewidth=0.7, alpha=0.6)
+        ax.plot(*track[0, :2], "s", color=INK, markersize=5.5, markerfacecolor="white", zorder=5)
+    for axis in (ax.xaxis, ax.yaxis):  # a map has none, these coordinates have numbers
+        axis.set_major_locator(MaxNLocator(5))
+    ax.set_xlabel(short(called[0], 30))
+    ax.set_ylabel(short(called[1], 30))
+    return figure
+
+
+def coordinates_figure(record: RecordingsRecord) -> Figure | None:
+    """The reward of recorded states over each of the coordinates that change most of it."""
+    reward = np.asarray(record.policy["reward"])
+    if not any(record.explained.values()):
+        return None
+    order = ranked(np.array(list(record.explained.values())))[:MOST]
+    columns, wide = list(record.explained), min(len(order), 3)
+    figure, axes = panels(2.4 * wide, 1.9 * -(-len(order) // wide), -(-len(order) // wide), wide, squeeze=False)
+    some = np.unique(np.linspace(0, len(reward) - 1, min(len(reward), DOTS)).astype(int))
+    for ax, j in zip(axes.flat, order, strict=False):
+        _over(ax, np.asarray(record.policy[columns[j]])[some], reward[some], short(record.coordinates[j], 30))
+    for ax in axes.flat[len(order) :]:
+        ax.set_visible(False)
+    return figure
+
+
+def _over(ax: Axes, x: Floats, reward: Floats, name: str) -> None:
+    ax.plot(x, reward, ".", color=BLUE, markersize=2.5, alpha=0.5, rasterized=x.size > fit_figures.MANY)
+    ax.set_xlabel(name)
+    ax.set_ylabel("reward")
+
+
+def _scores(record: RecordingsRecord, folder: Path) -> list[Html]:
+    caption = (
+        f"Scores. {record.scores[0].name} (blue) and what stands beside it: the mean log-probability of what was done "
+        "next, pooled over all steps."
+    )
+    if record.without:
+        caption += " Intervals in the table are of the difference from the experts alone, paired by trajectory."
+    if record.scores[0].held_out is None:
+        caption += " These are the trajectories that it was fitted to: hold some out (--test) to know how it predicts."
+    picture = drawn("scores", partial(fit_figures.scores_figure, record.scores), folder, caption, small=True)
+    return [*picture, tables.scores_table(record.scores)]
+
+
+def _reward(record: RecordingsRecord, folder: Path) -> list[Html]:
+    caption = "Reward by coordinate. Every recorded state, over the coordinates that explain most of its reward."
+    return drawn("coordinates", partial(coordinates_figure, record), folder, caption, half=True)
+
+
+def _weights(record: RecordingsRecord) -> Html:
+    theta = record.model.theta_
+    theta = np.where(np.abs(theta) > NOTHING * np.abs(theta).max(initial=0.0), theta, 0.0)
+    given = theta * record.spreads
+    rows = [
+        row(named(record.features[j]), named(record.aims[j]), rounded(float(theta[j])), rounded(float(given[j])))
+        for j in ranked(np.abs(given))[: tables.MOST_ROWS]
+    ]
+    return table([row("feature", "stands for", "weight θ", "contribution", head=True)], rows, "fit")

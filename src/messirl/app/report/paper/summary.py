@@ -1,0 +1,116 @@
+"""Does MESSI help? For every domain one sentence and one picture, and where it does not; all from the results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from messirl._text import listed, quoted
+from messirl.app.report.common.glossary import TERMS
+from messirl.app.report.common.html_page import drawn
+from messirl.app.report.common.interval_plot import gains_figure
+from messirl.app.report.common.markup import Html, row, table, tag
+from messirl.app.report.common.method_style import LOOKS, MAIN, domain_name, look
+from messirl.app.report.common.number_format import as_sentence, mean_and_interval
+from messirl.app.report.paper.captions import MEASURES
+from messirl.app.workflow.narrative import difference
+from messirl.inference.paired_gain import Gain
+from messirl.paper.experiments.curves import Curves, Interval, interval
+from messirl.paper.experiments.paper_settings import EXACT
+
+BASE, OWN = "MaxEnt", "MESSI-mu1"
+METHODS = tuple(method for method in LOOKS if method != BASE)
+ROLES = ("MESSI", "MESSIMAX", "μ1", "μ2", "μ3")
+ABOVE = "; above zero is better"
+SOLVERS = (("", "with the paper’s fixed steps"), (EXACT, "at the exact optimum"))
+
+
+def roles() -> Html:
+    """What the names of the paper stand for."""
+    return tag("dl", *(part for term in ROLES for part in (tag("dt", term), tag("dd", TERMS[term]))), class_="roles")
+
+
+def gains(curves: Curves, domain: str, over: str = BASE, suffix: str = "") -> dict[str, Gain]:
+    """What every method gains over one of them at the end of its training, paired by run."""
+    key = (domain, "iterations", over + suffix)
+    out: dict[str, Gain] = {}
+    for method in LOOKS:
+        other = (domain, "iterations", method + suffix)
+        if method != over and key in curves and other in curves:
+            one, base = curves[other].last, curves[key].last
+            if one.shape == base.shape:
+                found = interval(one - base)
+                out[method] = Gain(found.mean, found.low, found.high)
+    return out
+
+
+def sentences(curves: Curves, domains: Sequence[str]) -> list[str]:
+    """Whether MESSI on μ1 helps, domain by domain, and whether any other baseline does as well."""
+    said = []
+    for suffix, how in SOLVERS:
+        found = {d: gains(curves, d, suffix=suffix)[OWN] for d in domains if OWN in gains(curves, d, suffix=suffix)}
+        if not found:
+            continue
+        better = [quoted(domain_name(d)) for d, gain in found.items() if gain.clear and gain.mean > 0]
+        others = [quoted(domain_name(d)) for d, gain in found.items() if not (gain.clear and gain.mean > 0)]
+        where = f"in {listed(better)}" if better else "in no domain"
+        rest = f", not clearly in {listed(others)}" if better and others else ""
+        label = look(OWN).label
+        said.append(f"{as_sentence(how)}, {label} is clearly better than {look(BASE).label} {where}{rest}.")
+    rivals = {d: gains(curves, d, OWN) for d in domains}
+    for clear, words in ((True, "Clearly better than"), (False, "Not clearly different from")):
+        here = {d: [m for m in _as_good(found) if found[m].clear == clear] for d, found in rivals.items()}
+        told = [f"in {domain_name(d)} {listed([quoted(look(m).label) for m in ms])}" for d, ms in here.items() if ms]
+        if told:
+            said.append(f"{words} {look(OWN).label}, with fixed steps, are other baselines: {'; '.join(told)}.")
+    return said
+
+
+def domain_sentence(curves: Curves, domain: str) -> str:
+    """What MESSI gains in one domain, by what it was fed with."""
+    found = gains(curves, domain)
+    said = [f"{look(m).label} is {difference(found[m], look(BASE).label, '')}" for m in MAIN if m in found]
+    if not said:
+        return ""
+    measure = MEASURES.get(domain.removesuffix("-far"), "as the domain measures it")
+    told, *rest = "; ".join(said).split(ABOVE)  # said once
+    return f"{domain_name(domain)} ({measure}). {told}{ABOVE if rest else ''}{''.join(rest)}."
+
+
+def panels(curves: Curves, names: dict[str, str], folder: Path) -> list[Html]:
+    """One picture and one sentence per domain.
+
+    names : of the domains, and of their files
+    """
+    shown: list[Html] = []
+    for domain, name in names.items():
+        found = gains(curves, domain)
+        rows = [(look(m).label, found[m]) for m in METHODS if m in found]
+        figure = partial(gains_figure, rows, f"◂ worse · better ▸ than {look(BASE).label}", look(OWN).label)
+        shown += drawn(f"{name}-answer", figure, folder, as_sentence(domain_sentence(curves, domain)), small=True)
+    return shown
+
+
+def where_not(curves: Curves, domains: Sequence[str]) -> list[Html]:
+    """The comparisons of MESSI with MaxEnt-IRL, and of μ1 with the other baselines, that MESSI does not win clearly."""
+    rows = []
+    for domain in domains:
+        for suffix, how in SOLVERS:
+            found, own = gains(curves, domain, suffix=suffix), gains(curves, domain, OWN, suffix)
+            lost = [(m, BASE, found[m]) for m in MAIN if m in found and not (found[m].clear and found[m].mean > 0)]
+            lost += [(m, OWN, own[m]) for m in _as_good(own)]
+            rows += [_row(f"{domain_name(domain)}, {how}", *one) for one in lost]
+    head = row("where", "compared", "difference", "95 % interval", "the first is", head=True)
+    return [table([head], rows, "fit differences")] if rows else []
+
+
+def _row(where: str, one: str, other: str, gain: Gain) -> Html:
+    mean, ends = mean_and_interval(Interval(gain.mean, gain.low, gain.high, 0), signed=True)
+    words = "not clearly either" if not gain.clear else "better" if gain.mean > 0 else "worse"
+    return row(where, f"{look(one).label} with {look(other).label}", mean, ends, words)
+
+
+def _as_good(found: dict[str, Gain]) -> list[str]:
+    """The baselines that are not clearly worse, by what they gain over MESSI on μ1."""
+    return [m for m, gain in found.items() if m not in MAIN and not (gain.clear and gain.mean < 0)]

@@ -1,0 +1,232 @@
+"""A fit and its baselines: from a problem and settings to a record."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sklearn.base import clone
+
+from messirl._defaults import THETA_MAX
+from messirl._types import Floats
+from messirl.app.workflow.dynamics_split import Estimate, divide_and_estimate
+from messirl.app.workflow.group_by import By, groups_by, likeness_by, scores_by
+from messirl.app.workflow.hypothesis_tests import check_inference, inferred
+from messirl.app.workflow.map_data import map_of
+from messirl.app.workflow.model_settings import ModelSettings, make_model, make_similarity, with_features
+from messirl.app.workflow.policy_change import change_of
+from messirl.app.workflow.record import FitRecord, Score, settings_of
+from messirl.app.workflow.split import PROBLEM, Parts, Split, divide, with_streamed
+from messirl.app.workflow.verdict import Verdict, judged
+from messirl.app.workflow.watcher import SILENT, Watcher
+from messirl.data.mdp import MDP
+from messirl.data.problem import Problem
+from messirl.data.streamed_trajectories import StreamedTrajectories
+from messirl.data.trajectories import Trajectories
+from messirl.estimators import MESSI
+from messirl.estimators._convergence_report import quietly
+from messirl.estimators._maxent_base import MaximumEntropy
+from messirl.estimators.registry import ALONE, COMPARED, EXPERT, METHODS, described, entry_of
+from messirl.inference import Breakdown, next_state_accuracy
+from messirl.inference.baselines import Comparison, below_chance, compare, held_out_scores, without_value
+from messirl.planning import NoFiniteValue
+from messirl.selection import likeness
+
+
+@dataclass(frozen=True)
+class FitSettings(ModelSettings):
+    """How to learn, and whether the baselines are fitted as well.
+
+    Parameters
+    ----------
+    baselines : bool
+        Whether simpler methods are fitted to the same trajectories for comparison.
+    ratio : sequence of str
+        Ratios of weights to estimate, each as `"time/toll"`.
+    without : sequence of str
+        Features to test by leaving them out, each the names of one test, separated by commas.
+    errors : bool
+        Whether to refuse, before it begins, a fit that has no standard errors.
+    by : str, optional
+        Break the scores, and the likeness of unlabelled trajectories, down by this column of the problem's `meta`.
+    groups : str, optional
+        The column of `meta` that says whose a trajectory is: robust errors and intervals are by individual.
+
+    Examples
+    --------
+    Six places in a row; the experts prefer the right end.
+
+    >>> import numpy as np
+    >>> from messirl import MDP, sample, soft_policy
+    >>> right = np.minimum(np.arange(6) + 1, 5)
+    >>> left = np.maximum(np.arange(6) - 1, 0)
+    >>> moves = np.stack([np.eye(6)[left], np.eye(6)[right]], axis=1)
+    >>> mdp = MDP(moves, features=np.linspace(0, 1, 6)[:, None], discount=0.9, horizon=8)
+    >>> expert = sample(mdp, soft_policy(mdp, mdp.reward([2.0])), 20, start=np.ones(6), random_state=0)
+    >>> from messirl.io import Problem
+    >>> from messirl.app.workflow.fitting import FitSettings, fit
+    >>> from messirl.app.workflow.split import Split
+    >>> record = fit(Problem(mdp, expert), Split(), FitSettings(method="maxent"))
+    >>> record.model.theta_.round(2)
+    array([2.19])
+    >>> [score.name for score in record.scores]
+    ['MaxEnt-IRL', 'uniform policy']
+    """
+
+    baselines: bool = True
+    ratio: Sequence[str] = ()
+    without: Sequence[str] = ()
+    errors: bool = False
+    by: str | None = None
+    groups: str | None = None
+
+
+def fit(
+    problem: Problem,
+    split: Split,
+    settings: FitSettings,
+    watcher: Watcher = SILENT,
+    *,
+    folder: str = PROBLEM,
+    estimate: Estimate | None = None,
+    streamed: StreamedTrajectories | None = None,
+) -> FitRecord:
+    """Divide the problem, fit the method, and find out how well it does compared with others.
+
+    folder : what errors and the record call the problem
+    estimate : if the dynamics are not known, a function that estimates them from trajectories, as `Estimable.estimate`
+    streamed : unlabelled trajectories that stay in files, instead of those that `split` names
+    """
+    if streamed is not None and settings.method == "em":
+        raise ValueError(
+            "--method em weighs every trajectory anew in each round, and reads none from files: choose messi or "
+            "maxent, or name trajectories of the folder with --unlabelled"
+        )
+    if estimate is None:
+        parts = with_streamed(divide(problem, split, watcher, folder), split, streamed)
+    else:
+        parts = divide_and_estimate(problem, split, estimate, watcher, folder)
+    mdp = with_features(parts.problem.mdp, settings.features)
+    model = make_model(settings, unlabelled=parts.unlabelled is not None, xy=parts.problem.xy)
+    check_inference(settings, model, mdp, parts)
+    by = groups_by(parts, settings.by, settings.groups, watcher)
+    if settings.groups is not None and parts.test is None and by is None and settings.method == "em":
+        raise ValueError(
+            "--groups is of robust errors and of held-out scores, and --method em has none without --test: give it, or "
+            "leave this out"
+        )
+    watcher.begin()
+    notes = watcher.fit(model, mdp, *parts.learnt, named=parts.named)
+    watcher.keep(model)
+    known, doubts = inferred(settings, model, mdp, parts, watcher)
+    notes += doubts
+    with warnings.catch_warnings():  # what they say about the data was said above
+        warnings.simplefilter("ignore")
+        scores, verdict, logs = _scores(settings, mdp, parts, model, watcher)
+        broken = [] if by is None else _broken_down(by, settings, mdp, parts, model, logs)
+        odd = below_chance(model, parts.expert)
+    notes += watcher.noted([] if odd is None else [odd])
+    statistics = {} if known["table"] is None else known["table"].statistics()
+    statistics["objective"] = model.objective_
+    if parts.test is not None:
+        with contextlib.suppress(NoFiniteValue):  # the scores say so
+            statistics["next-state accuracy, held out"] = next_state_accuracy(model, parts.test)
+    record = FitRecord(
+        title=folder,
+        model=model,
+        **map_of(problem, mdp, parts),
+        scores=scores,
+        statistics=statistics,
+        dynamics=parts.dynamics,
+        verdict=verdict,
+        folder=folder,
+        counts=parts.counts,
+        filters=split.filters,
+        settings=settings_of(model),
+        warnings=notes,
+        by=broken,
+        **known,
+    )
+    return replace(record, change=change_of(model, record.policy, parts))
+
+
+def _scores(
+    settings: FitSettings, mdp: MDP, parts: Parts, model: MaximumEntropy, watcher: Watcher
+) -> tuple[list[Score], Verdict | None, list[Floats | None]]:
+    """The scores of the model and, if asked for, of the methods beside it, and which of them predicts best.
+
+    Also the log-probabilities of held-out trajectories under the model and, where that is another, the experts alone.
+    """
+    name, fitted_to = described(model)
+    held_out, own = held_out_scores(model, parts.test)
+    note = _notes("" if model.converged_ else f"did not converge: {model.termination_}", mdp, parts, own)
+    scores, logs = [Score(name, fitted_to, model.score(parts.expert), held_out, note)], [own]
+    alone = 0
+    for row in _beside(settings, mdp, parts, model, watcher) if settings.baselines else ():
+        method = METHODS[row.name]
+        note = _notes("" if row.converged else "did not converge", mdp, parts, row.logs)
+        alone = len(scores) if row.name == ALONE else alone
+        scores.append(Score(method.label, method.fitted_to, row.expert, row.held_out, note))
+        logs.append(row.logs)
+    twin = _twin(model, mdp, parts, watcher) if settings.baselines and fitted_to != EXPERT else None
+    if twin is not None:
+        held_out, own = held_out_scores(twin, parts.test)
+        note = _notes("" if twin.converged_ else "did not converge", mdp, parts, own)
+        scores.append(Score(described(twin)[0], EXPERT, twin.score(parts.expert), held_out, note))
+        logs.append(own)
+    known = [one for one in logs if one is not None]
+    if parts.test is None or len(known) < 2:
+        return scores, None, logs[:1]
+    without = [i for i, score in enumerate(scores) if fitted_to != EXPERT and score.fit_on == EXPERT]
+    names, cluster = [score.name for score in scores], parts.groups(settings.groups, "test")
+    verdict, gains = judged(names, known, parts.test.lengths - 1, alone, without, cluster)
+    gained = [None if i == alone else gain for i, gain in enumerate(gains)]
+    told = [replace(score, gain=gain) for score, gain in zip(scores, gained, strict=True)]
+    return told, verdict, [logs[0], logs[alone]] if alone else logs[:1]
+
+
+def _notes(note: str, mdp: MDP, parts: Parts, logs: Floats | None) -> str:
+    """A note on a score, and where its model has no finite value."""
+    return "; ".join(text for text in (note, without_value(mdp, parts.test, logs)) if text)
+
+
+def _broken_down(
+    by: By, settings: FitSettings, mdp: MDP, parts: Parts, model: MaximumEntropy, logs: list[Floats | None]
+) -> list[Breakdown]:
+    """Scores, and the likeness of unlabelled trajectories, group by group."""
+    held_out, alone = (*logs, None)[:2]
+    own = model._log_likelihood(parts.expert) if held_out is None else held_out
+    out = scores_by(by, parts, own, alone, held_out=held_out is not None)
+    if isinstance(parts.unlabelled, Trajectories) and len(parts.expert) > 1:
+        asked: dict[str, Any] = {"groups": parts.groups(settings.groups), "random_state": settings.seed}
+        out.append(likeness_by(by, parts, likeness(mdp, parts.expert, parts.unlabelled, **asked)))
+    return out
+
+
+def _twin(model: Any, mdp: MDP, parts: Parts, watcher: Watcher) -> Any:
+    """The model with its own ridge, fitted to the experts alone; None where a baseline is just that."""
+    if parts.unlabelled is None or not getattr(model, "ridge", 0.0):
+        return None
+    alone = {"unlabelled_weight": 0.0} | ({"reference": None} if isinstance(model.reference, str) else {})
+    twin = clone(model).set_params(**alone)
+    watcher.say("fitting the same without the unlabelled trajectories")
+    with quietly():  # its score says whether it converged
+        return twin.fit(mdp, parts.expert)
+
+
+def _beside(settings: FitSettings, mdp: MDP, parts: Parts, model: Any, watcher: Watcher) -> list[Comparison]:
+    """The methods beside the model, with penalties as strong as the settings say, whatever the method."""
+    own = model.get_params(deep=False)
+    shared = {k: v for k, v in own.items() if k in MESSI().get_params(deep=False)}
+    shared |= {"similarity": make_similarity(settings, parts.problem.xy), "lambda0": settings.lambda0}
+    shared |= {"theta_max": settings.theta_max or THETA_MAX, "reference": None, "unlabelled_weight": 0.0}
+    itself = entry_of(model)
+    if itself is None or parts.unlabelled is not None:  # else only chance is left to compare with
+        watcher.say("fitting the baselines")
+    ridge = {name: own[name] for name in ("ridge", "standardise") if name in own}
+    light = [m.name for m in COMPARED if m.sets and not m.penalised]  # as the model, but for what they set
+    others = [replace(m, sets=m.sets | ridge) if m.name in light else m for m in COMPARED if m != itself]
+    return compare(MESSI(**shared), mdp, parts.expert, parts.unlabelled, parts.test, others, model)

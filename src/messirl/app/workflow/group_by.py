@@ -1,0 +1,185 @@
+"""Groups of trajectories by a column of the problem's `meta`, and what was found, group by group.
+
+A column of words, truth values or few numbers makes one group per value. A column of many numbers is cut into quarters,
+each with as many trajectories as the others; which, the names of the groups say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from messirl._types import Array, Floats
+from messirl.app.workflow.split import Parts
+from messirl.app.workflow.watcher import Watcher
+from messirl.data.filters import empty_cells
+from messirl.inference.group_breakdown import Breakdown, by_group
+from messirl.inference.standard_errors import FEW_CLUSTERS, few_clusters
+from messirl.selection.expert_agreement import Likeness
+
+MOST = 20  # groups
+EMPTY = "(empty)"
+TOGETHER = "the cross-validated scores that decide the choice are of all experts together, not divided by {column}"
+DIGITS = (4, 6, 9, 12, 15, 17)  # of numbers, the first that tell groups apart
+
+
+@dataclass(frozen=True)
+class By:
+    """The groups that a column makes.
+
+    Attributes
+    ----------
+    column : str
+        The column.
+    labels : list of str
+        The group of every trajectory of the problem; nothing for those that are in no part.
+    order : list of str
+        The groups, in the order of their values.
+    cluster : str or None
+        The column that says whose trajectories hang together, if any; None too where this is the column itself, since
+        of one individual there are its trajectories alone.
+    """
+
+    column: str
+    labels: list[str]
+    order: list[str]
+    cluster: str | None = None
+
+    def of(self, parts: Parts, part: str) -> list[str]:
+        """The group of every trajectory of a part."""
+        return [self.labels[row] for row in parts.rows[part]]
+
+
+def groups_by(parts: Parts, column: str | None, cluster: str | None, watcher: Watcher) -> By | None:
+    """The groups that `--by` asks for; None where it asks for none."""
+    if column is None:
+        return None
+    values = parts.column("--by", column)
+    used = np.unique(np.concatenate([rows for rows in parts.rows.values() if rows is not None]))
+    names, order, cut = named_groups(column, values[used])
+    if cut:
+        watcher.note(f"--by {column} has many numbers, and is cut into quarters: {', '.join(order)}")
+    labels = [""] * len(values)
+    for row, name in zip(used.tolist(), names, strict=True):
+        labels[row] = name
+    return By(column, labels, order, None if cluster == column else cluster)
+
+
+def named_groups(column: str, values: Array) -> tuple[list[str], list[str], bool]:
+    """The group of every entry of a column, the groups in their order, and whether numbers were cut into quarters."""
+    given = np.asarray(values)
+    empty = empty_cells(given)
+    known = given[~empty]
+    if known.dtype == object and known.size and not isinstance(known[0], str):
+        known = np.array(known.tolist())
+    distinct = np.unique(known.astype(str)) if known.dtype == object else np.unique(known)
+    cut = distinct.size > MOST and known.dtype.kind in "iuf"
+    if cut:
+        names, order = _quarters(known.astype(np.float64))
+    elif distinct.size > MOST:
+        raise ValueError(
+            f"--by {column} has {distinct.size} different values, and {MOST} can be compared: make a column of fewer"
+        )
+    else:
+        order = _texts(distinct)
+        names = [order[k] for k in np.searchsorted(distinct, known.astype(distinct.dtype))]
+    none = EMPTY
+    while none in order:  # a value of the column is called so
+        none = f"({none})"
+    rest = iter(names)
+    return [none if missing else next(rest) for missing in empty], [*order, *([none] if empty.any() else [])], cut
+
+
+def _quarters(numbers: Floats) -> tuple[list[str], list[str]]:
+    """Four groups, as equal in number as ties allow, called by their least and their largest."""
+    cuts = np.unique(np.quantile(numbers, [0.25, 0.5, 0.75], method="inverted_cdf"))
+    _, part = np.unique(np.searchsorted(cuts, numbers, side="left"), return_inverse=True)
+    ends = [(numbers[part == k].min(), numbers[part == k].max()) for k in range(part.max() + 1)]
+    order = _unlike([[f"{low:.{digits}g} to {high:.{digits}g}" for low, high in ends] for digits in DIGITS])
+    return [order[k] for k in part.tolist()], order
+
+
+def _texts(values: Array) -> list[str]:
+    """What different values are called: numbers with as many digits as tell them apart."""
+    if values.dtype.kind != "f":
+        return [str(value) for value in values]
+    return _unlike([[f"{value:.{digits}g}" for value in values] for digits in DIGITS if digits >= 6])
+
+
+def _unlike(ways: list[list[str]]) -> list[str]:
+    """The first of several ways to call groups in which no two are called alike, else the last."""
+    return next((names for names in ways if len(set(names)) == len(names)), ways[-1])
+
+
+def scores_by(by: By, parts: Parts, logs: Floats, alone: Floats | None = None, *, held_out: bool) -> list[Breakdown]:
+    """How well trajectories of each group are predicted, and what is gained over the experts alone.
+
+    logs, alone : (n,) log-probabilities of the held-out or else of the expert's trajectories
+    """
+    part = "test" if held_out else "expert"
+    some = parts.test if held_out else parts.expert
+    assert some is not None
+    labels, cluster = by.of(parts, part), parts.groups(by.cluster, part)
+    steps = some.lengths - 1
+    title = "Score of held-out trajectories" if held_out else "Score of the expert trajectories"
+    told = "Log-probability a step under the fitted model" + (
+        "." if held_out else ", of the trajectories it was fitted to: how closely it follows each group."
+    )
+    out = [Breakdown("score", by.column, title, told, by_group(logs, steps, labels, by.order, cluster))]
+    if alone is not None:
+        with np.errstate(invalid="ignore"):
+            gains = by_group(logs - alone, steps, labels, by.order, cluster, zero=True)
+        told = (
+            "What the fitted model gains, in nats a step, over MaxEnt-IRL on the experts alone; paired by trajectory."
+        )
+        out.append(Breakdown("gain", by.column, "Gain over the experts alone", told, gains))
+    return out
+
+
+def likeness_by(by: By, parts: Parts, found: Likeness) -> Breakdown:
+    """Return the agreement of the unlabelled trajectories of each group with the expert policy."""
+    values = np.asarray(found.unlabelled)
+    moving = (parts.unlabelled.lengths > 1).astype(np.int64)  # each trajectory counts once, as in the mean of all
+    cluster = parts.groups(by.cluster, "unlabelled")
+    totals, own = np.where(moving > 0, values, 0.0), by.of(parts, "unlabelled")
+    groups = by_group(totals, moving, own, by.order, cluster, zero=True)
+    steps, labels = parts.unlabelled.lengths - 1, np.array(own)
+    groups = [replace(group, steps=int(steps[labels == group.name].sum())) for group in groups]
+    told = (
+        "How much better a fit to the experts only explains unlabelled trajectories than the uniform policy does, in "
+        f"nats per step, on average over trajectories. Held-out experts have {found.expert:+.3f}. Intervals take this "
+        "fit as known."
+    )
+    return Breakdown("likeness", by.column, "Agreement with the expert policy", told, groups)
+
+
+def few_experts(column: str | None, parts: Parts) -> list[str]:
+    """What is to be known of intervals that rest on few experts."""
+    n = len(parts.expert)
+    if column is not None:
+        return cluster_remarks(column, parts)
+    return [few_clusters(n, grouped=False)] if 1 < n < FEW_CLUSTERS else []
+
+
+def cluster_remarks(column: str | None, parts: Parts) -> list[str]:
+    """What is to be known where trajectories are taken by individual."""
+    if column is None:
+        return []
+    found = {name: parts.groups(column, name) for name in ("expert", "test")}
+    out = []
+    for name, labels in found.items():
+        many = len(set(labels or ()))
+        if labels is not None and many < FEW_CLUSTERS:
+            values = "one value" if many == 1 else f"{many} different values"
+            out.append(
+                f"the {name} trajectories have {values} of {column}: intervals from fewer than {FEW_CLUSTERS} "
+                "groups are wide and approximate"
+            )
+    both = set(found["expert"] or ()) & set(found["test"] or ())
+    if both:
+        out.append(
+            f"{len(both)} of the values of {column} are in --expert and in --test: how well they are predicted says "
+            "little of individuals that were never seen"
+        )
+    return out

@@ -1,0 +1,129 @@
+"""What is asked of the standard errors of a fit: ratios of weights, and tests of features by leaving them out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from messirl._text import did_you_mean
+from messirl.app.workflow.group_by import few_experts
+from messirl.app.workflow.model_settings import make_model, named_features, restricted
+from messirl.app.workflow.preferences import Preferences, refit_without_penalty, table_of
+from messirl.app.workflow.split import Parts
+from messirl.app.workflow.watcher import Watcher
+from messirl.data.mdp import MDP
+from messirl.estimators.registry import method_of
+from messirl.inference import likelihood_ratio_test, weight_ratio
+
+if TYPE_CHECKING:
+    from messirl.app.workflow.fitting import FitSettings
+    from messirl.inference.weight_ratios import WeightRatio
+
+
+def check_inference(settings: FitSettings, model: Any, mdp: MDP, parts: Parts) -> None:
+    """Refuse, before the fit, questions that its standard errors cannot answer."""
+    cluster = parts.groups(settings.groups)
+    if cluster is not None and len(set(cluster)) < 2 <= len(parts.expert) and has_errors(model):
+        raise ValueError(
+            f"--groups {settings.groups} has the same value for every expert trajectory: robust errors need at least "
+            "two; leave it out, or name another column"
+        )
+    given = {"--ratio": settings.ratio, "--without": settings.without, "--table": settings.errors}
+    asked = next((option for option, value in given.items() if value), None)
+    if asked is None:
+        return
+    if not has_errors(model):
+        raise ValueError(
+            f"{asked} needs standard errors, which are valid for a fit to the experts alone without a penalty: say "
+            "--method maxent, without --ridge, --theta-prior and --unlabelled-weight"
+        )
+    if len(parts.expert) < 2:
+        raise ValueError(f"{asked} needs standard errors, and these need at least two expert trajectories: take more")
+    for text in settings.ratio:
+        two_of(text, mdp.feature_ids)
+    for text in settings.without:
+        rest_of(text, mdp.feature_ids)
+
+
+def has_errors(model: Any) -> bool:
+    """Whether it is a fit without penalty to experts alone, for which standard errors are valid."""
+    penalties = ("ridge", "theta_prior", "unlabelled_weight")
+    return method_of(model).inference and not any(getattr(model, name, None) for name in penalties)
+
+
+def has_robust_errors(model: Any) -> bool:
+    """Whether it is at the optimum of a penalised likelihood of the experts, around which the sandwich holds."""
+    pooled = getattr(model, "unlabelled_weight", 0.0) > 0.0
+    return (
+        method_of(model).kind in ("MESSI", "MaxEntIRL") and not pooled and model.converged_ and model.solver == "lbfgs"
+    )
+
+
+def inferred(
+    settings: FitSettings, model: Any, mdp: MDP, parts: Parts, watcher: Watcher
+) -> tuple[dict[str, Any], list[str]]:
+    """Return what a record holds of standard errors, and remarks on it.
+
+    That is preferences, table, estimates, ratios and tests. The estimates of a fit with a penalty have robust errors
+    alone (see inference/standard_errors.py), and preferences are then those of a fit without it.
+    """
+    cluster = parts.groups(settings.groups)
+    table = table_of(model, parts.expert, cluster) if has_errors(model) or has_robust_errors(model) else None
+    notes = watcher.noted(few_experts(settings.groups, parts))
+    if not has_errors(model):
+        found: dict[str, Any] = {"table": None, "preferences": refit_without_penalty(model, mdp, parts.expert, cluster)}
+        names = ("name", "estimate", "robust_std_error")
+        rows = None if table is None else [{name: row[name] for name in names} for row in table.rows()]
+        return found | {"estimates": rows}, notes
+    preferences = Preferences(model, table, refitted=False)
+    if table is None:
+        return {"table": None, "preferences": preferences}, notes
+    ratios = [weight_ratio(table, *two_of(text, table.names)) for text in settings.ratio]
+    notes += watcher.noted([_endless(ratio) for ratio in ratios if math.isinf(ratio.fieller_low)])
+    tests = []
+    for text in settings.without:
+        watcher.say(f"fitting without {text}")
+        rest = rest_of(text, mdp.feature_ids)
+        smaller = make_model(settings, unlabelled=parts.unlabelled is not None, xy=parts.problem.xy)
+        notes += watcher.fit(smaller, restricted(mdp, rest), *parts.learnt)
+        left_out = [name for name in mdp.feature_ids if name not in rest]
+        tests.append({"without": left_out, **asdict(likelihood_ratio_test(smaller, model, parts.expert))})
+    if tests and settings.groups is not None:
+        notes += watcher.noted([f"a likelihood-ratio test takes every trajectory on its own, not by {settings.groups}"])
+    known = {"table": table, "estimates": table.rows(), "ratios": ratios, "tests": tests}
+    return {**known, "preferences": preferences}, notes
+
+
+def _endless(ratio: WeightRatio) -> str:
+    return (
+        f"the weight of {ratio.denominator} may be zero, so that {ratio.name} may be anything: its interval by the "
+        "delta method is too short"
+    )
+
+
+def rest_of(text: str, known: Sequence[str]) -> list[str]:
+    """The features that are left without those that a text names."""
+    left_out = named_features("--without", text, known)
+    rest = [name for name in known if name not in left_out]
+    if not rest:
+        raise ValueError(f"--without {text} leaves no feature to fit: name fewer")
+    return rest
+
+
+def two_of(text: str, known: Sequence[str]) -> tuple[str, str]:
+    """The two features that `a/b` names; a name may have a slash of its own."""
+    cuts = [(text[:i].strip(), text[i + 1 :].strip()) for i, sign in enumerate(text) if sign == "/"]
+    found = [pair for pair in cuts if set(pair) <= set(known)]
+    if len(found) == 1:
+        if found[0][0] == found[0][1]:
+            raise ValueError(f"--ratio {text} is of one feature: name two")
+        return found[0]
+    if found:
+        raise ValueError(f"--ratio {text} can be read in {len(found)} ways: rename a feature")
+    if not cuts:
+        raise ValueError(f"--ratio {text} is no ratio: give two features with a slash between, as time/toll")
+    wrong = next(name for name in cuts[0] if name not in known)
+    close = did_you_mean(wrong, known)
+    raise ValueError(f"--ratio {text}: there is no feature {wrong!r}; there are {', '.join(known)}{close}")

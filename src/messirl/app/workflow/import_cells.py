@@ -1,0 +1,137 @@
+"""The second half of an import: the places of every trip, one after the other, along moves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from messirl._text import counted, did_you_mean
+from messirl._types import Floats, Ints
+from messirl.app.workflow.import_settings import ImportSettings
+from messirl.app.workflow.import_trips import ImportedTracks
+from messirl.data.errors import InputError
+from messirl.io.positions.cell_sequences import Courses, along_neighbours, courses, drop, end_at
+from messirl.io.positions.map_matching import decode
+from messirl.io.positions.segmentation import Points, by_clock, by_row
+from messirl.io.positions.spatial_cells import Places
+
+BEYOND = 1e6  # times the distance of places, or a part of it: a noise that is no error of positions
+
+
+@dataclass(frozen=True, eq=False)
+class ImportedCourses:
+    """The trips that are kept, and the places that are their states.
+
+    Attributes
+    ----------
+    made : Courses
+        States 0 … S − 1 of the trips.
+    places : Places
+        All places there might be.
+    used : array (S,)
+        The place of each state.
+    dropped : dict from str to int
+        How many trips are left out, by the reason.
+    rows : int
+        How many rows are in the trips that are kept.
+    """
+
+    made: Courses
+    places: Places
+    used: Ints
+    dropped: dict[str, int]
+    rows: int
+
+    def state_of(self, tracks: ImportedTracks) -> Ints:
+        """The state of each row, −1 where its place is none."""
+        number = np.full(self.places.near.shape[0], -1)
+        number[self.used] = np.arange(self.used.size)
+        return number[_located(tracks, self.places, tracks.rows.xy, tracks.rows.label)]
+
+
+def find_courses(tracks: ImportedTracks, places: Places, settings: ImportSettings) -> ImportedCourses:
+    """The places of every trip, each a move away from the one before."""
+    points = _points(tracks, settings)
+    state = _states(tracks, points, places, settings)
+    made = courses(points, state, stay=settings.stays)
+    _say_steps(tracks, points, made, settings)
+    if settings.adjacent:
+        if places.mapping is None:
+            remedy = "give --points, or --moves seen"
+            raise InputError("--moves", "adjacent: it is not known where the places are", remedy)
+        made = along_neighbours(made, places, stay=settings.stays, fill=settings.fill)
+        filled = f"{counted(made.said['filled'], 'place')} filled in between" if settings.fill else "each ends a trip"
+        tracks.said["jumps"] = f"{counted(made.said['jumps'], 'step')} farther than to a neighbour, {filled}"
+    ends = terminal(places, settings.terminal)
+    if ends:
+        made = end_at(made, ends)
+    n, all_end = tracks.rows.row.size, ends if settings.discount == 1 and not settings.goals else None
+    made, dropped, rows = drop(made, n, settings.min_states, goals=settings.goals, ends=all_end)
+    if not made.state.size:
+        reasons = ", ".join(f"{n} {why}" for why, n in dropped.items() if n)
+        remedy = "check the columns, --step, --pause, --jump and the places"
+        raise tracks.raw.error(f"no trip is left ({reasons})", remedy)
+    used = np.unique(made.state)
+    if settings.whole_grid or (settings.points is not None and settings.adjacent):
+        used = np.arange(places.near.shape[0])
+    if used.size < 2:
+        raise tracks.raw.error("all rows are at one place", "make places smaller")
+    made = replace(made, state=np.searchsorted(used, made.state))
+    return ImportedCourses(made, places, used, dropped, rows)
+
+
+def terminal(places: Places, names: Sequence[str]) -> list[int]:
+    """The numbers of the places of these names."""
+    known = places.labels or []
+    for name in names:
+        if name not in known:
+            remedy = f"name one of the places{did_you_mean(name, known)}"
+            raise InputError("--terminal", f"{name!r} is no named place", remedy)
+    return [known.index(name) for name in names]
+
+
+def _points(tracks: ImportedTracks, settings: ImportSettings) -> Points:
+    if settings.step is None:
+        return by_row(tracks.rows, tracks.trip)
+    return by_clock(tracks.rows, tracks.trip, settings.step)
+
+
+def _states(tracks: ImportedTracks, points: Points, places: Places, settings: ImportSettings) -> Ints:
+    if settings.noise is None:
+        return _located(tracks, places, points.xy, points.label)
+    if points.label is not None or not settings.adjacent:
+        raise InputError("--noise", "needs positions, and moves between neighbours", "leave it out")
+    if not 1.0 / BEYOND <= settings.noise / places.spacing <= BEYOND:
+        what = f"is {settings.noise:g}, where places are {places.spacing:g} apart"
+        raise InputError("--noise", what, "give the error of positions, in the unit of x and y")
+    # Without a clock a track may well be at the same place in two rows, whether or not staying is a move.
+    return decode(points, places, settings.noise, stay=settings.stays or settings.step is None)
+
+
+def _located(tracks: ImportedTracks, places: Places, xy: Floats | None, label: Ints | None) -> Ints:
+    """The number of the place of each position or label."""
+    if label is None:
+        assert places.mapping is not None, "it is known where places are"
+        assert xy is not None, "there are positions"
+        return places.mapping.transform(xy)
+    assert places.labels is not None, "places have names"
+    number = {name: i for i, name in enumerate(places.labels)}
+    return np.array([number.get(name, -1) for name in tracks.rows.labels], dtype=np.int64)[label]
+
+
+def _say_steps(tracks: ImportedTracks, points: Points, made: Courses, settings: ImportSettings) -> None:
+    if settings.step is None:
+        said = "one per row" if settings.stays else "one per change of place (--step makes one per unit of time)"
+    else:
+        said = f"one per {settings.step:g} {tracks.times.unit}".rstrip()
+        between = int((~points.seen).sum())
+        if between:
+            where = "on a straight line" if points.label is None else "where the last place stays"
+            said += f"; {between:,} of {points.trip.size:,} lie between recorded ones, {where}"
+        if not settings.stays:
+            said += f"; {made.said['stays']:,} without a move are left out"
+    if settings.noise is not None:
+        said += f"; places are the most likely ones, given an error of {settings.noise:g}"
+    tracks.said["steps"] = said

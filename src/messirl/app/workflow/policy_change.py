@@ -1,0 +1,114 @@
+"""A base policy, and what the experts change in it: state by state, and as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from messirl._types import Floats, Ints
+from messirl.app.workflow.ranking import ranked
+from messirl.app.workflow.split import Parts
+from messirl.data.mdp import MDP
+from messirl.data.streamed_trajectories import StreamedTrajectories
+from messirl.data.sufficient_statistics import gathered
+from messirl.data.trajectories import Trajectories
+from messirl.estimators._maxent_base import MaximumEntropy
+from messirl.planning import log_likelihood
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """What a policy π, learnt from experts, changes in the base policy π₀.
+
+    Attributes
+    ----------
+    base, policy : array (S, A)
+        π₀, and π at the first step, or towards the goal shown.
+    log_ratio : array (S, A)
+        log π/π₀; zero where an action is not allowed.
+    divergence : array (S,)
+        Σ_a π log π/π₀ in nats: by how much a choice in this state departs from what is usual.
+    usual, raised : array of int (S,)
+        The likeliest action under π₀, and the one whose rise contributes most to the divergence; −1 where there is no
+        choice of actions.
+    others, experts : array of int (S,)
+        How many choices the unlabelled and the expert's trajectories made in each state.
+    order : array of int
+        The states in which a trajectory made a choice, by their expected visits times their divergence, the largest
+        first.
+    mean : float
+        The divergence of a choice, on average over the expected visits.
+    expert, held_out : float or None
+        The log-probability per step that π₀ alone gives the expert's and the held-out trajectories.
+    """
+
+    base: Floats
+    policy: Floats
+    log_ratio: Floats
+    divergence: Floats
+    usual: Ints
+    raised: Ints
+    others: Ints
+    experts: Ints
+    order: Ints
+    mean: float
+    expert: float
+    held_out: float | None = None
+
+    def summary(self) -> dict[str, Any]:
+        """What fit.json holds of it."""
+        return {"expert": self.expert, "held_out": self.held_out, "mean_divergence": self.mean}
+
+
+def change_of(model: MaximumEntropy, policy: Floats | None, parts: Parts) -> Change | None:
+    """What a fitted model changes in its base policy; None without one, or without any choice.
+
+    policy : π (S, A) of the model, of the first step or towards one goal
+    """
+    mdp = model.mdp_
+    if mdp.reference is None or policy is None:
+        return None
+    base, allowed = mdp.reference, mdp.allowed & (policy > 0)
+    ratio = np.zeros(policy.shape)
+    ratio[allowed] = np.log(policy[allowed] / base[allowed])
+    parts_of_it = policy * ratio
+    divergence = np.maximum(parts_of_it.sum(axis=1), 0.0)
+    choosing = (mdp.allowed.sum(axis=1) > 1) & (policy.sum(axis=1) > 0)
+    others, experts = (_choices(mdp, some) for some in (parts.unlabelled, parts.expert))
+    visits = np.where(choosing, np.nan_to_num(model.visitation_), 0.0)
+    order = ranked(visits * divergence)
+    return Change(
+        base,
+        policy,
+        ratio,
+        divergence,
+        np.where(choosing, base.argmax(axis=1), -1),
+        np.where(choosing, parts_of_it.argmax(axis=1), -1),
+        others,
+        experts,
+        order[(choosing & (others + experts > 0))[order]],
+        float(visits @ divergence / max(visits.sum(), 1e-300)),
+        base_score(mdp, parts.expert),
+        None if parts.test is None else base_score(mdp, parts.test),
+    )
+
+
+def base_score(mdp: MDP, trajectories: Trajectories) -> float:
+    """Log-probability per step of trajectories under the base policy of the MDP."""
+    base: Any = np.broadcast_to(np.asarray(mdp.reference), mdp.policy_shape)
+    if trajectories.goals is not None:
+        base = dict.fromkeys(np.unique(trajectories.goals).tolist(), mdp.reference)
+    steps = int((trajectories.lengths - 1).sum())
+    return float(log_likelihood(mdp, base, trajectories).sum() / max(steps, 1))
+
+
+def _choices(mdp: MDP, some: Trajectories | StreamedTrajectories | None) -> Ints:
+    """How often each state was left, (S,)."""
+    if isinstance(some, StreamedTrajectories):
+        kinds = gathered(mdp, some).own
+        return np.bincount(kinds.choices(mdp).state, kinds.often, mdp.n_states).astype(np.int64)
+    if some is None:
+        return np.zeros(mdp.n_states, dtype=np.int64)
+    return np.bincount(some.states[some.leaves], minlength=mdp.n_states)

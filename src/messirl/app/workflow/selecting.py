@@ -1,0 +1,227 @@
+"""How to use unlabelled trajectories, chosen by held-out expert ones: from a problem and settings to a record."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+from messirl._defaults import CV, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX, WEAK_PRIOR
+from messirl.app.workflow.group_by import By, few_experts, groups_by, likeness_by, scores_by
+from messirl.app.workflow.model_settings import check_reference, with_features
+from messirl.app.workflow.preferences import refit_without_penalty
+from messirl.app.workflow.record import SelectionRecord, settings_of, weights
+from messirl.app.workflow.split import PROBLEM, Parts, Split, divide, with_streamed
+from messirl.app.workflow.watcher import SILENT, Watcher, remarks
+from messirl.data.mdp import MDP
+from messirl.data.problem import Problem
+from messirl.data.streamed_trajectories import StreamedTrajectories
+from messirl.data.trajectories import Trajectories
+from messirl.estimators import MESSI
+from messirl.inference import Breakdown
+from messirl.selection import LAMBDAS, MESSICV, bootstrap, nested_score, stability
+
+ENOUGH = 40  # resamples: 95 % of fewer are all of them
+
+
+@dataclass(frozen=True)
+class SelectSettings:
+    """What to choose from, and how: the options of `messirl select`.
+
+    Parameters
+    ----------
+    cv, theta_max, theta_prior : int, float, float
+        As for `MESSICV`.
+    groups : str, optional
+        Hold out whole groups of experts, named by this column of the problem's `meta`.
+    by : str, optional
+        Break the score of test trajectories, and the likeness of unlabelled ones, down by this column of `meta`.
+    lambdas : tuple of float, optional
+        The λ0 to choose from. None: those of `MESSICV`.
+    nested : bool
+        Whether the whole procedure is scored as well.
+    bootstrap : int, optional
+        95 % intervals of θ from so many resamples. None: no intervals.
+    features : str, optional
+        The names of the features to use, separated by commas. None: all.
+    objective : {"choices", "counts"} or None
+        What every candidate makes likely: the experts' feature counts, or the choices they made.
+    reference : {"unlabelled"}, optional
+        The base policy of every candidate: what is usual among the unlabelled trajectories. None: no base policy.
+    reference_strength : float
+        Of the prior of the base policy, in choices per state.
+    seed : int
+        The seed of whatever is random.
+
+    Examples
+    --------
+    Six places in a row; the experts prefer the right end, the many others the left one.
+
+    >>> import numpy as np
+    >>> from messirl import MDP, sample, soft_policy
+    >>> right = np.minimum(np.arange(6) + 1, 5)
+    >>> left = np.maximum(np.arange(6) - 1, 0)
+    >>> moves = np.stack([np.eye(6)[left], np.eye(6)[right]], axis=1)
+    >>> mdp = MDP(moves, features=np.linspace(0, 1, 6)[:, None], discount=0.9, horizon=8)
+    >>> expert = sample(mdp, soft_policy(mdp, mdp.reward([4.0])), 20, start=np.ones(6), random_state=0)
+    >>> others = sample(mdp, soft_policy(mdp, mdp.reward([-4.0])), 500, start=np.ones(6), random_state=1)
+    >>> from messirl.io import Problem
+    >>> from messirl.app.workflow.selecting import SelectSettings, select
+    >>> from messirl.app.workflow.split import Split
+    >>> problem = Problem(mdp, expert[:10] + others, {"role": np.repeat(["expert", "other"], [10, 500])})
+    >>> split = Split(expert="role = expert", unlabelled="role = other")
+    >>> print(select(problem, split, SelectSettings(lambdas=(0.1, 1.0))).choice.candidate)
+    L2, standardised λ0=0.01
+    """
+
+    cv: int = CV
+    groups: str | None = None
+    by: str | None = None
+    lambdas: tuple[float, ...] | None = None
+    nested: bool = False
+    bootstrap: int | None = None
+    theta_max: float = THETA_MAX
+    theta_prior: float | None = WEAK_PRIOR
+    features: str | None = None
+    objective: str | None = OBJECTIVE
+    reference: str | None = None
+    reference_strength: float = REFERENCE_STRENGTH
+    seed: int = 0
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """What every estimator made here is given."""
+        names = ("theta_max", "theta_prior", "objective", "reference", "reference_strength")
+        return {name: getattr(self, name) for name in names}
+
+
+def select(
+    problem: Problem,
+    split: Split,
+    settings: SelectSettings,
+    watcher: Watcher = SILENT,
+    *,
+    folder: str = PROBLEM,
+    streamed: StreamedTrajectories | None = None,
+    executor: Any = None,
+) -> SelectionRecord:
+    """Divide the problem, and choose; where no expert trajectory can be held out, say how stable each λ0 is too.
+
+    folder : what errors and the record call the problem
+    streamed : unlabelled trajectories that stay in files, instead of those that `split` names
+    executor : runs splits and resamples (see execution.run); None: this process
+    """
+    if streamed is not None and settings.bootstrap is not None:
+        raise ValueError("--bootstrap draws unlabelled trajectories anew, which cannot stay in files: leave it out")
+    parts = with_streamed(divide(problem, split, watcher, folder), split, streamed)
+    mdp = with_features(parts.problem.mdp, settings.features)
+    check_reference(settings, unlabelled=parts.unlabelled is not None)
+    groups = parts.groups(settings.groups)
+    by = groups_by(parts, settings.by, settings.groups, watcher)
+    if by is not None and parts.test is None and not isinstance(parts.unlabelled, Trajectories):
+        raise ValueError("--by is of --test and of --unlabelled, and neither is given: give one, or leave it out")
+    if settings.nested and len(set(range(len(parts.expert)) if groups is None else groups)) < 3:
+        raise ValueError(
+            "--nested holds out one expert trajectory (or group) twice, for which there must be at least three: leave "
+            "it out, or take more"
+        )
+    model = MESSICV(
+        lambdas=settings.lambdas or LAMBDAS,
+        cv=settings.cv,
+        random_state=settings.seed,
+        **settings.shared,
+    )
+    watcher.begin()
+    began = time.monotonic()
+    with (
+        watcher.progress("select", "fits" if executor is None else "splits") as count,
+        warnings.catch_warnings(record=True) as heard,
+    ):
+        warnings.simplefilter("always")
+        model.set_params(progress=count).fit(mdp, parts.expert, parts.unlabelled, groups, executor=executor)
+    seconds = time.monotonic() - began
+    model.set_params(progress=None)
+    held = list(replace(model.best_estimator_.standing_, penalty=()).remarks(mdp, model.theta_))  # by the box
+    notes = watcher.noted([*map(parts.named, remarks(heard)), *held])
+    watcher.keep(model)
+    nested = intervals = rows = None
+    with warnings.catch_warnings():  # what they say about the data was said above
+        warnings.simplefilter("ignore")
+        if model.validation_ is None and parts.unlabelled is not None and streamed is None:
+            rows = _stability(settings, mdp, parts, watcher, executor)
+        if settings.nested and model.validation_ is not None:
+            watcher.say("choosing anew for every outer split")
+            nested = nested_score(model, mdp, parts.expert, parts.unlabelled, groups, executor=executor)
+        if settings.bootstrap is not None:
+            intervals = _intervals(settings, model, mdp, parts, watcher, executor)
+            if settings.bootstrap < ENOUGH:
+                said = f"intervals from {settings.bootstrap} resamples are rough, and often too short: take more than"
+                notes += watcher.noted([f"{said} {ENOUGH}"])
+    preferences = refit_without_penalty(model.best_estimator_, mdp, parts.expert, groups)
+    notes += watcher.noted(few_experts(settings.groups, parts))
+    broken = [] if by is None else _by_group(by, parts, model)
+    return SelectionRecord(
+        model.validation_,
+        model.choice_,
+        model,
+        model.score(parts.expert),
+        None if parts.test is None else model.score(parts.test),
+        nested,
+        intervals,
+        preferences,
+        rows,
+        seconds,
+        title=folder,
+        folder=folder,
+        counts=parts.counts,
+        filters=split.filters,
+        settings=settings_of(model.best_estimator_),
+        warnings=notes,
+        by=broken,
+    )
+
+
+def _by_group(by: By, parts: Parts, model: MESSICV) -> list[Breakdown]:
+    """Scores of what was chosen, where there are held-out ones, and the likeness of unlabelled trajectories."""
+    out = [] if parts.test is None else scores_by(by, parts, model._log_likelihood(parts.test), held_out=True)
+    if model.likeness_ is not None and isinstance(parts.unlabelled, Trajectories):
+        out.append(likeness_by(by, parts, model.likeness_))
+    return out
+
+
+def _intervals(
+    settings: SelectSettings, model: MESSICV, mdp: MDP, parts: Parts, watcher: Watcher, executor: Any
+) -> dict[str, list[float]]:
+    """Return the 95 % intervals of θ of the chosen candidate; the choice itself is not repeated."""
+    expert, unlabelled = (*model.fitted_to_, None)[:2]
+    assert expert is not None
+    with watcher.progress("bootstrap", "resamples") as count:
+        found = bootstrap(
+            model.best_estimator_,
+            mdp,
+            expert,
+            unlabelled,
+            settings.bootstrap or 0,
+            settings.seed,
+            count,
+            executor,
+            groups=parts.groups(settings.groups),
+            unlabelled_groups=None if unlabelled is None else parts.groups(settings.groups, "unlabelled"),
+        )
+    return dict(zip(weights(model), found.interval(found.theta).T.tolist(), strict=True))
+
+
+def _stability(
+    settings: SelectSettings, mdp: MDP, parts: Parts, watcher: Watcher, executor: Any
+) -> list[dict[str, float]]:
+    """How stable the policy is at each λ0, all with the same draws."""
+    assert parts.unlabelled is not None
+    model = MESSI(**settings.shared)
+    lambdas, rows = settings.lambdas or LAMBDAS, []
+    with watcher.progress("stability", "strengths") as count:
+        for i, x in enumerate(lambdas, start=1):
+            drawn = {"random_state": settings.seed, "executor": executor}
+            rows += stability(model, mdp, parts.expert, parts.unlabelled, (x,), **drawn)
+            count(i, len(lambdas))
+    return rows

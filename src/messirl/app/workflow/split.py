@@ -1,0 +1,207 @@
+"""Which trajectories of a problem are the expert's, which are of unknown quality, which are held out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from messirl._text import did_you_mean
+from messirl.app.workflow.watcher import SILENT, Watcher
+from messirl.data.filters import empty_cells, matching
+from messirl.data.problem import Problem
+from messirl.data.streamed_trajectories import StreamedTrajectories
+from messirl.data.trajectories import Trajectories
+
+PROBLEM = "the problem"  # what errors call a problem without a name
+
+
+@dataclass(frozen=True)
+class Split:
+    """How to divide the trajectories of a problem.
+
+    Parameters
+    ----------
+    expert, unlabelled, test : str, optional
+        Filters over the columns of the problem's `meta` (see `messirl.data.filters`): which trajectories are the
+        expert's, which are of unknown quality, and which are held out. Without `expert` these are all that the other
+        two do not take.
+    n_expert, n_unlabelled : int, optional
+        Draw so many of them at random. None: take all.
+    seed : int
+        The seed of these draws.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from messirl import MDP, Trajectories
+    >>> from messirl.io import Problem
+    >>> from messirl.app.workflow.split import Split, divide
+    >>> mdp = MDP([[[1, 0], [0, 1]], [[1, 0], [0, 1]]], features=[[0.0], [1.0]], discount=0.9)
+    >>> walks = Trajectories.from_lists([[0, 1, 0], [1, 0], [0, 0, 1]])
+    >>> problem = Problem(mdp, walks, meta={"day": np.array([1, 2, 2])})
+    >>> divide(problem, Split(expert="day = 1", unlabelled="day > 1")).counts
+    {'expert': 1, 'unlabelled': 2}
+    """
+
+    expert: str | None = None
+    unlabelled: str | None = None
+    test: str | None = None
+    n_expert: int | None = None
+    n_unlabelled: int | None = None
+    seed: int = 0
+
+    @property
+    def filters(self) -> dict[str, str]:
+        """The filters that were given, by what they choose."""
+        given = {"expert": self.expert, "unlabelled": self.unlabelled, "test": self.test}
+        return {kind: text for kind, text in given.items() if text is not None}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A problem, divided.
+
+    Attributes
+    ----------
+    problem : Problem
+        The whole of it.
+    expert : Trajectories
+        The expert's.
+    unlabelled : Trajectories, StreamedTrajectories or None
+        Those of unknown quality; None where there are none.
+    test : Trajectories or None
+        Those that are held out; None where there are none.
+    rows : dict from str to array of int or None
+        The numbers that the trajectories of each part have in the problem.
+    dynamics : dict
+        How the dynamics are known: {"kind": "known"}, or the evidence of estimated dynamics.
+    """
+
+    problem: Problem
+    expert: Trajectories
+    unlabelled: Any
+    test: Trajectories | None
+    rows: dict[str, Any] = field(default_factory=dict)
+    dynamics: dict[str, Any] = field(default_factory=lambda: {"kind": "known"})
+
+    @property
+    def learnt(self) -> tuple[Any, ...]:
+        """What is learnt from: the expert's trajectories, and those of unknown quality where there are any."""
+        return (self.expert,) if self.unlabelled is None else (self.expert, self.unlabelled)
+
+    def named(self, text: str) -> str:
+        """A remark in which trajectories have the names of the problem, not their numbers in a part."""
+        ids = self.problem.trajectory_ids
+        if ids is None:
+            return text
+
+        def name(found: re.Match[str]) -> str:
+            rows = self.rows.get(found[2])
+            i = int(found[1])
+            return found[0] if rows is None or i >= len(rows) else f"trajectory {ids[rows[i]]} of {found[2]}"
+
+        return re.sub(r"trajectory (\d+) of (expert|unlabelled|test)\b", name, text)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many there are of each kind."""
+        named = {"expert": self.expert, "unlabelled": self.unlabelled, "test": self.test}
+        return {name: len(some) for name, some in named.items() if some is not None}
+
+    def groups(self, column: str | None, part: str = "expert") -> list[str] | None:
+        """The group of every trajectory of a part: its entry in a column of the problem's `meta`."""
+        if column is None or self.rows[part] is None:
+            return None
+        given = self.column("--groups", column)[self.rows[part]]
+        empty = int(empty_cells(given).sum())
+        if empty:
+            who = f"{empty} {part} {'trajectory' if empty == 1 else 'trajectories'}"
+            raise ValueError(f"--groups {column} is empty for {who}: fill it in, or leave them out with a filter")
+        return [str(value) for value in given]
+
+    def column(self, option: str, column: str) -> Any:
+        """A column of the problem's `meta`, which an option names."""
+        meta = self.problem.meta
+        if column not in meta:
+            known, close = ", ".join(meta) or "none", did_you_mean(column, meta)
+            raise ValueError(f"{option} {column}: trajectory_meta has no such column; there are {known}{close}")
+        return meta[column]
+
+
+def divide(problem: Problem, split: Split, watcher: Watcher = SILENT, called: str = PROBLEM) -> Parts:
+    """Divide a problem with known dynamics; where there is nothing to learn, an error says so."""
+    if len(problem.trajectories) and problem.mdp.allowed.sum(axis=1).max() < 2:
+        raise ValueError(f"no state of {called} has a choice of moves: there is nothing to learn")
+    parts = parts_of(problem, split, watcher, called)
+    for name, some in (("expert", parts.expert), ("test", parts.test)):
+        if some is not None and some.lengths.max() < 2:
+            raise ValueError(f"no {name} trajectory makes a step: there is no choice to learn from")
+    return parts
+
+
+def with_streamed(parts: Parts, split: Split, streamed: StreamedTrajectories | None) -> Parts:
+    """The parts with trajectories of unknown quality that stay in files, where there are any."""
+    if streamed is None:
+        return parts
+    if split.unlabelled is not None:
+        raise ValueError("--unlabelled and --unlabelled-from both name trajectories of unknown quality: give one")
+    return replace(parts, unlabelled=streamed)
+
+
+def parts_of(problem: Problem, split: Split, watcher: Watcher, called: str) -> Parts:
+    """The trajectories of each part; only that there are any is checked."""
+    every = problem.trajectories
+    if len(every) == 0:
+        raise ValueError(f"{called} holds no trajectory: there is nothing to learn from")
+    rows = rows_of(problem.facts, split, watcher)
+    unlabelled, test = (None if rows[name] is None else every[rows[name]] for name in ("unlabelled", "test"))
+    return Parts(problem, every[rows["expert"]], unlabelled, test, rows)
+
+
+def rows_of(facts: Mapping[str, Any], split: Split, watcher: Watcher) -> dict[str, Any]:
+    """Rows of each part, None where there is none; `facts` has one row per trajectory.
+
+    Experts are never unlabelled as well, and nothing held out is learnt from.
+    """
+    random = np.random.default_rng(split.seed)
+    expert, unlabelled, test = (
+        None if text is None else matching(facts, text, f"--{name}")
+        for name, text in (("expert", split.expert), ("unlabelled", split.unlabelled), ("test", split.test))
+    )
+    if expert is None:
+        named = [rows for rows in (unlabelled, test) if rows is not None]
+        expert = np.setdiff1d(np.arange(len(facts["trajectory_id"])), np.concatenate([*named, []]))
+        if expert.size == 0:
+            raise ValueError("--unlabelled and --test take every trajectory: narrow them, or give --expert")
+    expert = _drawn(expert, split.n_expert, "expert", random)
+    if unlabelled is not None:
+        both = np.intersect1d(expert, unlabelled).size
+        if both == unlabelled.size:
+            raise ValueError("all trajectories of --unlabelled are the expert's: widen it, or narrow --expert")
+        if both:
+            watcher.note(
+                f"{both} of the trajectories of --unlabelled are the expert's, and taken as the expert's alone"
+            )
+        unlabelled = _drawn(np.setdiff1d(unlabelled, expert), split.n_unlabelled, "unlabelled", random)
+    elif split.n_unlabelled is not None:
+        raise ValueError("--n-unlabelled without --unlabelled: say which trajectories are of unknown quality")
+    for name, rows in (("expert", expert), ("unlabelled", unlabelled)):
+        both = 0 if rows is None or test is None else np.intersect1d(rows, test).size
+        if both:
+            raise ValueError(
+                f"{both} {'trajectory is' if both == 1 else 'trajectories are'} in --test and in --{name}: what is "
+                "held out must not be learnt from; narrow one of the filters"
+            )
+    return {"expert": expert, "unlabelled": unlabelled, "test": test}
+
+
+def _drawn(rows: Any, n: int | None, name: str, random: Any) -> Any:
+    if n is None:
+        return rows
+    if n > rows.size:
+        raise ValueError(f"--n-{name} {n}, but there are only {rows.size} such trajectories")
+    return rows[sorted(random.permutation(rows.size)[:n])]

@@ -1,0 +1,90 @@
+"""Which of several methods predicts held-out trajectories best, and how sure that is: in numbers and in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from messirl._text import listed, quoted
+from messirl._types import Floats, Ints
+from messirl.app.workflow.ranking import ranked
+from messirl.inference.paired_gain import Gain, paired_gain
+
+NAMED = 3  # methods that a sentence names
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Which method predicts the held-out trajectories best.
+
+    Attributes
+    ----------
+    best : str
+        The method with the highest score, in words.
+    alone : str
+        The method that learns from the experts alone, in words.
+    gain : Gain or None
+        What the best gains over it, paired by trajectory; None if it is the best itself.
+    alike : list of str
+        The methods from which the best does not differ clearly: the 95 % interval of the difference includes zero.
+    methods, trajectories : int
+        How many methods were compared, and on how many held-out trajectories.
+    without : dict from str to Gain
+        What the first method gains over each that learns from the experts alone, where it learns from others too.
+    """
+
+    best: str
+    alone: str
+    gain: Gain | None
+    alike: list[str]
+    methods: int
+    trajectories: int
+    without: dict[str, Gain] = field(default_factory=dict)
+
+    @property
+    def sentence(self) -> str:
+        """The same in one sentence."""
+        if self.trajectories < 2:
+            return f"{self.best} predicts the one held-out trajectory best, from which no interval can be had."
+        said = f"{self.best} predicts the {self.trajectories:,} held-out trajectories best"
+        if self.gain is not None and np.isinf(self.gain.mean):
+            said += f"; {self.alone} on the experts alone rules some of them out"
+        elif self.gain is not None:
+            said += f", {self.gain} over {self.alone} on the experts alone"
+        if not self.alike:
+            return f"{said}; every other method is clearly behind."
+        if len(self.alike) > NAMED:
+            return f"{said}; no clear difference from {len(self.alike)} of the {self.methods - 1} other methods."
+        return f"{said}; no clear difference from {listed([quoted(name) for name in self.alike])}."
+
+    def summary(self) -> dict[str, Any]:
+        """What fit.json holds of it."""
+        return {**asdict(self), "sentence": self.sentence}
+
+
+def judged(
+    names: Sequence[str],
+    logs: Sequence[Floats],
+    steps: Ints,
+    alone: int,
+    without: Sequence[int] = (),
+    cluster: Sequence[str] | None = None,
+) -> tuple[Verdict, list[Gain]]:
+    """The verdict, and what each method gains over the one that learns from the experts alone.
+
+    names, logs : of the methods, and the log-probabilities (n,) that each gives the held-out trajectories
+    steps : of the trajectories, (n,)
+    alone : which method learns from the experts alone
+    without : those that the first method, which learns from others too, is compared with, as they do not
+    cluster : whose the trajectories are, (n,), where those of one individual may hang together
+    """
+    best = int(ranked(np.maximum([own.sum() for own in logs], -np.finfo(np.float64).max))[0])
+    gains = [paired_gain(own, logs[alone], steps, cluster=cluster) for own in logs]
+    behind = [paired_gain(logs[best], own, steps, cluster=cluster) for own in logs]
+    alike = [name for i, (name, by) in enumerate(zip(names, behind, strict=True)) if i != best and not by.clear]
+    gain = None if best == alone else gains[best]
+    apart = {names[i]: paired_gain(logs[0], logs[i], steps, cluster=cluster) for i in without}
+    return Verdict(names[best], names[alone], gain, alike, len(names), int((steps > 0).sum()), apart), gains

@@ -1,0 +1,87 @@
+"""What a workflow reports while it works, to a terminal, a page, or nobody."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from messirl.data.feature_counts import CutWarning
+
+Count = Callable[[int, int], None]  # called with (done, all)
+
+
+def _nothing(*_: Any) -> None:
+    """Ignore what is reported."""
+
+
+def _uncounted(title: str, unit: str, *, at_most: bool = False) -> AbstractContextManager[Count]:
+    return nullcontext(_nothing)
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """The functions that a workflow calls while it works; by default they do nothing.
+
+    Parameters
+    ----------
+    say : callable
+        Called with a few words on what begins now or was found on the way.
+    note : callable
+        Called with a remark that does not stop the work; the record also has the remarks that concern the result.
+    progress : callable
+        Called with a title and the unit that is counted, and `at_most=True` where the end may come before all are done.
+        It returns a context manager that gives a function, which is called with (done, all).
+    begin : callable
+        Called when all arguments have been checked and the work begins.
+    keep : callable
+        Called with the fitted model before anything else is done with it, so that a long fit is not lost.
+
+    Examples
+    --------
+    >>> from messirl.app.workflow.watcher import Watcher
+    >>> texts = Watcher(note=print).noted(["theta_max holds one weight"])
+    theta_max holds one weight
+    """
+
+    say: Callable[[str], None] = _nothing
+    note: Callable[[str], None] = _nothing
+    progress: Callable[..., AbstractContextManager[Count]] = _uncounted
+    begin: Callable[[], None] = _nothing
+    keep: Callable[[Any], None] = _nothing
+
+    def fit(self, model: Any, *data: Any, named: Callable[[str], str] = str) -> list[str]:
+        """Fit the model, counting its iterations; its remarks are noted and returned.
+
+        named : puts names of trajectories into a remark, where it has their numbers
+        """
+        with self.progress("fit", "iterations", at_most=True) as count, warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            model.callback = lambda state: count(state["iteration"], model.max_iter)
+            model.fit(*data)
+        model.callback = None
+        return self.noted([*map(named, remarks(heard)), *getattr(model, "remarks_", ())])
+
+    def noted(self, texts: list[str]) -> list[str]:
+        """The texts themselves, after noting each of them."""
+        for text in texts:
+            self.note(text)
+        return texts
+
+
+SILENT = Watcher()
+
+
+def remarks(heard: Iterable[warnings.WarningMessage]) -> list[str]:
+    """The texts of the warnings, without those that differ from an earlier one only in their numbers.
+
+    Of trajectories that are cut, the one that least was seen of, whichever set it is in.
+    """
+    said = [warning.message for warning in heard]
+    cuts = [one for one in said if isinstance(one, CutWarning)]
+    worst = max(cuts, key=lambda one: one.weight, default=None)  # of equals the first: counted in its whole set
+    texts = [str(one) for one in said if one is worst or not isinstance(one, CutWarning)]
+    return list({re.sub(r"\d+(\.\d+)?", "#", text): text for text in reversed(texts)}.values())[::-1]

@@ -1,7 +1,0 @@
-"""`python -m messirl.cli` is the command `messirl`."""
-
-import sys
-
-from messirl.cli import main
-
-sys.exit(main())

@@ -1,0 +1,111 @@
+"""The choices that trajectories made: in which state, and which action it was, or may have been.
+
+Choices that are alike (the same step with a horizon, or the same goal; the same state; the same action or, where
+actions were not recorded, the same next state) are one kind. Each kind has its candidates: the action recorded, or all
+that can make the move, each with its probability to do so. A trajectory's last state makes no choice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from messirl._types import Flags, Floats, Ints
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import Trajectories
+from messirl.data.transition_index import chances
+
+
+@dataclass(frozen=True)
+class Choices:
+    """N choices of K kinds with J candidates.
+
+    trip, kind : (N,) the trajectory that each choice belongs to, and its kind
+    group : (K,) its step with a horizon, the number of its goal with goals, else 0
+    state : (K,) where it was made
+    of, row, log_chance : (J,) the kind of each candidate, sorted; s·A + a; log p(s'|s,a), 0 where actions are recorded
+    goals : (G,) the distinct goals that groups are numbers of, or None
+    """
+
+    trip: Ints
+    kind: Ints
+    group: Ints
+    state: Ints
+    of: Ints
+    row: Ints
+    log_chance: Floats
+    goals: Ints | None
+
+    @property
+    def certain(self) -> bool:
+        """Whether every kind has one candidate only."""
+        return self.of.size == self.group.size
+
+    def totals(self, weights: Floats) -> Floats:
+        """n (K,): how often each kind was chosen, with the weights (n,) of the trajectories."""
+        return np.bincount(self.kind, weights[self.trip], self.group.size).astype(np.float64)
+
+    def only(self, wanted: Flags) -> Choices:
+        """The choices of the kinds that are wanted, (K,), numbered anew; the goals stay."""
+        number, made, some = np.cumsum(wanted) - 1, wanted[self.kind], wanted[self.of]
+        return Choices(
+            self.trip[made],
+            number[self.kind[made]],
+            self.group[wanted],
+            self.state[wanted],
+            number[self.of[some]],
+            self.row[some],
+            self.log_chance[some],
+            self.goals,
+        )
+
+
+def choices_of(mdp: MDP, trajectories: Trajectories) -> Choices:
+    """The choices of trajectories that were checked already."""
+    trip = np.repeat(np.arange(len(trajectories)), trajectories.lengths - 1)
+    goals, number = None, None
+    if trajectories.goals is not None:
+        goals, number = np.unique(trajectories.goals, return_inverse=True)
+        number = number[trip]
+    keys, kind = np.unique(choice_keys(mdp, trajectories, number), return_inverse=True)
+    return Choices(trip, kind, *kinds_of(mdp, keys, recorded=trajectories.actions is not None), goals)
+
+
+def choice_keys(mdp: MDP, trajectories: Trajectories, group: Ints | None = None, *, recorded: bool = True) -> Ints:
+    """A number for the kind of every choice, (N,): (group·S + s)·A + a or, where actions are not recorded, ·S + s'.
+
+    group : of every choice, (N,); None: its step with a horizon, else 0
+    recorded : whether actions are looked at where there are any
+    """
+    left = np.flatnonzero(trajectories.leaves)
+    if group is None:
+        group = trajectories.step[left] if mdp.horizon is not None else np.zeros(1, dtype=np.int64)
+    after, width = trajectories.actions if recorded else None, mdp.n_actions
+    if after is None:
+        after, width = trajectories.states[left + 1], mdp.n_states
+    return np.asarray((group * mdp.n_states + trajectories.states[left]) * width + after)
+
+
+def kinds_of(mdp: MDP, keys: Ints, *, recorded: bool) -> tuple[Ints, Ints, Ints, Ints, Floats]:
+    """The kinds with these sorted keys and their candidates: group, state, of, row and log_chance of `Choices`."""
+    width = mdp.n_actions if recorded else mdp.n_states
+    group, state, after = keys // width // mdp.n_states, keys // width % mdp.n_states, keys % width
+    if recorded:
+        of, action, log_chance = np.arange(keys.size), after, np.zeros(keys.size)
+    else:
+        chance = chances(mdp, state, after)
+        of, action = np.nonzero(chance)
+        log_chance = np.log(chance[of, action])
+    return group, state, of, state[of] * mdp.n_actions + action, log_chance
+
+
+def choice_mass(mdp: MDP, trajectories: Trajectories) -> Floats:
+    """Σ_t γ^t over the choices of each trajectory, (n,); 1/(1 − γ) where a cut one stands for an endless one."""
+    made = (trajectories.lengths - 1).astype(np.float64)
+    if mdp.discount == 1.0:
+        return made
+    mass = -np.expm1(made * np.log(mdp.discount))
+    if mdp.endless and trajectories.goals is None:
+        mass[~mdp.terminal[trajectories.last]] = 1.0
+    return np.asarray(mass / (1.0 - mdp.discount))

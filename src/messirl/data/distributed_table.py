@@ -1,0 +1,149 @@
+"""A table whose rows stay on the cluster that made them, in blocks; a few blocks may be here.
+
+It is used like an array (as `Stacked` in room.py), but rows that are asked for travel. Sums over all rows do not need
+that: each worker adds those of its blocks, then sums are added to sums, a few at a time, there as well (sweeps.py).
+What is lost with a worker is made again.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from messirl._types import Floats, Ints
+from messirl.data.chunked_reduce import Found, Sweep, summed, swept
+from messirl.parallel import Kept
+
+TOGETHER = 16  # sums that are added to one another at a time
+CHANGED = "the files hold {} trajectories than when they were counted: let no one write to them"
+
+
+class Scattered:
+    """A table (n, d) in blocks of rows, each an array or what an executor with `keep` has kept."""
+
+    def __init__(self, executor: Any, d: int, blocks: Sequence[Any] = (), sizes: Sequence[int] = ()) -> None:
+        self.executor, self.blocks = executor, list(blocks)
+        self.ends = np.cumsum(np.asarray(sizes, dtype=np.int64))
+        self.shape = (int(self.ends[-1]) if self.blocks else 0, d)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def below(self, head: Floats) -> Scattered:
+        """The table with other rows above it."""
+        sizes = np.diff(self.ends, prepend=0)
+        return Scattered(self.executor, self.shape[1], [head, *self.blocks], [len(head), *sizes])
+
+    def __getitem__(self, rows: Any) -> Floats:
+        if not isinstance(rows, slice):
+            rows = np.asarray(rows)
+            rows = rows if rows.dtype.kind == "b" else rows % len(self)
+        which = np.arange(len(self))[rows]
+        block = np.searchsorted(self.ends, which, side="right")
+        found, waiting = np.empty((which.size, self.shape[1])), []
+        for b in np.unique(block).tolist():
+            at = np.flatnonzero(block == b)
+            there, lines = self.blocks[b], which[at] - (self.ends[b - 1] if b else 0)
+            if isinstance(there, Kept):
+                waiting.append((at, self.executor.submit(_lines, lines, on=there)))
+            else:
+                found[at] = there[lines]
+        for at, future in waiting:
+            found[at] = future.result()
+        return found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Floats:
+        return np.asarray(self[:], dtype=dtype)
+
+    def swept(self, sweep: Sweep, along: Sequence[Any] = ()) -> Found:
+        """What a pass over the rows finds, each block where it is; `along` travels to it."""
+        work = functools.partial(_over_block, sweep)
+        here, there, start = [], [], 0
+        for block, end in zip(self.blocks, self.ends.tolist(), strict=True):
+            some = start, [one[start:end] for one in along]
+            if isinstance(block, Kept):
+                there.append(self.executor.keep(work, some, on=block))
+            elif end > start:
+                here.append(work(some, block))
+            start = end
+        while len(there) > 1:
+            groups = [there[i : i + TOGETHER] for i in range(0, len(there), TOGETHER)]
+            there = [self.executor.keep(_added, None, on=group) for group in groups]
+        here += [self.executor.submit(_itself, None, on=last).result() for last in there]
+        total, each = _added(None, here)
+        return total, np.concatenate([some for _, some in sorted(each, key=lambda one: one[0])]) if each else None
+
+    def sum(self, axis: int = 0) -> Floats:
+        """The sum over the rows, (d,)."""
+        assert axis == 0
+        return summed(self)
+
+    def mean(self, axis: int = 0) -> Floats:
+        """The mean over the rows, (d,)."""
+        return self.sum(axis) / len(self)
+
+    def max(self, axis: int = 0) -> Floats:
+        """The largest entry of each column, (d,)."""
+        assert axis == 0
+        return np.asarray(swept(_largest, self, self.shape[1])[1]).max(axis=0)  # type: ignore[no-any-return]
+
+    def min(self, axis: int = 0) -> Floats:
+        """The smallest entry of each column, (d,)."""
+        assert axis == 0
+        return np.asarray(swept(_smallest, self, self.shape[1])[1]).min(axis=0)  # type: ignore[no-any-return]
+
+
+class Scattering:
+    """Rows of a table as they become known, in blocks that are here or kept elsewhere."""
+
+    def __init__(self, n: int, d: int, executor: Any) -> None:
+        self.shape, self.executor = (n, d), executor
+        self.blocks: list[Any] = []
+        self.sizes: list[int] = []
+
+    def add(self, rows: Any, size: int) -> None:
+        """The next rows."""
+        if size:
+            self.blocks.append(rows)
+            self.sizes.append(size)
+
+    def table(self) -> Scattered:
+        """The whole of it."""
+        if sum(self.sizes) != self.shape[0]:
+            raise ValueError(CHANGED.format("more" if sum(self.sizes) > self.shape[0] else "fewer"))
+        return Scattered(self.executor, self.shape[1], self.blocks, self.sizes)
+
+
+# ------------------------------------------------------------ on a worker
+
+
+def _over_block(sweep: Sweep, at: tuple[int, Sequence[Any]], block: Floats) -> tuple[Any, list[tuple[int, Any]]]:
+    """A pass over one block: its total, and what there is for each row, with the number of the first."""
+    start, along = at
+    total, each = sweep(block, along)
+    return total, [] if each is None else [(start, each)]
+
+
+def _added(_: None, several: Sequence[tuple[Any, list[tuple[int, Any]]]]) -> tuple[Any, list[tuple[int, Any]]]:
+    totals = [total for total, _ in several if total is not None]
+    return functools.reduce(operator.add, totals) if totals else None, [one for _, each in several for one in each]
+
+
+def _itself(_: None, found: Any) -> Any:
+    return found
+
+
+def _lines(lines: Ints, block: Floats) -> Floats:
+    return block[lines]
+
+
+def _largest(rows: Floats) -> Found:
+    return None, rows.max(axis=0)[None]
+
+
+def _smallest(rows: Floats) -> Found:
+    return None, rows.min(axis=0)[None]

@@ -1,0 +1,157 @@
+"""Discounted feature counts f_ζ = Σ_t γ^t f(s_t) (Eq. 1).
+
+With state features every visited state counts, the last included; with state-action features every step counts.
+A trajectory of an endless discounted problem that is cut before a terminal state stands for an endless one: its counts
+are divided by 1 − γ^T, with T the number of counted terms.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from messirl._types import Floats, Ints
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
+from messirl.data.transition_index import move_keys, possible_moves
+from messirl.data.validation import check_finished, check_trajectories
+
+LONG_TAIL = 0.1  # γ^T above which a cut trajectory says little about the endless one
+
+
+def feature_counts(mdp: MDP, trajectories: TrajectoriesLike) -> Floats:
+    """Feature counts of every trajectory, (n, d), in one pass over all states."""
+    trajectories = as_trajectories(trajectories)
+    check_trajectories(mdp, trajectories)
+    return checked_feature_counts(mdp, trajectories)
+
+
+def counts_of_sets(mdp: MDP, *sets: Trajectories | None) -> Floats:
+    """Feature counts of several sets, one after the other, (n, d): each set by the actions that it has."""
+    return np.concatenate([feature_counts(mdp, some) for some in sets if some is not None])
+
+
+def checked_feature_counts(mdp: MDP, trajectories: Trajectories, whose: str = "") -> Floats:
+    """Feature counts, (n, d), of trajectories that were checked already; `whose` they are, for messages."""
+    counts, tail = counted(mdp, trajectories, whose)
+    if tail is not None:
+        tail.warn(whose, stacklevel=4)
+    return counts
+
+
+class CutWarning(UserWarning):
+    """A trajectory that is cut where γ^T, its `weight`, is still large stands for an endless one."""
+
+    def __init__(self, text: str, weight: float) -> None:
+        super().__init__(text, weight)
+        self.text, self.weight = text, weight
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@contextmanager
+def one_cut_warning() -> Iterator[None]:
+    """Give one CutWarning at the end for all that are raised inside: of the trajectory of which least was seen.
+
+    As a decorator of a function that fits many times to the same trajectories.
+    """
+    heard: list[CutWarning] = []
+    before = warnings.showwarning
+
+    def shown(message: Warning | str, *rest: Any, **named: Any) -> None:
+        if isinstance(message, CutWarning):
+            heard.append(message)
+        else:
+            before(message, *rest, **named)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", CutWarning)
+        warnings.showwarning = shown
+        yield
+    if heard:
+        warnings.warn(max(heard, key=lambda one: one.weight), stacklevel=4)  # of equals the first, which says whose
+
+
+@dataclass(frozen=True)
+class Tail:
+    """What is not seen of a trajectory that is cut where γ^T is still large: its name, the terms seen, and γ^T."""
+
+    name: str
+    terms: int
+    weight: float
+
+    def warn(self, whose: str, stacklevel: int) -> None:
+        """Warn of it."""
+        seen = f"{self.terms} term{'' if self.terms == 1 else 's'}"
+        text = (
+            f"trajectory {self.name}{whose} ends after {seen}, where discount**T is still {self.weight:.2f}: it is "
+            "taken to stand for an endless one; record longer ones, give a horizon, or mark where it ends terminal"
+        )
+        warnings.warn(CutWarning(text, self.weight), stacklevel=stacklevel)
+
+
+def counted(
+    mdp: MDP, trajectories: Trajectories, whose: str = "", called: Callable[[int], str] = str
+) -> tuple[Floats, Tail | None]:
+    """Feature counts, (n, d), and the trajectory that least of was seen, if that is little.
+
+    called : what messages call a trajectory, given its number
+    """
+    check_finished(mdp, trajectories, whose, called)
+    n, gamma = len(trajectories), mdp.discount
+    if mdp.state_action:
+        left = trajectories.leaves
+        columns = trajectories.states[left] * mdp.n_actions + step_actions(mdp, trajectories, whose, called)
+        step, offsets = trajectories.step[left], trajectories.offsets - np.arange(n + 1)
+    else:
+        columns, step, offsets = trajectories.states, trajectories.step, trajectories.offsets
+    weights = np.ones(columns.size) if gamma == 1.0 else gamma**step
+    visits = sp.csr_array((weights, columns, offsets), shape=(n, mdp.feature_rows.shape[0]))
+    product = visits @ mdp.feature_rows
+    counts = np.asarray(product.todense() if sp.issparse(product) else product, dtype=np.float64)
+    share, tail = _seen_share(mdp, trajectories, np.diff(offsets), whose, called)
+    return counts / share[:, None], tail
+
+
+def _seen_share(
+    mdp: MDP, trajectories: Trajectories, terms: Ints, whose: str, called: Callable[[int], str]
+) -> tuple[Floats, Tail | None]:
+    """1 − γ^T where a trajectory stands for an endless one, else 1; and the one with the largest γ^T if it is large."""
+    share = np.ones(len(trajectories))
+    if not mdp.endless or trajectories.goals is not None:
+        return share, None
+    cut = ~mdp.terminal[trajectories.last]
+    if np.any(cut & (terms == 0)):
+        i = int(np.argmax(cut & (terms == 0)))
+        raise ValueError(f"trajectory {called(i)}{whose} has no step, so no state-action feature to count: drop it")
+    tail = mdp.discount ** terms[cut].astype(np.float64)
+    share[cut] = 1.0 - tail
+    if not tail.size or tail.max() <= LONG_TAIL:
+        return share, None
+    i = int(np.flatnonzero(cut)[np.argmax(tail)])
+    return share, Tail(called(i), int(terms[i]), float(tail.max()))
+
+
+def step_actions(mdp: MDP, trajectories: Trajectories, whose: str = "", called: Callable[[int], str] = str) -> Ints:
+    """The action of every step: the recorded ones, or those that the moves imply.
+
+    If several actions make the same move and their features differ, that is an error.
+    """
+    if trajectories.actions is not None:
+        return trajectories.actions
+    moves, key = possible_moves(mdp), move_keys(mdp, trajectories)
+    at = np.searchsorted(moves.keys, key)
+    if np.any(moves.ambiguous[at]):
+        i, t = trajectories.locate(int(np.flatnonzero(trajectories.leaves)[np.argmax(moves.ambiguous[at])]))
+        raise ValueError(
+            f"trajectory {called(i)}{whose}, step {t}: several actions with different features lead from state "
+            f"{trajectories.states[trajectories.offsets[i] + t]} to the next one: give the trajectories' actions"
+        )
+    return moves.action[at]

@@ -1,0 +1,499 @@
+"""The Markov decision process ⟨S, A, p⟩ with features (paper, section 2).
+
+    r_θ(s) = θᵀ f(s)        or, with state-action features,        r_θ(s, a) = θᵀ f(s, a)
+
+Dynamics are stored as one sparse matrix with row s·A + a; nothing here is ever a dense S×A×S array unless the
+caller gives one. An MDP is checked once, when it is made, and never changes afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Set
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from messirl._checks import is_number, is_whole, numbers, whole
+from messirl._memory_guard import foresee
+from messirl._types import Flags, Floats
+from messirl.data.repr_html import mdp_html
+
+T = TypeVar("T")
+
+NAMES = ("state_names", "action_names", "feature_names")
+SUM_TOLERANCE = 1e-6  # probabilities that come from float32 tables sum to one this closely
+MOVE, ROW = 28, 60  # bytes per move and per row of transitions, in all, to make an MDP and to plan with it
+LARGEST_VALUE = 1e100  # of a feature: its square, summed over many steps, must not overflow
+LONGEST = 1_000_000  # states of a trajectory: planning takes a step for each
+NEAREST = 0.99999999  # below 1 and without a horizon: values are 1 / (1 − γ) times rewards, and lose as many digits
+
+
+class MDP:
+    """A finite Markov decision process: sparse dynamics, features, and how a trajectory starts and ends.
+
+    It is checked when it is made and never changes afterwards; `replace` makes another one.
+
+    Parameters
+    ----------
+    transitions : array (S, A, S), or scipy.sparse (S·A, S) with row s·A + a
+        The probability of each next state. An all-zero row is an action that is not allowed there; rows of terminal
+        states are ignored.
+    features : array (S, d) or (S, A, d), or scipy.sparse (S, d) or (S·A, d)
+        Features of states, or of states and actions.
+    start : array (S,), optional
+        Distribution of the first state. None: at fit, the expert's own first states.
+    discount : float
+        γ, above 0 and at most 1.
+    horizon : int, optional
+        Number of states of a trajectory. None: endless (γ < 1), or until an end is reached.
+    terminal : array of bool (S,), optional
+        Entering such a state ends the episode; its features count once.
+    allowed : array of bool (S, A), optional
+        Which actions may be taken. None: those whose row of `transitions` is not zero.
+    state_names, action_names, feature_names : sequences of str, optional
+        What messages, files and pages call them. None: their numbers.
+
+    Attributes
+    ----------
+    transitions : scipy.sparse.csr_array (S·A, S)
+        The probability of each next state; row s·A + a.
+    features : array or scipy.sparse.csr_array
+        As given, as floats.
+    start, discount, horizon, terminal, allowed, state_names, action_names, feature_names
+        As given; `terminal` and `allowed` are always arrays.
+    n_states, n_actions, n_features : int
+        S, A and d.
+    state_action : bool
+        Whether features are those of states and actions.
+    deterministic : bool
+        Whether every action leads to one state.
+
+    References
+    ----------
+    Audiffren, Valko, Lazaric, Ghavamzadeh: Maximum Entropy Semi-Supervised Inverse Reinforcement Learning, IJCAI 2015,
+    section 2.
+
+    Examples
+    --------
+    Two states; the first action stays, the second goes to the other state, where it is nicer.
+
+    >>> import numpy as np
+    >>> from messirl import MDP, soft_policy
+    >>> stay, leave = np.eye(2), np.eye(2)[::-1]
+    >>> mdp = MDP(np.stack([stay, leave], axis=1), features=[[0.0], [1.0]], discount=0.9)
+    >>> mdp
+    MDP(2 states, 2 actions, 1 state features, discount 0.9, no horizon, 0 terminal)
+    >>> soft_policy(mdp, mdp.reward([2.0])).round(2)
+    array([[0.14, 0.86],
+           [0.86, 0.14]])
+    """
+
+    transitions: sp.csr_array
+    features: Any
+    start: Floats | None
+    discount: float
+    horizon: int | None
+    terminal: Flags
+    allowed: Flags
+    state_names: tuple[str, ...] | None
+    action_names: tuple[str, ...] | None
+    feature_names: tuple[str, ...] | None
+    n_states: int
+    n_actions: int
+    n_features: int
+    state_action: bool
+    deterministic: bool
+    reference: Floats | None
+    log_reference: Floats | None
+    _given_allowed: Flags | None
+    _memo: dict[str, Any]
+
+    def __init__(
+        self,
+        transitions: Any,
+        features: Any,
+        *,
+        start: npt.ArrayLike | None = None,
+        discount: float,
+        horizon: int | None = None,
+        terminal: npt.ArrayLike | None = None,
+        allowed: npt.ArrayLike | None = None,
+        state_names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> None:
+        matrix, n_states, n_actions = _as_rows(transitions)
+        ends = _flags("terminal", terminal, (n_states,), default=False)
+        permitted = _flags("allowed", allowed, (n_states, n_actions), default=True)
+        matrix, permitted = _checked_dynamics(matrix, ends, permitted, explicit=allowed is not None)
+        table, state_action = _checked_features(features, n_states, n_actions)
+        n_features = int(table.shape[-1])
+
+        put = object.__setattr__
+        put(self, "transitions", matrix)
+        put(self, "features", table)
+        put(self, "horizon", _checked_horizon(horizon))
+        put(self, "discount", _checked_discount(discount, self.horizon))
+        put(self, "start", None if start is None else _checked_start(start, n_states))
+        put(self, "terminal", ends)
+        put(self, "allowed", permitted)
+        put(self, "state_names", _checked_names("state_names", state_names, n_states))
+        put(self, "action_names", _checked_names("action_names", action_names, n_actions))
+        put(self, "feature_names", _checked_names("feature_names", feature_names, n_features))
+        put(self, "n_states", n_states)
+        put(self, "n_actions", n_actions)
+        put(self, "n_features", n_features)
+        put(self, "state_action", state_action)
+        put(self, "deterministic", bool(np.all(matrix.data == 1.0)))
+        put(self, "reference", None)
+        put(self, "log_reference", None)
+        put(self, "_given_allowed", None if allowed is None else np.array(allowed))
+        put(self, "_memo", {})
+        _check_sizes(self)
+        for value in self.__dict__.values():
+            _freeze(value)
+
+    @classmethod
+    def from_transitions(cls, trajectories: Any, features: Any, **options: Any) -> MDP:
+        """The MDP with dynamics counted from the moves of trajectories.
+
+        options : those of `messirl.dynamics.estimate_mdp`, which also reports what the data leaves open
+        """
+        from messirl.data.counted_mdp import counted_mdp  # it imports this file
+
+        whole("thin", options.pop("thin", 1))  # affects only the report, which is not made here
+        return counted_mdp(trajectories, features, **options).mdp
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"an MDP does not change: make another one with mdp.replace({name}=...)")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_memo": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for value in state.values():
+            _freeze(value)
+
+    def __repr__(self) -> str:
+        kind = "state-action" if self.state_action else "state"
+        end = f"horizon {self.horizon}" if self.horizon is not None else "no horizon"
+        return (
+            f"MDP({self.n_states} states, {self.n_actions} actions, {self.n_features} {kind} features, "
+            f"discount {self.discount:.12g}, {end}, {int(self.terminal.sum())} terminal)"
+        )
+
+    _repr_html_ = mdp_html
+
+    # -- how trajectories end -----------------------------------------------------------------------------------
+
+    @property
+    def must_end(self) -> bool:
+        """Whether only trajectories that end have a finite value: no horizon, and γ = 1."""
+        return self.horizon is None and self.discount == 1.0
+
+    @property
+    def endless(self) -> bool:
+        """Whether trajectories may go on for ever: no horizon, and γ < 1."""
+        return self.horizon is None and self.discount < 1.0
+
+    @property
+    def policy_shape(self) -> tuple[int, ...]:
+        """(S, A), or (H − 1, S, A) with a horizon: one policy per step."""
+        one = (self.n_states, self.n_actions)
+        return one if self.horizon is None else (self.horizon - 1, *one)
+
+    @property
+    def first_step(self) -> int | None:
+        """The number of the first step, 0, as `predict_proba` wants it; None without a horizon."""
+        return None if self.horizon is None else 0
+
+    def at(self, step: Any, states: Any) -> tuple[Any, ...]:
+        """The index of the rows of a policy for `states` at `step`, which matters only with a horizon."""
+        return (states,) if self.horizon is None else (step, states)
+
+    def first(self, values: Floats) -> Floats:
+        """The values (S,) of the first step, of values (S,), or (H, S) with a horizon."""
+        return values if self.horizon is None else values[0]
+
+    def replace(self, **changes: Any) -> MDP:
+        """The same MDP with some of its arguments changed."""
+        keep = {name: getattr(self, name) for name in ("start", "discount", "horizon", "terminal", *NAMES)}
+        keep["allowed"] = self._given_allowed
+        known = {"transitions", "features", *keep}
+        for name in changes:
+            if name not in known:
+                raise TypeError(f"an MDP has no argument {name!r}: choose from {', '.join(sorted(known))}")
+        if "features" in changes and "feature_names" not in changes:
+            keep["feature_names"] = None
+        transitions = changes.pop("transitions", self.transitions)
+        features = changes.pop("features", self.features)
+        changed = MDP(transitions, features, **{**keep, **changes})
+        return changed if self.reference is None else changed.based_on(self.reference)
+
+    def based_on(self, policy: npt.ArrayLike | None) -> MDP:
+        """The same MDP with a base policy π₀, (S, A); None: without one.
+
+        The model then maximises entropy relative to π₀: V(s) = log Σ_a π₀(a|s) exp(r + γ E V), so that a reward of zero
+        gives π₀ itself. π₀ must be positive for every allowed action; rows of terminal states do not count.
+        """
+        table = None if policy is None else _checked_reference(self, policy)
+        logs = None if table is None else np.log(table, out=np.zeros_like(table), where=table > 0)
+        other = object.__new__(MDP)  # keeps what was found once for this one: none of it depends on π₀
+        other.__dict__.update(self.__dict__, reference=table, log_reference=logs)
+        _freeze(table)
+        _freeze(logs)
+        return other
+
+    def scaled(self) -> MDP:
+        """The paper's scaling: each feature divided by its maximum and multiplied by (1 − γ); counts lie in [0, 1]."""
+        if self.discount == 1.0:
+            raise ValueError("scaled() multiplies by 1 - discount, which is 0 here: scale the features yourself")
+        flat = self.feature_rows
+        low = np.asarray(flat.min(axis=0).todense() if sp.issparse(flat) else flat.min(axis=0)).ravel()
+        top = np.asarray(flat.max(axis=0).todense() if sp.issparse(flat) else flat.max(axis=0)).ravel()
+        if np.any(low < 0):
+            worst = int(np.argmin(low))
+            raise ValueError(
+                f"feature {self.feature_label(worst)} goes down to {low[worst]:g}: scaled() needs features >= 0; "
+                "shift it, or split it into two features of one sign"
+            )
+        factor = (1.0 - self.discount) / np.where(top > 0, top, 1.0)
+        scaled = flat @ sp.diags_array(factor) if sp.issparse(flat) else self.features * factor
+        return self.replace(features=scaled, feature_names=self.feature_names)
+
+    @property
+    def feature_rows(self) -> Any:
+        """Features as a matrix: (S, d), or (S·A, d) with row s·A + a."""
+        if self.state_action and not sp.issparse(self.features):
+            return self.features.reshape(self.n_states * self.n_actions, self.n_features)
+        return self.features
+
+    def reward(self, theta: npt.ArrayLike) -> Floats:
+        """r_θ = f θ, shape (S,), or (S, A) with state-action features."""
+        flat = np.asarray(self.features @ np.asarray(theta, dtype=np.float64))
+        return flat.reshape(self.n_states, self.n_actions) if self.state_action else flat
+
+    def counts(self, visitation: Floats) -> Floats:
+        """Σ_s ρ(s) f(s) (Eq. 8) for a visitation of the reward's shape."""
+        return np.asarray(self.feature_rows.T @ visitation.reshape(-1))
+
+    @property
+    def feature_ids(self) -> tuple[str, ...]:
+        """The names of the features, or their numbers where they have none, for tables and files."""
+        return self.feature_names or tuple(map(str, range(self.n_features)))
+
+    def feature_label(self, index: int) -> str:
+        """The name of a feature, or its number where it has none."""
+        return repr(self.feature_names[index]) if self.feature_names else str(index)
+
+    def state_label(self, index: int) -> str:
+        """The name of a state, or its number where it has none."""
+        return repr(self.state_names[index]) if self.state_names else str(index)
+
+    def memo(self, key: str, build: Callable[[], T]) -> T:
+        """What `build` returns, computed once per MDP and key."""
+        if key not in self._memo:
+            self._memo[key] = build()
+        return cast(T, self._memo[key])
+
+
+def _freeze(value: Any) -> None:
+    """Make an array, or the parts of a sparse one, read-only; leave anything else alone."""
+    if sp.issparse(value):
+        for part in (value.data, value.indices, value.indptr):
+            part.flags.writeable = False
+    elif isinstance(value, np.ndarray):
+        value.flags.writeable = False
+
+
+def _as_rows(transitions: Any) -> tuple[sp.csr_array, int, int]:
+    if sp.issparse(transitions):
+        rows, n_states = transitions.shape
+        if n_states == 0 or rows == 0 or rows % n_states:
+            raise ValueError(
+                f"sparse transitions have shape {transitions.shape}: they need S*A rows (row s*A + a) and S columns"
+            )
+        size = MOVE * transitions.nnz + ROW * rows
+        foresee(f"an MDP of {n_states} states and {transitions.nnz} moves", size, "{share:.0%} of its states would fit")
+        matrix = sp.csr_array(transitions, dtype=np.float64, copy=True)
+        matrix.sum_duplicates()
+        return matrix, int(n_states), int(rows // n_states)
+    shape = getattr(transitions, "shape", ())
+    foresee(f"a copy of transitions {shape}", 8.0 * np.prod(shape, dtype=float), "give a scipy.sparse matrix (S*A, S)")
+    dense = numbers("transitions", transitions)
+    if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or 0 in dense.shape:
+        raise ValueError(
+            f"transitions have shape {dense.shape}: give an array (S, A, S) in the order state, action, next state, "
+            "or a scipy.sparse matrix (S*A, S)"
+        )
+    n_states, n_actions, _ = dense.shape
+    return sp.csr_array(dense.reshape(n_states * n_actions, n_states)), n_states, n_actions
+
+
+def _flags(what: str, value: npt.ArrayLike | None, shape: tuple[int, ...], *, default: bool) -> Flags:
+    if value is None:
+        return np.full(shape, default)
+    flags = np.array(value)
+    if flags.dtype != np.bool_:
+        raise TypeError(f"{what} must be an array of bool of shape {shape}, not of {flags.dtype}")
+    if flags.shape != shape:
+        raise ValueError(f"{what} has shape {flags.shape}, not {shape}")
+    return flags
+
+
+def _checked_dynamics(
+    matrix: sp.csr_array, terminal: Flags, allowed: Flags, *, explicit: bool
+) -> tuple[sp.csr_array, Flags]:
+    n_states, n_actions = allowed.shape
+
+    def place(entry: int) -> str:
+        row = int(np.searchsorted(matrix.indptr, entry, side="right")) - 1
+        return f"transitions[{row // n_actions}, {row % n_actions}, {int(matrix.indices[entry])}]"
+
+    for wrong, what in ((~np.isfinite(matrix.data), "is not finite"), (matrix.data < 0, "is negative")):
+        if wrong.any():
+            entry = int(np.argmax(wrong))
+            raise ValueError(f"{place(entry)} = {matrix.data[entry]} {what}: probabilities lie in [0, 1]")
+
+    usable = allowed & ~terminal[:, None]
+    sums = np.asarray(matrix.sum(axis=1)).reshape(n_states, n_actions)
+    if explicit:
+        empty = usable & (sums == 0)
+        if empty.any():
+            s, a = np.argwhere(empty)[0]
+            raise ValueError(
+                f"allowed[{s}, {a}] is True but transitions[{s}, {a}] is all zero: give the move, or set it to False"
+            )
+    usable &= sums > 0
+    off = usable & (np.abs(sums - 1.0) > SUM_TOLERANCE)
+    if off.any():
+        s, a = np.argwhere(off)[0]
+        raise ValueError(
+            f"transitions[{s}, {a}] sums to {sums[s, a]:.4f}, not 1: renormalise the row, or make state {s} terminal"
+        )
+    # Sums that are off by more than rounding are corrected; others are left alone: a saved MDP reads back equal.
+    uneven = usable & (np.abs(sums - 1.0) > 1e-12)
+    factor = np.where(uneven, 1.0 / np.where(uneven, sums, 1.0), usable).ravel()
+    changed = np.flatnonzero(np.abs(factor - 1.0) > 0)
+    for some in np.array_split(changed, changed.size // 2**20 + 1):
+        width = np.diff(matrix.indptr)[some]
+        first = np.repeat(matrix.indptr[some] - np.cumsum(width) + width, width)
+        matrix.data[first + np.arange(first.size)] *= np.repeat(factor[some], width)
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    width = np.diff(matrix.indptr)
+    matrix.data[np.repeat(width == 1, width)] = 1.0  # a move to one state is certain, whatever the rounding of its sum
+    return matrix, usable
+
+
+def _checked_features(features: Any, n_states: int, n_actions: int) -> tuple[Any, bool]:
+    if sp.issparse(features):
+        table = sp.csr_array(features, dtype=np.float64, copy=True)
+        table.sum_duplicates()
+        rows, d = table.shape
+        if rows not in (n_states, n_states * n_actions) or d == 0:
+            raise ValueError(
+                f"sparse features have shape {table.shape}: they need {n_states} rows, one per state, or "
+                f"{n_states * n_actions}, row s*A + a, and at least one column"
+            )
+        if not np.all(np.isfinite(table.data)):
+            coo = table.tocoo()
+            at = int(np.argmax(~np.isfinite(coo.data)))
+            raise ValueError(f"features[{coo.row[at]}, {coo.col[at]}] is not finite: fill it in or drop the feature")
+        return table, rows != n_states
+    array = numbers("features", features)
+    if array.shape[:-1] not in ((n_states,), (n_states, n_actions)) or array.shape[-1] == 0:
+        raise ValueError(
+            f"features have shape {array.shape}: give ({n_states}, d), or ({n_states}, {n_actions}, d) "
+            "for state-action features"
+        )
+    if not np.all(np.isfinite(array)):
+        where = ", ".join(str(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"features[{where}] is not finite: fill it in or drop the feature")
+    return np.ascontiguousarray(array), array.ndim == 3
+
+
+def _check_sizes(mdp: MDP) -> None:
+    """Refuse features whose squares would overflow: they are a mistake, or need another unit."""
+    largest = abs(mdp.feature_rows).max(axis=0)
+    size = np.asarray(largest.todense() if sp.issparse(largest) else largest).ravel()
+    for wrong, what, remedy in (
+        (size > LARGEST_VALUE, "goes up to", "divide"),
+        ((size > 0) & (size < 1.0 / LARGEST_VALUE), "goes up to only", "multiply"),
+    ):
+        if wrong.any():
+            j = int(np.argmax(wrong))
+            power = int(np.floor(np.log10(size[j])))
+            said = f"feature {mdp.feature_label(j)} {what} {size[j]:.2g}, which cannot be computed with"
+            raise ValueError(f"{said}: {remedy} it by 1e{abs(power)}")
+
+
+def _checked_discount(discount: float, horizon: int | None) -> float:
+    if not is_number(discount):
+        raise TypeError(f"discount must be a number in (0, 1], not {discount!r}")
+    if not 0.0 < float(discount) <= 1.0:
+        raise ValueError(f"discount is {discount}, but must lie in (0, 1]")
+    if horizon is None and NEAREST < float(discount) < 1.0:
+        remedy = f"give one up to {NEAREST}, a horizon, or 1 where trajectories end"
+        raise ValueError(f"discount is {discount}, so near to 1 that values have too few digits left: {remedy}")
+    return float(discount)
+
+
+def _checked_horizon(horizon: int | None) -> int | None:
+    if horizon is None:
+        return None
+    if not is_whole(horizon):
+        raise TypeError(f"horizon must be a whole number of states or None, not {horizon!r}")
+    if not 1 <= horizon <= LONGEST:
+        raise ValueError(f"horizon is {horizon}: a trajectory has at least one state, and at most {LONGEST:,}")
+    return int(horizon)
+
+
+def _checked_start(start: npt.ArrayLike, n_states: int) -> Floats:
+    array = numbers("start", start)
+    if array.shape != (n_states,):
+        raise ValueError(f"start has shape {array.shape}: give the probability of each of the {n_states} states")
+    bad = ~np.isfinite(array) | (array < 0)
+    if bad.any():
+        s = int(np.argmax(bad))
+        raise ValueError(f"start[{s}] = {array[s]}: probabilities are finite and not negative")
+    total = float(array.sum())
+    if abs(total - 1.0) > SUM_TOLERANCE:
+        raise ValueError(f"start sums to {total:.4f}, not 1: divide it by its sum")
+    return array / total if abs(total - 1.0) > 1e-12 else array
+
+
+def _checked_reference(mdp: MDP, policy: npt.ArrayLike) -> Floats:
+    table = numbers("reference", policy)
+    if table.shape != mdp.allowed.shape:
+        raise ValueError(f"reference has shape {table.shape}, not {mdp.allowed.shape} (states, actions)")
+    moving = mdp.allowed.any(axis=1)
+    table[~moving] = 0.0
+    sums = table.sum(axis=1)
+    for wrong, why in (
+        (~np.isfinite(table) | (table < 0), "probabilities are finite and not negative"),
+        ((table != 0) & ~mdp.allowed, "an action that is not allowed there must have probability 0"),
+        ((table == 0) & mdp.allowed, "an allowed action needs a probability above 0, or it could never be taken"),
+        ((np.abs(sums - 1.0) > SUM_TOLERANCE)[:, None] & mdp.allowed, "it must sum to 1"),
+    ):
+        if wrong.any():
+            s = int(np.argmax(wrong.any(axis=1)))
+            raise ValueError(f"reference of state {mdp.state_label(s)} is {table[s]}: {why}")
+    uneven = moving & (np.abs(sums - 1.0) > 1e-12)  # within rounding it is left alone, and reads back equal from a file
+    return np.asarray(table / np.where(uneven, sums, 1.0)[:, None])
+
+
+def _checked_names(what: str, names: Sequence[str] | None, n: int) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    if isinstance(names, str | Set) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"{what} must be a sequence of strings, in the order of what they name")
+    if len(names) != n:
+        raise ValueError(f"{what} has {len(names)} names for {n}")
+    if len(set(names)) != n:
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise ValueError(f"{what} holds {twice!r} twice: names must differ")
+    return tuple(map(str, names))  # NumPy's text is shown as np.str_('a')

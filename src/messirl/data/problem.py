@@ -1,0 +1,111 @@
+"""A problem as it comes from a folder or another package: an MDP, trajectories, and what is known of each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from messirl._types import Array, Floats, Ints
+from messirl.data.filters import matching
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import Trajectories
+
+GIVE = "give a filter such as 'role = expert', a mask, indices or a slice"
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """An MDP, trajectories in it, and what is known of each; `read_problem` returns it and `write_problem` takes it.
+
+    Parameters
+    ----------
+    mdp : MDP
+        Where the trajectories move.
+    trajectories : Trajectories
+        All of them, experts or not.
+    meta : mapping from str to array (n,), optional
+        Columns with one entry per trajectory, by which `select` and the commands choose.
+    trajectory_ids, state_ids, action_ids : arrays, optional
+        What the user calls trajectory, state and action 0, 1, … None: by these numbers.
+    xy : array (S, 2), optional
+        Coordinates of the states.
+    y_down : bool
+        Whether y grows downwards, as in images; maps are drawn accordingly.
+    state_columns : mapping from str to array (S,), optional
+        Further columns of the table of states, kept as they are.
+    edge_columns : mapping from str to array, optional
+        Further columns of the table of edges, with one entry per move, in the order of `mdp.transitions`.
+    step_columns : mapping from str to array, optional
+        Further columns of the table of trajectories, with one entry per entry of `trajectories.states`.
+    notes : tuple of str
+        What was interpreted when the tables were read, one sentence each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from messirl import MDP, Trajectories
+    >>> from messirl.io import Problem
+    >>> mdp = MDP([[[0, 1]], [[1, 0]]], features=[[0.0], [1.0]], discount=0.9)
+    >>> walks = Trajectories.from_lists([[0, 1, 0], [1, 0]])
+    >>> problem = Problem(mdp, walks, meta={"role": np.array(["expert", "unknown"])})
+    >>> len(problem.select("role = expert").trajectories)
+    1
+    """
+
+    mdp: MDP
+    trajectories: Trajectories
+    meta: Mapping[str, Array] = field(default_factory=dict)
+    trajectory_ids: Array | None = None
+    state_ids: Array | None = None
+    action_ids: Array | None = None
+    xy: Floats | None = None
+    y_down: bool = field(default=False, kw_only=True)
+    state_columns: Mapping[str, Array] = field(default_factory=dict)
+    edge_columns: Mapping[str, Array] = field(default_factory=dict)
+    step_columns: Mapping[str, Array] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def facts(self) -> dict[str, Array]:
+        """The columns that filters can use: trajectory_id, and those of `meta`."""
+        ids = np.arange(len(self.trajectories)) if self.trajectory_ids is None else self.trajectory_ids
+        return {"trajectory_id": ids, **self.meta}
+
+    def select(self, which: str | slice | npt.ArrayLike) -> Problem:
+        """The same problem with some of its trajectories.
+
+        which : a filter (`"group = 4 and role != test"`, see `messirl.data.filters`), a mask, indices or a slice
+        """
+        rows = self._rows(which)
+        every = self.trajectories
+        entries = Trajectories(np.arange(every.states.size), every.offsets)[rows].states
+        return replace(
+            self,
+            trajectories=every[rows],
+            meta={name: column[rows] for name, column in self.meta.items()},
+            trajectory_ids=self.facts["trajectory_id"][rows],
+            step_columns={name: column[entries] for name, column in self.step_columns.items()},
+        )
+
+    def _rows(self, which: Any) -> Ints:
+        n = len(self.trajectories)
+        if isinstance(which, str):
+            return matching(self.facts, which)
+        if isinstance(which, slice):
+            return np.arange(n)[which]
+        key = np.asarray(which)
+        if key.ndim != 1 or (key.size and key.dtype.kind not in "biu"):
+            raise ValueError(f"select({which!r:.60}) names no trajectories: {GIVE}")
+        if key.dtype.kind == "b":
+            if key.size != n:
+                raise ValueError(f"the mask has {key.size} entries for {n} trajectories: give one per trajectory")
+            return np.flatnonzero(key)
+        outside = (key < -n) | (key >= n)
+        if outside.any():
+            wrong = key[int(np.argmax(outside))]
+            raise IndexError(f"trajectory {wrong} is not one of 0 … {n - 1}: number the {n} trajectories from 0")
+        return np.arange(n)[key.astype(np.int64)]

@@ -1,0 +1,101 @@
+"""Apprenticeship: policies that do as well as the experts, with no reward to show for it.
+
+Such policies leave actions out altogether, and an expert who takes one of them once would make every score −∞. For
+scores, therefore, the apprentice is allowed a lapse: with a small probability it takes any allowed action.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from messirl._checks import number
+from messirl._types import Floats
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import Trajectories
+from messirl.estimators._best_response import Responses, mixed_policy
+from messirl.estimators._policy_base import PolicyEstimator
+from messirl.estimators.uniform import uniform_rows
+from messirl.planning import log_likelihood, visits
+
+LAPSE = 0.01  # how often a policy that leaves actions out is taken to slip, where it is scored
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Apprentice(PolicyEstimator):
+    """A policy that was found without a reward.
+
+    Parameters
+    ----------
+    lapse : float
+        Scores are those of a policy that takes any allowed action with this probability, and else follows `policy_`.
+        0: of `policy_` itself, which may never do what was done; that scores −inf.
+
+    Attributes
+    ----------
+    feature_counts_ : array (d,)
+        Expected feature counts of the policy.
+    """
+
+    _arrays: ClassVar[tuple[str, ...]] = ("policy_", "start_", "feature_counts_")
+    _facts: ClassVar[tuple[str, ...]] = ("converged_",)
+
+    lapse: float = LAPSE
+
+    def _check_arguments(self) -> None:
+        check_lapse(self.lapse)
+
+    def _log_likelihood(self, trajectories: Trajectories) -> Floats:
+        return log_likelihood(self.mdp_, with_lapses(self.mdp_, self.policy_, self.lapse), trajectories)
+
+    def _learnt(self, mdp: MDP, start: Floats, policy: Floats) -> None:
+        self.mdp_, self.start_, self.policy_ = mdp, start, policy
+        self.feature_counts_ = visits(mdp, policy, start=start, steps=mdp.state_action).counts(mdp)
+
+    def _revive(self, parts: Any) -> None:
+        self._check_shapes(self.mdp_.policy_shape, "policy_")
+        self._check_shapes((self.mdp_.n_states,), "start_")
+        self._check_shapes((self.mdp_.n_features,), "feature_counts_")
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Mixture(Apprentice):
+    """A mixture of policies, each the best for some reward.
+
+    Attributes
+    ----------
+    policy_ : array (S, A), or (H − 1, S, A) with a horizon
+        The Markov policy whose visits and feature counts are those of the mixture.
+    policies_ : array (k, S, A), or (k, H − 1, S, A) with a horizon
+        The policies found, in their order; the first is that of maximum entropy.
+    weights_ : array (k,)
+        The weight of each in the mixture.
+    policy_counts_ : array (k, d)
+        The expected feature counts of each.
+    """
+
+    _arrays: ClassVar[tuple[str, ...]] = ("policies_", "weights_", "policy_counts_")
+
+    def _mix(self, found: Responses, weights: Floats) -> None:
+        self.policies_, self.weights_, self.policy_counts_ = found.policies, weights, found.counts
+        self._learnt(found.mdp, found.start, mixed_policy(found.mdp, self.policies_, weights, found.start))
+
+    def _revive(self, parts: Any) -> None:
+        super()._revive(parts)
+        k = len(self.weights_)
+        self._check_shapes((k,), "weights_")
+        self._check_shapes((k, *self.mdp_.policy_shape), "policies_")
+        self._check_shapes((k, self.mdp_.n_features), "policy_counts_")
+
+
+def with_lapses(mdp: MDP, policy: Floats, lapse: float) -> Floats:
+    """(1 − lapse) π + lapse · uniform over the allowed actions."""
+    return np.asarray((1.0 - lapse) * policy + lapse * uniform_rows(mdp))
+
+
+def check_lapse(lapse: float) -> None:
+    """A lapse is a probability."""
+    if number("lapse", lapse, least=0.0) > 1.0:
+        raise ValueError(f"lapse={lapse}: it is a probability, at most 1")

@@ -1,0 +1,160 @@
+"""The maximum of J where values are finite only for some θ: discount 1 and no horizon.
+
+The edge of that set may give no warning: where the spectral radius of a rarely visited cycle nears 1, J hardly falls
+before it is −∞, and a search that climbs J alone stops there. Such a search is given up, and the central path
+
+    θ(w) = argmax J(θ) − w B(θ),     w → 0
+
+is followed by Newton's method. B (see `Barrier`) is the negative mean log-likelihood of trajectories that start
+everywhere and follow the policy of the first θ, so that θ(∞) is that θ, and every state keeps a finite value.
+
+Reference: Boyd and Vandenberghe, Convex Optimization, chapter 11.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from messirl._types import Floats
+from messirl.estimators._initialization import curvature_at, first_theta
+from messirl.estimators._lockstep import Question, about
+from messirl.objective import Evaluation, Objective
+from messirl.optim.box_search import ASKED, EDGE, Callback, Result, continued, relative_move, wants_to_stop
+from messirl.optim.lbfgs import seek_maximum
+from messirl.optim.newton import seek_by_newton
+from messirl.planning.feasible_theta import feasible_theta
+
+LOG = logging.getLogger(__name__)
+# Evaluations without a finite value, or in all if any had none, after which a search follows the path; the same of a
+# rough search, which begins near the maximum, and of one for which a point of a similar path is known.
+PATIENCE, SHORT, AGAIN = (40, 100), (20, 60), (5, 15)
+FIRST_WEIGHT, LAST_WEIGHT = 100.0, 1e-13  # of the barrier
+SHRINK, GENTLE = 0.1, 0.7  # of its weight, from one point of the path to the next, at first and at most
+LONG = 20  # Newton steps to a point of the path, after which a nearer one is sought
+CLOSE = 3e-3  # decrement, relative to the weight, at which a point of the path is close enough
+REACHED = 0.1  # length of the Newton step after one on J itself, relative to that one, at which the path ends
+KEPT = 0.15  # weight up to which a point of the path is a start for similar objectives
+
+LIMITED = "the objective rises up to the edge beyond which the model has no finite value: it has no maximum"
+
+
+@dataclass(frozen=True, eq=False)
+class PathPoint:
+    """θ(w), a point of the central path."""
+
+    theta: Floats
+    weight: float
+
+
+def find_maximum(
+    objective: Objective,
+    theta: Floats,
+    *,
+    max_iter: int,
+    callback: Callback | None = None,
+    curvature: Floats | None = None,
+    inside: PathPoint | None = None,
+    **options: Any,
+) -> Generator[Question, Evaluation, Result]:
+    """Return the maximum of J over the box, from θ; options are those of `seek_maximum`.
+
+    inside : a point of the path to the maximum of a similar objective, at which this path, if it is followed, begins
+    """
+    bend = options.pop("bend", None)
+    if bend is None and objective.curvature_is_cheap:
+        bend = partial(curvature_at, objective)
+    options |= {"unit": objective.unit, "scale": objective.scale, "bend": bend}
+    path = objective.mdp.must_end and objective.curvature_is_cheap
+    patience = (np.inf, np.inf)
+    if path:
+        patience = AGAIN if inside is not None else PATIENCE if options.get("certain", True) else SHORT
+    search = seek_maximum(
+        theta,
+        max_iter=max_iter,
+        callback=callback,
+        curvature=curvature,
+        patience=patience,
+        **options,
+    )
+    found = yield from about(objective, search)
+    if path and found.reason == EDGE:
+        LOG.info("a search follows the central path, away from the edge of finite values")
+        centre = _centre(objective, theta, options["bound"])
+        found = yield from _follow(objective, centre, found, max_iter, callback, options, inside)
+    return found
+
+
+def _centre(objective: Objective, start: Floats, bound: float) -> Floats:
+    """A θ well inside of where values are finite, to begin the path at; failing that, the default start, or `start`.
+
+    Where a search was begun, or ended, policies may already be all but deterministic, and Newton's steps far too long.
+    So they are at zero, where the default start may be, with a base policy by which trips hardly end.
+    """
+    if not isinstance(objective, Objective):  # of several groups
+        return start
+    found = feasible_theta(objective.mdp, bound, objective.planner.model.live)
+    if found is not None and np.isfinite(objective(found).value):
+        return found
+    try:
+        return first_theta(objective.mdp, objective, bound)
+    except ValueError:
+        return start
+
+
+def _follow(
+    objective: Objective,
+    start: Floats,
+    before: Result,
+    max_iter: int,
+    callback: Callback | None,
+    options: dict[str, Any],
+    inside: PathPoint | None,
+) -> Generator[Question, Evaluation, Result]:
+    """Return the maximum by the central path from a start; `before` is the search that was given up."""
+    barrier, shrink, done, best, kept = objective.barrier(start), SHRINK, before, before, None
+    theta, weight = (start, FIRST_WEIGHT) if inside is None else (inside.theta, inside.weight)
+    newton = {name: options[name] for name in ("bound", "unit", "scale")}
+    unseen: list[Result] = []  # searches not in the history of `done`: of J − w B, and failed steps on J
+    left = max_iter - before.iterations
+    while weight >= LAST_WEIGHT and left > 1:
+        guarded = objective.behind(barrier, weight)
+        bend = partial(curvature_at, guarded)
+        search = seek_by_newton(theta, max_iter=min(LONG, left - 1), tol=CLOSE * weight, bend=bend, **newton)
+        point = yield from about(guarded, search)
+        unseen.append(point)
+        left -= point.iterations
+        if inside is not None and not point.converged:
+            theta, weight, inside = start, FIRST_WEIGHT, None
+            continue
+        inside = None
+        if point.iterations == LONG and shrink < GENTLE and not point.converged:  # too far from the last point
+            weight, shrink = weight / shrink * shrink**0.5, shrink**0.5
+            continue
+        theta = point.theta
+        if kept is None and weight <= KEPT:
+            kept = PathPoint(theta, weight)
+        bend = partial(curvature_at, objective)
+        search = seek_by_newton(theta, max_iter=1, tol=0.0, bend=bend, trials=1, **newton)
+        ahead = yield from about(objective, search)
+        best = max((best, ahead), key=lambda one: float(one.point.value))
+        weight *= shrink
+        if ahead.iterations == 0:
+            unseen.append(ahead)
+            continue
+        done, unseen = ahead.after(done, *unseen), []
+        left = max_iter - done.iterations
+        if callback is not None and wants_to_stop(callback, done.history[-1], done.theta, done.point):
+            return replace(done, reason=ASKED, converged=False)
+        if ahead.move.max() <= REACHED * relative_move(theta, ahead.theta, options["unit"]).max():
+            break  # Newton's method converges from here
+    search = seek_maximum(best.theta, max_iter=max(left, 0), callback=continued(callback, done, *unseen), **options)
+    found = replace((yield from about(objective, search)).after(done, *unseen), inside=kept)
+    if left <= 1 and not (found.converged or found.stopped):
+        return replace(found, reason=f"max_iter={max_iter} iterations were done")
+    return replace(found, reason=LIMITED) if found.reason == EDGE else found

@@ -1,0 +1,86 @@
+"""Several θ, one for each group of trajectories: what is asked of one group at a time."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from messirl._types import Floats
+from messirl.data.trajectories import Trajectories
+from messirl.estimators.messi import MESSI
+
+
+@dataclass(eq=False, repr=False)
+class Grouped(MESSI):
+    """MESSI with a θ for each of several groups.
+
+    Attributes
+    ----------
+    thetas_ : array (K, d)
+        The weights of every group.
+    """
+
+    _arrays: ClassVar[tuple[str, ...]] = ("thetas_",)
+
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        if self.unlabelled_weight > 0.0:
+            raise ValueError(f"unlabelled_weight goes with one theta for all: {type(self).__name__} has several")
+        if self.warm_start:
+            raise ValueError(f"warm_start goes with one theta for all: {type(self).__name__} has several")
+
+    def _number(self, group: Any) -> int | None:
+        """The number of a group among those of the fit; None for what the model does where no group is named."""
+        raise NotImplementedError
+
+    def _of(self, group: Any) -> Self:
+        """The same model, with the weights of one group only."""
+        self._fitted()
+        number = self._number(group)
+        if number is None:
+            return self
+        one = copy(self)
+        one._learnt(self.mdp_, self.thetas_[number])
+        one._set_policy()
+        return one
+
+    def predict_proba(
+        self, states: npt.ArrayLike, step: int | None = None, goal: int | None = None, group: Any = None
+    ) -> Floats:
+        """π(·|s) of every state given, (n, A). With a horizon `step` must be given, with goals `goal`."""
+        return super(Grouped, self._of(group)).predict_proba(states, step, goal)
+
+    def sample(
+        self,
+        n: int,
+        length: int | None = None,
+        *,
+        goal: int | None = None,
+        start: npt.ArrayLike | None = None,
+        random_state: Any = None,
+        group: Any = None,
+    ) -> Trajectories:
+        """n trajectories of the fitted policy, from the starts of the fit unless `start` (S,) is given."""
+        return super(Grouped, self._of(group)).sample(n, length, goal=goal, start=start, random_state=random_state)
+
+    def _revive(self, parts: Any) -> None:
+        super()._revive(parts)
+        if self.thetas_.ndim != 2 or not len(self.thetas_):
+            raise ValueError("its thetas_ are not one row per group")
+        self._check_shapes((len(self.thetas_), self.mdp_.n_features), "thetas_")
+
+
+def as_labels(groups: npt.ArrayLike, n: int) -> Any:
+    """Labels of n trajectories as an array, or an error that says how many are wanted."""
+    labels = np.asarray(groups)
+    if labels.shape != (n,):
+        raise ValueError(f"groups has shape {labels.shape}: give one label for each of the {n} trajectories")
+    if labels.dtype.kind == "S":
+        labels = np.char.decode(labels, "utf-8")
+    if labels.dtype.kind not in "iuU":
+        raise TypeError(f"groups must be whole numbers or texts, not {labels.dtype}")
+    return labels

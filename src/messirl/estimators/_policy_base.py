@@ -1,0 +1,131 @@
+"""What every fitted method offers: a policy, and what can be asked of it.
+
+The ladder of estimators: `PolicyEstimator` ← `RewardEstimator` (reward.py), which also has θ ← `MaximumEntropy`
+(maximum_entropy.py), which also has a model of how the expert errs, a solver and a bound on θ. A
+method that finds a policy by other means than a reward derives from the first; its `fit` sets `mdp_`, `policy_`,
+`start_` and `converged_`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from messirl._checks import is_whole
+from messirl._docstrings import inherit_documentation
+from messirl._types import Floats
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
+from messirl.data.validation import check_trajectories
+from messirl.estimators.persistence import Saved
+from messirl.planning import log_likelihood, sample
+from messirl.planning._validation import check_goal
+
+
+class PolicyEstimator(Saved):
+    """A policy learned for an MDP: what it predicts, how well, and how it is saved.
+
+    Attributes
+    ----------
+    mdp_ : MDP
+        The problem it was fitted to.
+    policy_ : array (S, A), (H − 1, S, A) with a horizon, or a mapping from goal to (S, A)
+        π(a|s); rows of states where a trajectory has ended are zero. With a horizon, where all steps would take more
+        than half a gigabyte: a sequence of (S, A), each computed when it is asked for.
+    start_ : array (S,)
+        The distribution of first states, from which `sample` draws.
+    converged_ : bool
+        Whether the search for it converged.
+    """
+
+    mdp_: MDP
+    policy_: Any
+    start_: Floats
+    converged_: bool
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        inherit_documentation(cls)
+
+    def score(self, trajectories: TrajectoriesLike) -> float:
+        """Mean log-probability per step, pooled over trajectories: log π(a|s), or log Σ_a π(a|s) p(s'|s,a)."""
+        return self._scored(as_trajectories(trajectories))[0]
+
+    def _scored(self, trajectories: Trajectories) -> tuple[float, Floats]:
+        """The score, and the log-probability of each of the trajectories, (n,)."""
+        self._fitted()
+        check_trajectories(self.mdp_, trajectories)
+        steps = int((trajectories.lengths - 1).sum()) if len(trajectories) else 0
+        if steps == 0:
+            raise ValueError("these trajectories make no step: there is nothing to score")
+        if isinstance(self.policy_, Mapping) == (trajectories.goals is None):
+            had = "the fit had goals, and the trajectories have none"
+            raise ValueError(had if trajectories.goals is None else "the trajectories have goals, and the fit had none")
+        logs = self._log_likelihood(trajectories)
+        return float(logs.sum() / steps), logs
+
+    def _log_likelihood(self, trajectories: Trajectories) -> Floats:
+        """Log-probability of each of the trajectories, (n,)."""
+        return log_likelihood(self.mdp_, self.policy_, trajectories)
+
+    def predict_proba(self, states: npt.ArrayLike, step: int | None = None, goal: int | None = None) -> Floats:
+        """π(·|s) of every state given, (n, A). With a horizon `step` must be given, with goals `goal`."""
+        self._fitted()
+        at = np.asarray(states)
+        at = at.astype(np.int64) if at.size == 0 else at
+        if at.dtype.kind not in "iu" or at.ndim != 1:
+            raise TypeError("states must be a flat sequence of whole numbers")
+        if at.size and not (at.min() >= 0 and at.max() < self.mdp_.n_states):
+            raise ValueError(f"states must be among 0 … {self.mdp_.n_states - 1}")
+        return np.array(self._one_policy(step, goal)[at])
+
+    def _towards(self, goal: int | None) -> Any:
+        """The policy of the fit or, with goals, the policy towards `goal`."""
+        if (goal is None) == isinstance(self.policy_, Mapping):
+            raise ValueError(
+                "say goal=, towards which state" if goal is None else "this fit has no goals: leave goal out"
+            )
+        check_goal(self.mdp_, goal)
+        return self.policy_ if goal is None else np.asarray(self.policy_[goal])
+
+    def _one_policy(self, step: int | None, goal: int | None) -> Floats:
+        policy = self._towards(goal)
+        if self.mdp_.horizon is None:
+            if step is not None:
+                raise ValueError("this fit has no horizon: leave step out")
+            return np.asarray(policy)
+        if step is None:
+            raise ValueError(f"say step=, 0 to {len(policy) - 1}: the policy depends on it")
+        if not is_whole(step):
+            raise TypeError(f"step must be a whole number, not {step!r}")
+        if not 0 <= step < len(policy):
+            raise ValueError(f"step {step} is not one of 0 … {len(policy) - 1}")
+        return np.asarray(policy[step])
+
+    def sample(
+        self,
+        n: int,
+        length: int | None = None,
+        *,
+        goal: int | None = None,
+        start: npt.ArrayLike | None = None,
+        random_state: Any = None,
+    ) -> Trajectories:
+        """n trajectories of the fitted policy, from the starts of the fit unless `start` (S,) is given."""
+        self._fitted()
+        policy = self._towards(goal)
+        seed = getattr(self, "random_state", None) if random_state is None else random_state
+        begin = self.start_ if start is None else start
+        return sample(self.mdp_, policy, n, length, seed, goal=goal, start=begin)
+
+    def _check_shapes(self, shape: tuple[int, ...], *names: str) -> None:
+        """Refuse fitted arrays, read from a file, that do not have this shape or are not finite."""
+        for name in names:
+            array = getattr(self, name, None)
+            if array is not None and (
+                array.shape != shape or array.dtype.kind not in "biuf" or not np.isfinite(array).all()
+            ):
+                raise ValueError(f"its {name} does not fit its MDP")

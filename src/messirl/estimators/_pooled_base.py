@@ -1,0 +1,122 @@
+"""Methods that fit to the experts and, as far as one likes, to the others too: weighted pooling."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from messirl._checks import number
+from messirl._defaults import THETA_PRIOR, UNLABELLED_WEIGHT
+from messirl._types import Floats
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import Trajectories
+from messirl.estimators._initialization import Nearby, first_theta
+from messirl.estimators._lockstep import Question
+from messirl.estimators._maxent_base import MaximumEntropy
+from messirl.estimators._saddle_point import upward
+from messirl.estimators._streaming import Together
+from messirl.objective import Evaluation, Objective, checked_weights
+from messirl.optim.box_search import ASKED, RISING, Result, continued
+
+SADDLES = 3  # that a search climbs on from
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PooledEstimator(MaximumEntropy):
+    """One search for θ, to experts and, at a weight of their own, to unlabelled trajectories.
+
+    Parameters
+    ----------
+    unlabelled_weight : float
+        How much an unlabelled trajectory counts among those that are made likely, where an expert's counts 1. 0: not
+        at all; 1: as an expert's. Above 0, where only one of the two sets has actions, both are taken without.
+    theta_prior : float, optional
+        Standard deviation of a normal prior of every weight, in units of one over the spread of its feature. About 10
+        says nothing of weights that trajectories tell of, and keeps from the bound those that none does. None: no
+        prior.
+    """
+
+    unlabelled_weight: float = UNLABELLED_WEIGHT
+    theta_prior: float | None = THETA_PRIOR
+
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        number("unlabelled_weight", self.unlabelled_weight, least=0.0)
+        if self.theta_prior is not None:
+            number("theta_prior", self.theta_prior, above=0.0)
+            if self.solver == "paper":
+                raise ValueError("theta_prior with solver='paper': Alg. 1 has none; it goes with solver='lbfgs' only")
+
+    def _search(
+        self,
+        mdp: MDP,
+        expert: Trajectories,
+        everyone: Trajectories | Together,
+        counts: Floats | None,
+        quadratic: Floats | None,
+        weight: npt.ArrayLike | None,
+    ) -> Generator[Question, Evaluation, tuple[Trajectories, Objective, Floats, Result]]:
+        """Search θ for the experts, and for the others of everyone as far as `unlabelled_weight` says.
+
+        Returns the trajectories that were made likely, their objective, where the search began, and its end.
+        """
+        light, some, n_expert = float(self.unlabelled_weight), expert, len(expert)
+        pooled = light > 0.0 and len(everyone) > n_expert
+        own = np.ones(n_expert) if weight is None or not pooled else checked_weights(weight, n_expert)
+        if pooled and isinstance(everyone, Together):
+            known = counts if self.likelihood_ == "counts" else None
+            how: dict[str, Any] = {"entropy": self.entropy, "tilted": self.solver != "paper"}
+            objective = everyone.objective(mdp, own, light, counts=known, quadratic=quadratic, **how)
+        else:
+            if pooled:
+                assert isinstance(everyone, Trajectories)
+                some, weight = everyone, np.concatenate([own, np.full(len(everyone) - n_expert, light)])
+            known = None if counts is None else counts[: len(some)]
+            objective = self._objective(mdp, some, known, quadratic, weight, n_expert)
+        objective = objective.penalised(objective.with_prior(quadratic, self.theta_prior))
+        theta = self._theta_start(mdp, objective)
+        result = yield from self._to_a_summit(objective, theta)
+        if self._begins_elsewhere and result.converged and not objective.concave:
+            result = yield from self._or_from_default(objective, result)
+        return some, objective, theta, result
+
+    @property
+    def _begins_elsewhere(self) -> bool:
+        """Whether the search begins where the user said."""
+        return self.theta_init is not None and not isinstance(self.theta_init, Nearby) and self.solver == "lbfgs"
+
+    def _or_from_default(self, objective: Objective, found: Result) -> Generator[Question, Evaluation, Result]:
+        """The better of an optimum and of the one to which the default start leads: there may be several."""
+        left = self.max_iter - found.iterations
+        if left <= 0:
+            return found
+        begin = first_theta(objective.mdp, objective, self._bound)
+        other = yield from self._optimise(objective, begin, left, continued(self.callback, found))
+        if other.stopped:
+            return replace(found.at_a_cost_of(other), reason=ASKED, converged=False)
+        rise = other.point.value - found.point.value
+        if other.converged and rise > RISING * (1.0 + abs(found.point.value)):
+            return other.after(found)
+        return found.at_a_cost_of(other)
+
+    def _to_a_summit(self, objective: Objective, theta: Floats) -> Generator[Question, Evaluation, Result]:
+        """The search from θ, gone on from saddles that it ends on."""
+        result = yield from self._optimise(objective, theta, self.max_iter, self.callback)
+        for _ in range(SADDLES):
+            way = upward(objective, result.theta, self._bound) if result.converged else None
+            if way is None:
+                break
+            result = yield from self._over(objective, result, way)
+        return result
+
+    def _over(self, objective: Objective, result: Result, way: Floats) -> Generator[Question, Evaluation, Result]:
+        """The search gone on from a saddle, along a direction in which J rises."""
+        sides = [np.clip(result.theta + side * way, -self._bound, self._bound) for side in (0.1, -0.1)]
+        begin = max(sides, key=lambda at: objective(at).value)
+        left = self.max_iter - result.iterations
+        beyond = yield from self._optimise(objective, begin, left, continued(self.callback, result))
+        return beyond.after(result)

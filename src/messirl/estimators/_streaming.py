@@ -1,0 +1,130 @@
+"""Unlabelled trajectories that stay in files: what a fit makes of them, and who cannot use them.
+
+A fit needs their feature counts, how often each choice was made, and where they begin, all of which one pass gathers
+(data/sufficient_statistics.py).
+Sums over trajectories in memory are then sums over kinds of choices, each times how often it
+was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from messirl._types import Floats
+from messirl.data.choices import choice_keys, choice_mass
+from messirl.data.chunked_reduce import summed
+from messirl.data.feature_counts import checked_feature_counts
+from messirl.data.mdp import MDP
+from messirl.data.spill import stacked
+from messirl.data.streamed_trajectories import StreamedTrajectories, in_files
+from messirl.data.sufficient_statistics import Gathered, Kinds, gathered, makers
+from messirl.data.trajectories import Trajectories
+from messirl.objective import Objective, check_alive, choice_scale, never_made, of_choices
+from messirl.planning import Planner
+from messirl.similarity.base import Similarity
+
+IN_MEMORY = "read them with messirl.io.read_trajectories, if they fit in memory"
+
+
+def refuse_streamed(given: Any, who: str, why: str) -> None:
+    """Refuse unlabelled trajectories in files, or a path to them, where they are needed in memory."""
+    if in_files(given):
+        raise ValueError(f"{who} {why}, so that unlabelled trajectories cannot stay in files: {IN_MEMORY}")
+
+
+def counts_of_both(mdp: MDP, expert: Trajectories, unlabelled: StreamedTrajectories) -> Any:
+    """Feature counts of the experts and of those in files, (l + n, d), each set by its own actions.
+
+    They are an array, or used like one (data/spill.py).
+    """
+    own = checked_feature_counts(mdp, expert, " of expert")
+    return stacked(own, gathered(mdp, unlabelled, counted=True).counts)
+
+
+def penalty_of(measure: Similarity, mdp: MDP, everyone: Trajectories | Together, counts: Floats) -> Floats:
+    """M (d, d) of Eq. 5; of many trajectories in files it is kept, since the methods beside a fit ask for it too."""
+    if not isinstance(everyone, Together):
+        return measure.penalty(everyone, counts)
+    if not isinstance(measure, Hashable):
+        return measure.penalty(None, counts)
+    key = "penalty", measure, counts[: len(everyone.expert)].tobytes()
+    return everyone.unlabelled.memo(mdp, key, lambda: measure.penalty(None, counts))
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """Σ = Σ* ∪ Σ̃, the experts in memory and the others in files."""
+
+    expert: Trajectories
+    unlabelled: StreamedTrajectories
+
+    def __len__(self) -> int:
+        return len(self.expert) + len(self.unlabelled)
+
+    def first(self, mdp: MDP) -> Floats:
+        """How many begin in each state, (S,)."""
+        own = np.bincount(self.expert.first, minlength=mdp.n_states)
+        return np.asarray(own + gathered(mdp, self.unlabelled).first, dtype=np.float64)
+
+    def objective(
+        self,
+        mdp: MDP,
+        own: Floats,
+        light: float,
+        *,
+        counts: Floats | None,
+        quadratic: Floats | None,
+        entropy: str,
+        tilted: bool,
+    ) -> Objective:
+        """J of both sets: `own` (l,) are the weights of the experts, `light` that of each of the others.
+
+        counts : (l + n, d) of the objective of counts; None: choices are made likely
+        """
+        recorded = self.expert.actions is not None and self.unlabelled.with_actions
+        others = gathered(mdp, self.unlabelled, moved=not recorded)
+        size = float(own.sum()) + others.size * light
+        top = max(float(own.max()), light)
+        share = float((own / top).sum()) + others.size * (light / top)
+        weights, weight = own / top / share, light / top / share
+        kinds = others.kinds(recorded=recorded)
+        if entropy == "causal":
+            check_alive(mdp, self.expert, len(self.expert))
+            self._check_alive(mdp, kinds)
+        start = mdp.start
+        if start is None:
+            start = np.bincount(self.expert.first, weights, mdp.n_states) + weight * others.first
+        planner = Planner(mdp, entropy, start, tilted=tilted)
+        if counts is not None:
+            target = weights @ counts[: len(own)] + weight * summed(others.counts)
+            return Objective(mdp, planner, target, quadratic, size=size)
+        scale = self._scale(mdp, weights, weight, others)
+        keys, totals = self._totals(mdp, kinds, scale * weights, scale * weight)
+        choices = Kinds(recorded, keys).choices(mdp)
+        return of_choices(mdp, planner, choices, totals, quadratic, size / (scale or 1.0))
+
+    def _scale(self, mdp: MDP, weights: Floats, weight: float, others: Gathered) -> float:
+        made = float(weights @ (self.expert.lengths - 1)) + weight * others.made
+        return choice_scale(mdp, made, float(weights @ choice_mass(mdp, self.expert)) + weight * others.mass)
+
+    def _totals(self, mdp: MDP, kinds: Kinds, weights: Floats, weight: float) -> tuple[Any, Floats]:
+        """The kinds of choices of both sets by their keys, and how much each counts."""
+        own = choice_keys(mdp, self.expert, recorded=kinds.recorded)
+        trip = np.repeat(np.arange(len(self.expert)), self.expert.lengths - 1)
+        keys, at = np.unique(np.concatenate([own, kinds.keys]), return_inverse=True)
+        much = np.concatenate([weights[trip], weight * kinds.often])
+        return keys, np.bincount(at, much, keys.size).astype(np.float64)
+
+    def _check_alive(self, mdp: MDP, kinds: Kinds) -> None:
+        """As `check_alive` does it for trajectories in memory."""
+        wrong = never_made(mdp, kinds.choices(mdp))
+        if wrong.any():
+            who, step = next(makers(mdp, self.unlabelled, kinds.keys[wrong], recorded=kinds.recorded))
+            raise ValueError(
+                f"unlabelled: trajectory {who}, step {step}: this can run into a dead end or never end, which the "
+                "model never does: make the dead end terminal, or drop the trajectory"
+            )

@@ -1,1 +1,0 @@
-"""What methods are made of: base classes, readers, searches, solvers and files; no method is here."""

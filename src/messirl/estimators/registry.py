@@ -1,0 +1,249 @@
+"""The methods, one entry each: what it is called, what it learns from, and how it is made.
+
+    MESSI         Eq. 6                  Ridge            ½ρ‖θ‖²
+    MaxEnt        no penalty             RidgeStd         ½ρ Σ_j (σ_j θ_j)², counts in units of their spread
+    EM            η-EM-MaxEnt, Eq. 9     Complete         Eq. 5 with all similarities 1
+    Reference     MaxEnt with a base policy from the unlabelled trajectories
+    ReferenceStd  RidgeStd with it       LightPooling     MaxEnt, an unlabelled trajectory counts a little (LIGHT)
+    uniform       no learning: all       LightPoolingStd  RidgeStd with light pooling
+                  actions equally likely Pooling          MaxEnt, as if all trajectories were experts'
+    Cloning       no reward: what the    DWBC, ISWBC      cloning weighted by a discriminator
+                  experts did where      DemoDICE         visits near the experts', held to everyone's
+    Several       MESSI with a θ for     Mixture          MESSI with groups that it finds
+                  each expert            OwnPolicy        MESSI whose pairs are with the policy's own trajectories
+    AbbeelNg      mixtures that match    MWAL, LPAL       no worse than the experts under any possible reward
+    MaxMargin     the experts' counts    NgRussell        linear programmes; experts are taken to be optimal
+    SSIRL         MaxMargin, steered by  RelativeEntropy  without the dynamics, against a base policy
+                  unlabelled ones        Bayesian         draws from the posterior of θ
+
+Penalties that have a shape are given the trace that MESSI's has on the same trajectories, so that equal λ0 are equally
+strong. What makes an entry differ from its class is data: a shape, or parameters that it sets. A method is added by a
+file with its estimator and an entry in `METHODS`. Classes are imported when they are needed: the command line reads
+this table before anything else, and must start quickly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from messirl import estimators
+from messirl._defaults import RIDGE, THETA_PRIOR
+from messirl._text import listed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from messirl._types import Floats
+    from messirl.data.mdp import MDP
+    from messirl.data.streamed_trajectories import StreamedTrajectories
+    from messirl.data.trajectories import Trajectories
+
+    Task = tuple[Any, tuple[Any, ...]]
+
+EXPERT, BOTH, POOLED, NOTHING = "expert", "expert + unlabelled", "all as experts", "-"
+
+LIGHT = 0.01  # weight of an unlabelled trajectory in light pooling
+LIGHT_RIDGE = 0.01  # λ0 of the ridge that stands beside it where nothing can be chosen
+LIGHTLY = {"unlabelled_weight": LIGHT}
+MAX_MARGIN = {"version": "max-margin"}
+FROM_UNLABELLED = {"reference": "unlabelled", "entropy": "causal", "solver": "lbfgs"}  # a base policy needs these
+
+
+@dataclass(frozen=True)
+class Method:
+    """One entry.
+
+    name : what candidates, tables and files call it
+    label : what pages and figures call it, in words
+    fitted_to : what a table of scores says that it learns from
+    kind : the name of its class, or a class of your own
+    option : what the command line calls it; None if it is a baseline only
+    shape : function from counts (n, d) to the matrix (d, d) that its penalty is a multiple of; None: by similarity
+    sets : parameters that make it what it is, whatever those of the model beside it are
+    baseline : whether a sceptic asks for it: the paper's reproduction has it, and every comparison
+    inference : whether standard errors of its weights are valid if there is no penalty
+    on_request : whether it is fitted only where it is asked for, not beside every model
+    """
+
+    name: str
+    label: str
+    fitted_to: str
+    kind: str | type[Any]
+    option: str | None = None
+    shape: Callable[[Floats], Floats] | None = None
+    sets: dict[str, Any] = field(default_factory=dict, hash=False)
+    baseline: bool = False
+    inference: bool = False
+    on_request: bool = False
+
+    @property
+    def unlabelled(self) -> bool:
+        """Whether it uses unlabelled trajectories, and makes no sense without them."""
+        return self.fitted_to in (BOTH, POOLED)
+
+    @property
+    def penalised(self) -> bool:
+        """Whether it has a λ0."""
+        return self.kind == "MESSI" or self.shape is not None
+
+    def estimator(self) -> type[Any]:
+        """Its class, imported now."""
+        kind: type[Any] = getattr(estimators, self.kind) if isinstance(self.kind, str) else self.kind
+        return kind
+
+    def build(self, settings: dict[str, Any]) -> Any:
+        """The estimator, with those of the settings that are parameters of it, and with what it sets itself."""
+        names = self.estimator()._get_param_names()
+        return self.estimator()(**{name: value for name, value in settings.items() if name in names} | self.sets)
+
+    def make(
+        self, model: Any, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | StreamedTrajectories | None
+    ) -> Task:
+        """The unfitted estimator, with a penalty as strong as that of a MESSI `model`, and what to fit it to."""
+        from messirl.data.feature_counts import counts_of_sets
+        from messirl.data.trajectories import Trajectories
+        from messirl.estimators._streaming import Together, counts_of_both
+
+        settings = model.get_params(deep=False)
+        sets: tuple[Any, ...] = (expert, unlabelled) if unlabelled is not None and len(unlabelled) > 0 else (expert,)
+        alone = METHODS["MaxEnt"].build(settings), (expert,)
+        if self.fitted_to == BOTH and len(sets) == 1:
+            return alone
+        everyone: Any = expert
+        if unlabelled is not None:
+            everyone = expert + unlabelled if isinstance(unlabelled, Trajectories) else Together(expert, unlabelled)
+        if self.shape is not None:
+            count: Any = counts_of_both if isinstance(everyone, Together) else counts_of_sets
+            strength = _as_strong(self.shape, model, mdp, everyone, count(mdp, expert, unlabelled))
+            return alone if strength is None else (self.build(settings | strength), sets)
+        if self.fitted_to == POOLED and isinstance(everyone, Together):  # one set cannot be made of them
+            return self.build(settings | {"unlabelled_weight": 1.0}), sets
+        return self.build(settings), {BOTH: sets, POOLED: (everyone,)}.get(self.fitted_to, (expert,))
+
+
+def baseline(name: str, model: Any, mdp: MDP, expert: Trajectories, unlabelled: Any) -> Task:
+    """An unfitted method with the solver, the bound and the strength of a MESSI `model`, and what to fit it to."""
+    if name not in METHODS:
+        raise ValueError(f"baseline {name!r}: choose from {', '.join(METHODS)}")
+    return METHODS[name].make(model, mdp, expert, unlabelled)
+
+
+def method_of(model: Any) -> Method:
+    """The entry of an estimator, by its class."""
+    return next(m for m in OPTIONS.values() if m.estimator() is type(model))
+
+
+def entry_of(model: Any) -> Method | None:
+    """The method in `COMPARED` that an estimator is, by its class and parameters; None if it is none of them."""
+    usual = {"reference": None, "unlabelled_weight": 0.0, "theta_prior": THETA_PRIOR}
+    usual |= {"ridge": RIDGE, "standardise": False}
+    own = model.get_params(deep=False)
+    if own["reference"] is not None and not isinstance(own["reference"], str):  # a policy of the user's own
+        return None
+    for method in COMPARED:
+        is_kind = method.shape is None and method.estimator() is type(model)
+        if is_kind and all(own[name] == value for name, value in (usual | method.sets).items() if name in own):
+            return method
+    return None
+
+
+def described(model: Any) -> tuple[str, str]:
+    """What pages call an estimator, and what it learns from: as its entry says, and as its parameters do."""
+    method, weight = method_of(model), getattr(model, "unlabelled_weight", 0.0)
+    words, fitted_to = [], method.fitted_to
+    if model.reference is not None:
+        words.append("base policy")
+    if getattr(model, "ridge", RIDGE) != RIDGE:
+        words.append(f"ridge {model.ridge:g}")
+    if getattr(model, "theta_prior", None) is not None:
+        words.append(f"prior {model.theta_prior:g}")
+    if weight > 0:
+        words.append(f"pooling at {weight:g}")
+    if weight > 0 or isinstance(model.reference, str):
+        fitted_to = BOTH
+    return f"{method.label} with {listed(words)}" if words else method.label, fitted_to
+
+
+def equal_trace(weight: float, strength: float, shape: Floats) -> float:
+    """The multiple of a penalty's shape (d, d) that has the trace of weight · M, where M has the trace `strength`."""
+    return weight * strength / float(shape.trace())
+
+
+def _as_strong(
+    shape_of: Callable[[Floats], Floats], model: Any, mdp: MDP, everyone: Any, counts: Floats
+) -> dict[str, Any] | None:
+    """Parameters that make a ridge or a complete graph as strong as the model's penalty; None if no counts differ."""
+    from messirl.estimators._streaming import penalty_of
+    from messirl.similarity import CompleteGraph
+    from messirl.similarity.standardize import deviations
+
+    if not deviations(counts).any():
+        return None
+    strength, shape = float(penalty_of(model.measure, mdp, everyone, counts).trace()), shape_of(counts)
+    return {
+        "ridge": equal_trace(model.lambda0 / model.theta_max, strength, shape),
+        "standardise": shape_of is _spread,
+        "similarity": CompleteGraph(),
+        "lambda0": equal_trace(model.lambda0, strength, shape),
+    }
+
+
+def _flat(counts: Floats) -> Floats:
+    import numpy as np
+
+    return np.eye(counts.shape[1])
+
+
+def _spread(counts: Floats) -> Floats:
+    import numpy as np
+
+    from messirl.similarity.standardize import deviations
+
+    return np.diag(deviations(counts) ** 2)
+
+
+def _complete(counts: Floats) -> Floats:
+    from messirl.similarity import CompleteGraph
+
+    return CompleteGraph().penalty(None, counts)
+
+
+METHODS = {
+    method.name: method
+    for method in (
+        Method("MESSI", "MESSI", BOTH, "MESSI", option="messi"),
+        Method("MaxEnt", "MaxEnt-IRL", EXPERT, "MaxEntIRL", option="maxent", baseline=True, inference=True),
+        Method("EM", "EM-MaxEnt", BOTH, "EMMaxEnt", option="em"),
+        Method("Ridge", "L2", EXPERT, "MaxEntIRL", shape=_flat, baseline=True),
+        Method("RidgeStd", "L2, standardised", EXPERT, "MaxEntIRL", shape=_spread, baseline=True),
+        Method("Complete", "complete graph", BOTH, "MESSI", shape=_complete, baseline=True),
+        Method("Reference", "base policy", BOTH, "MaxEntIRL", sets=FROM_UNLABELLED),
+        Method("ReferenceStd", "base policy with L2", BOTH, "MaxEntIRL", shape=_spread, sets=FROM_UNLABELLED),
+        Method("LightPooling", "light pooling", BOTH, "MaxEntIRL", sets=LIGHTLY),
+        Method("LightPoolingStd", "light pooling with L2", BOTH, "MaxEntIRL", shape=_spread, sets=LIGHTLY),
+        Method("Pooling", "pooling", POOLED, "MaxEntIRL", baseline=True),
+        Method("uniform", "uniform policy", NOTHING, "UniformPolicy", baseline=True),
+        Method("Cloning", "behaviour cloning", EXPERT, "BehaviourCloning"),
+        Method("DWBC", "DWBC", BOTH, "DWBC"),
+        Method("ISWBC", "ISW-BC", BOTH, "ISWBC"),
+        Method("DemoDICE", "DemoDICE", BOTH, "DemoDICE"),
+        Method("OwnPolicy", "MESSI with own trajectories", BOTH, "OwnPolicyMESSI"),
+        Method("Several", "several experts", BOTH, "SeveralExperts"),
+        Method("Mixture", "mixture", BOTH, "MixtureMESSI"),
+        Method("AbbeelNg", "Abbeel-Ng, projection", EXPERT, "AbbeelNg"),
+        Method("MaxMargin", "Abbeel-Ng, max-margin", EXPERT, "AbbeelNg", sets=MAX_MARGIN, on_request=True),
+        Method("SSIRL", "SSIRL", BOTH, "SSIRL"),
+        Method("MWAL", "MWAL", EXPERT, "MWAL"),
+        Method("LPAL", "LPAL", EXPERT, "LPAL"),
+        Method("NgRussell", "Ng-Russell", EXPERT, "NgRussell"),
+        Method("RelativeEntropy", "relative entropy IRL", BOTH, "RelativeEntropyIRL"),
+        Method("Bayesian", "Bayesian IRL", EXPERT, "BayesianIRL"),
+    )
+}
+BASELINES = [method for method in METHODS.values() if method.baseline]
+# Those beside every fit.
+COMPARED = [method for method in METHODS.values() if method.baseline or (method.sets and not method.on_request)]
+ALONE = "MaxEnt"  # what every other method is compared with: the experts alone
+OPTIONS = {method.option: method for method in METHODS.values() if method.option is not None}

@@ -1,0 +1,485 @@
+"""How sure a fit is of its θ: standard errors, t-values, information criteria, likelihood-ratio tests.
+
+    Hessian          Cov θ = H⁻¹,            H = −∇² of the likelihood of all trajectories, less the penalty
+    outer product    Cov θ = B⁻¹,            B = Σ g gᵀ over the scores g = ∇ log π(a|s) of all choices
+    sandwich         Cov θ = H⁻¹ G H⁻¹,      G = Σ g gᵀ over the scores of trajectories, or of clusters of them,
+                                             corrected for small samples (CR2, see small_sample.py)
+
+Of choices the likelihood is one whatever the moves are, and all three agree, for much data, where the model is right.
+Of counts, where the score of a trajectory is f_ζ − ∇V(s_0), Hessian and sandwich agree only where L is the
+log-likelihood (deterministic moves, γ = 1, the trajectories' own starts: route choice); elsewhere only the sandwich
+counts the luck of the moves and of the starts. So intervals and p-values are the sandwich's: it also holds where what
+a trajectory chooses hangs together more than the model thinks. They use Student's t with the degrees of freedom of each
+weight, because with few clusters the sandwich itself is uncertain.
+
+Where θ is not identified, or lies on the bound, there is no standard error: NaN; nor a robust one where the
+trajectories do not differ. A base policy is taken as known.
+
+A penalty Q enters H = −∇²L + Q, and G as before, of centred scores: the sandwich is then the spread of the penalised
+estimate over samples of experts. It misses how far the penalty draws θ from the truth, which more samples of the same
+size do not show, and that MESSI's Q would be another with other trajectories.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.stats import chi2, t as student
+
+from messirl._formatting import in_columns, probability, significant
+from messirl._types import Flags, Floats, Ints
+from messirl.data.choices import choice_mass, choices_of
+from messirl.data.feature_counts import feature_counts
+from messirl.data.feature_scale import feature_spread
+from messirl.data.trajectories import Trajectories
+from messirl.estimators._convergence_report import some_features
+from messirl.estimators._maxent_base import MaximumEntropy
+from messirl.inference import table_export
+from messirl.inference.small_sample import bias_reduced, bias_reduced_by_size
+from messirl.objective import Objective
+from messirl.optim.box_search import projected_norm
+from messirl.planning.choice_scores import Alternatives, alternatives_of
+from messirl.planning.value_derivatives import value_gradients
+
+if TYPE_CHECKING:
+    from messirl.inference.weight_ratios import WeightRatio
+
+FLAT = 1e-8  # relative curvature below which a direction is not identified
+SAME = 1e-12  # of a variance, relative to the size of its terms: rounding
+SMALLEST = 1.0 / 3.0  # of a robust error, relative to the Hessian's, that is taken for one
+FEW_CLUSTERS = 10  # below which intervals are approximate
+LARGE = 1e9  # clusters times weights cubed, from which on clusters are corrected by their number of trajectories alone
+
+
+@dataclass(frozen=True)
+class EstimationTable:
+    """Estimates and their standard errors, one per feature, and how well the model fits as a whole.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The features.
+    estimate : array (d,)
+        θ.
+    std_error, robust_std_error : arrays (d,)
+        Standard errors by the Hessian and by the sandwich; NaN where the data do not determine them.
+    covariance, robust_covariance : arrays (d, d)
+        The covariance of θ by the Hessian and by the sandwich.
+    log_likelihood : float
+        Of all expert trajectories.
+    n_trajectories, n_steps : int
+        How many trajectories and steps that was.
+    n_parameters : int
+        The number of weights, less those on the bound and the directions that are not identified.
+    outer_std_error : array (d,) or None
+        Standard errors by the outer product of the scores of choices; None of a fit to counts.
+    outer_covariance : array (d, d) or None
+        The covariance of θ by the same.
+    n_clusters : int or None
+        How many clusters of trajectories the sandwich has; None if it takes every trajectory on its own.
+    degrees_of_freedom : array (d,) or None
+        Of Student's t, by Bell and McCaffrey, for the robust interval of every weight. None: the normal distribution.
+    """
+
+    names: tuple[str, ...]
+    estimate: Floats
+    std_error: Floats
+    robust_std_error: Floats
+    covariance: Floats
+    robust_covariance: Floats
+    log_likelihood: float
+    n_trajectories: int
+    n_steps: int
+    n_parameters: int
+    outer_std_error: Floats | None = None
+    outer_covariance: Floats | None = None
+    n_clusters: int | None = None
+    degrees_of_freedom: Floats | None = None
+
+    @property
+    def t(self) -> Floats:
+        """Estimate over standard error, by the Hessian."""
+        return self.estimate / self.std_error
+
+    @property
+    def robust_t(self) -> Floats:
+        """Estimate over the error that its interval has."""
+        return self.estimate / self.interval_error
+
+    @property
+    def p(self) -> Floats:
+        """Two-sided, by Student's t, of the errors that intervals have."""
+        return np.asarray(2.0 * student.sf(np.abs(self.robust_t), self._freedom))
+
+    @property
+    def interval_error(self) -> Floats:
+        """The error that an interval and p rest on, (d,): the robust one or, where that is too small, the Hessian's.
+
+        Where choices were always made alike, or one cluster alone met a feature, the scores of clusters hardly differ.
+        A robust error below a third of the Hessian's then measures rounding, or the pull of a prior, and not how much
+        estimates vary.
+        """
+        return np.where(self.replaced, self.std_error, self.robust_std_error)
+
+    @property
+    def replaced(self) -> Flags:
+        """Weights whose intervals rest on the Hessian's error, (d,)."""
+        return np.asarray(self.robust_std_error < SMALLEST * self.std_error)
+
+    @property
+    def interval_covariance(self) -> Floats:
+        """The robust covariance with these errors on its diagonal, (d, d)."""
+        own = np.sqrt(np.diag(self.robust_covariance))
+        factor = np.where(self.replaced & (own > 0), self.std_error / np.where(own > 0, own, 1.0), 1.0)
+        return np.asarray(self.robust_covariance * np.outer(factor, factor))
+
+    def conf_int(self, level: float = 0.95) -> Floats:
+        """Return the interval of every weight, (d, 2): the estimate ± t(level, ν_j) times `interval_error`.
+
+        NaN where the data do not determine the weight or its error.
+        """
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"level={level}: it must be between 0 and 1")
+        half = student.ppf(0.5 + level / 2, self._freedom) * self.interval_error
+        return np.column_stack([self.estimate - half, self.estimate + half])
+
+    @property
+    def _freedom(self) -> Floats:
+        """Degrees of freedom of every weight, (d,); infinite for the normal distribution."""
+        return np.full(len(self.names), np.inf) if self.degrees_of_freedom is None else self.degrees_of_freedom
+
+    @property
+    def aic(self) -> float:
+        """Akaike's criterion."""
+        return 2.0 * self.n_parameters - 2.0 * self.log_likelihood
+
+    @property
+    def bic(self) -> float:
+        """With the number of trajectories as the sample size."""
+        return float(np.log(self.n_trajectories)) * self.n_parameters - 2.0 * self.log_likelihood
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One dict per feature."""
+        columns = {c: getattr(self, c) for c in ("estimate", "std_error", "t", "robust_std_error", "robust_t", "p")}
+        columns |= {"degrees_of_freedom": self._freedom}
+        columns |= dict(zip(("low", "high"), self.conf_int().T, strict=True))
+        outer = [None] * len(self.names) if self.outer_std_error is None else self.outer_std_error.tolist()
+        return [
+            {"name": name, **{c: float(numbers[j]) for c, numbers in columns.items()}, "outer_std_error": outer[j]}
+            for j, name in enumerate(self.names)
+        ]
+
+    def statistics(self) -> dict[str, float]:
+        """Of the whole fit."""
+        return {
+            "log-likelihood": self.log_likelihood,
+            "AIC": self.aic,
+            "BIC": self.bic,
+            "trajectories": self.n_trajectories,
+            **({} if self.n_clusters is None else {"clusters of the robust errors": self.n_clusters}),
+            "steps": self.n_steps,
+            "parameters": self.n_parameters,
+        }
+
+    def __str__(self) -> str:
+        columns = {
+            "estimate": significant(self.estimate),
+            "std err": significant(self.std_error),
+            "t": significant(self.t),
+            **({} if self.outer_std_error is None else {"outer se": significant(self.outer_std_error)}),
+            "robust se": significant(self.robust_std_error),
+            "robust t": significant(self.robust_t),
+            **({} if self.degrees_of_freedom is None else {"df": list(map(table_export.freedom_text, self._freedom))}),
+            "p": [probability(value) for value in self.p],
+        }
+        foot = (
+            f"log-likelihood {self.log_likelihood:.3f}, AIC {self.aic:.3f}, BIC {self.bic:.3f}, "
+            f"{self.n_trajectories} trajectories, {self.n_steps} steps, {self.n_parameters} parameters"
+        )
+        if self.n_clusters is not None:
+            foot += f"; robust errors by {self.n_clusters} clusters of trajectories"
+        if self.replaced.any():
+            foot += "; robust t and p by the Hessian's error where the robust one is below a third of it"
+        return "\n".join([*in_columns(["feature", *self.names], columns), foot])
+
+    def to_csv(self, ratios: Sequence[WeightRatio] = ()) -> str:
+        """Every number with all its digits, and those of `ratios` (by `weight_ratio`) below."""
+        return table_export.to_csv(self, ratios)
+
+    def to_latex(self, ratios: Sequence[WeightRatio] = (), *, stars: bool = False) -> str:
+        r"""A tabular for \input or pasting; it needs the package booktabs. `stars` marks estimates by their p."""
+        return table_export.to_latex(self, ratios, stars=stars)
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def to_html(self, ratios: Sequence[WeightRatio] = (), *, stars: bool = False) -> str:
+        """A table element for pasting into a page. `stars` marks estimates by their p."""
+        return table_export.to_html(self, ratios, stars=stars)
+
+
+def estimation_table(
+    model: MaximumEntropy,
+    expert: Trajectories,
+    groups: npt.ArrayLike | None = None,
+    *,
+    cluster: npt.ArrayLike | None = None,
+) -> EstimationTable:
+    """Return the standard errors, the small-sample intervals and the rest of a fitted model.
+
+    expert : the trajectories it was fitted to, unweighted
+    groups : (n,) labels; trajectories with the same label (of one driver, one animal) need not be independent, and the
+        sandwich takes them as one cluster. None: every trajectory is a cluster of its own
+    cluster : another name of `groups`
+
+    Warns where there are fewer than ten clusters.
+    """
+    if groups is not None and cluster is not None:
+        raise ValueError("groups and cluster are the same argument: give one of them")
+    cluster = groups if cluster is None else cluster
+    if not isinstance(model, MaximumEntropy):
+        raise TypeError(f"{type(model).__name__} has no standard errors: give a fit by maximum entropy, as MaxEntIRL")
+    model._fitted()
+    mdp, theta, n = model.mdp_, model.theta_, len(expert)
+    if n < 2:
+        raise ValueError("standard errors need at least two expert trajectories")
+    if not (expert.lengths > 1).any():
+        raise ValueError("standard errors need choices, and no expert trajectory makes a step")
+    labels = np.arange(n) if cluster is None else _labels(cluster, n)
+    objective = Objective.from_trajectories(mdp, expert, model.entropy, model.quadratic_, objective=model.likelihood_)
+    _check_same(model, objective)
+    found = _of_choices(model, objective, expert) if model.likelihood_ == "choices" else _of_counts(model, expert)
+    free, unseen = np.abs(theta) < model._bound * (1.0 - 1e-9), _unseen(model, expert)
+    if model.quadratic_ is None:  # else the penalty determines them
+        free &= ~unseen
+    root, rank, known = _root(-found.sample * objective.hessian(theta), free)
+    inverse = root @ root.T
+    robust, size, freedom = _robust(found, labels, root, free)
+    # Not so with equal trajectories, or fewer than weights.
+    varied = ~unseen & (np.diag(robust) > SAME * size) & np.isfinite(freedom)
+    clusters = int(labels.max()) + 1
+    if clusters < FEW_CLUSTERS:
+        warnings.warn(few_clusters(clusters, grouped=cluster is not None), FewClustersWarning, stacklevel=2)
+    outer_error = outer = None
+    if found.outer is not None:
+        outer_root, _, told = _root(found.outer + found.pull, free)
+        outer = outer_root @ outer_root.T
+        outer_error = np.sqrt(np.where(known & told, np.diag(outer), np.nan))
+    steps = int((expert.lengths - 1).sum())
+    return EstimationTable(
+        mdp.feature_ids,
+        theta,
+        np.sqrt(np.where(known, np.diag(inverse), np.nan)),
+        np.sqrt(np.where(known & varied, np.diag(robust), np.nan)),
+        inverse,
+        robust,
+        model.score(expert) * steps,
+        n,
+        steps,
+        rank,
+        outer_error,
+        outer,
+        None if cluster is None else clusters,
+        freedom,
+    )
+
+
+class FewClustersWarning(UserWarning):
+    """Warned where intervals rest on few clusters."""
+
+
+def few_clusters(n: int, *, grouped: bool) -> str:
+    """Return the sentence that says how far intervals from n clusters are to be trusted."""
+    of = "groups" if grouped else "expert trajectories"
+    return f"intervals rest on {n} {of}: with fewer than {FEW_CLUSTERS} they are wide and approximate"
+
+
+def _robust(found: _Scores, labels: Ints, root: Floats, free: Flags) -> tuple[Floats, Floats, Floats]:
+    """Return the CR2 covariance (d, d), the size of the terms of its diagonal (d,), and degrees of freedom (d,).
+
+    root : (d, k) Z with Z Zᵀ = H⁻¹ of the likelihood of all trajectories
+    """
+    n, inverse = labels.size, root @ root.T
+    sums = sp.csr_array((np.ones(n), (labels, np.arange(n)))) @ (found.each - found.each.mean(axis=0))
+    clusters = len(sums)
+    if found.alternatives is None or clusters * float(free.size) ** 3 > LARGE:
+        middle, freedom = bias_reduced_by_size(sums @ root, np.bincount(labels) / n, root.T)
+        ways = root.T
+    else:
+        expected = found.alternatives.information() + found.pull
+        root, _, _ = _root(expected, free)
+        ways = root.T @ expected @ inverse
+        middle, freedom = bias_reduced(sums @ root, found.alternatives.shares(labels, root), ways)
+    rounding = n * SAME * np.outer(found.largest, found.largest)
+    terms = np.abs(inverse) @ (np.abs(sums.T @ sums) + rounding) @ np.abs(inverse)
+    return ways.T @ middle @ ways, np.diag(terms), freedom
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """The slopes of the likelihood that single trajectories give.
+
+    each : (n, d) one per trajectory
+    largest : (d,) the size of the terms that these are sums of
+    sample : how many times the mean likelihood J is that of all trajectories
+    pull : (d, d) the penalty, of that likelihood
+    outer : (d, d) Σ g gᵀ over choices; None of counts
+    alternatives : of choices, what else could have been chosen; None of counts, where trajectories weigh the same
+    """
+
+    each: Floats
+    largest: Floats
+    sample: float
+    pull: Floats
+    outer: Floats | None = None
+    alternatives: Alternatives | None = None
+
+
+def _of_counts(model: MaximumEntropy, expert: Trajectories) -> _Scores:
+    counts, n = feature_counts(model.mdp_, expert), len(expert)
+    given = model.mdp_.start is not None  # then V is the same for all, and drops out
+    slopes = 0.0 if given else value_gradients(model.mdp_, model.theta_, model.entropy, expert)
+    return _Scores(counts - slopes, np.abs(counts).max(axis=0), float(n), n * _penalty(model))
+
+
+def _of_choices(model: MaximumEntropy, objective: Objective, expert: Trajectories) -> _Scores:
+    mdp, choices, n = model.mdp_, choices_of(model.mdp_, expert), len(expert)
+    others = alternatives_of(mdp, model.theta_, expert, choices, objective.planner.model, model.start_)
+    of_kinds = others.chosen
+    often = choices.totals(np.ones(n))
+    made = sp.csr_array((np.ones(choices.trip.size), (choices.trip, choices.kind)), shape=(n, often.size))
+    scale = choice_mass(mdp, expert).sum() / choices.trip.size  # c, by which J has the likelihood of choices
+    sample, outer = n / float(scale), of_kinds.T @ (often[:, None] * of_kinds)
+    largest = (made @ np.abs(of_kinds)).max(axis=0)
+    return _Scores(made @ of_kinds, largest, sample, sample * _penalty(model), outer, others)
+
+
+def _penalty(model: MaximumEntropy) -> Floats:
+    return np.zeros((model.theta_.size,) * 2) if model.quadratic_ is None else np.asarray(model.quadratic_)
+
+
+def _check_same(model: MaximumEntropy, objective: Objective) -> None:
+    """Refuse what the model was not fitted to: other trajectories, or these with other weights."""
+    theta, unit = model.theta_, objective.unit
+    point, size = objective(theta), unit + np.abs(model.feature_counts_)
+    slope = abs(projected_norm(theta, point.gradient, model._bound) - model.gradient_norm_)
+    if model.likelihood_ == "choices":
+        other = abs(point.value - model.objective_) > 1e-6 * (1.0 + abs(model.objective_))
+    else:
+        other = bool(np.any(np.abs(point.expected_counts - model.feature_counts_) > 1e-6 * size))
+    if not other and slope <= 1e-6 * size.max():
+        return
+    if getattr(model, "unlabelled_weight", 0.0) > 0.0:
+        raise ValueError(
+            f"there are no standard errors of a fit that pools unlabelled trajectories (unlabelled_weight="
+            f"{model.unlabelled_weight:g}): fit with unlabelled_weight=0"
+        )
+    raise ValueError("these are not the trajectories the model was fitted to: give the same expert (unweighted)")
+
+
+def _labels(cluster: npt.ArrayLike, n: int) -> Ints:
+    """Clusters by number, (n,)."""
+    given = np.asarray(cluster)
+    if given.shape != (n,):
+        raise ValueError(f"groups has shape {given.shape}: give one label for each of the {n} trajectories")
+    if any(label is None or label != label for label in given.tolist()):  # NaN is not equal to itself
+        raise ValueError("groups has labels that are NaN or None: give every trajectory one")
+    distinct, labels = np.unique(given, return_inverse=True)
+    if distinct.size < 2:
+        raise ValueError("groups has the same label everywhere: robust errors need at least two groups")
+    return labels
+
+
+def _unseen(model: MaximumEntropy, expert: Trajectories) -> Flags:
+    """Features that change no trajectory's probability by themselves, (d,): all that is found of them is rounding.
+
+    Several that do so only together have curvature, which is flat in one direction: `_root` sees it.
+    """
+    blind = model._unidentified(model.mdp_, expert) * feature_spread(model.mdp_)  # its rows are orthonormal
+    return np.asarray((blind**2).sum(axis=0) > 1.0 - 1e-6)
+
+
+def _root(hessian: Floats, free: Flags) -> tuple[Floats, int, Flags]:
+    """Return Z (d, k) with Z Zᵀ the pseudo-inverse on the free features, its rank k, and the features determined."""
+    size = np.sqrt(np.maximum(np.diag(hessian), 0.0))
+    unit = np.where(free & (size > 0), 1.0 / np.where(size > 0, size, 1.0), 0.0)
+    values, vectors = np.linalg.eigh(hessian * np.outer(unit, unit))
+    keep = values > FLAT * max(float(values[-1]), 1e-300)
+    kept = vectors[:, keep]
+    lost = np.abs(vectors[:, ~keep]).max(axis=1, initial=0.0) > 1e-6
+    return unit[:, None] * kept / np.sqrt(values[keep]), int(keep.sum()), free & (unit > 0) & ~lost
+
+
+def _own_start(model: MaximumEntropy, expert: Trajectories) -> bool:
+    """Whether a fit takes trajectories to begin where these do."""
+    own = np.bincount(expert.first, minlength=model.mdp_.n_states) / len(expert)
+    return model.goals_ is not None or bool(np.abs(model.start_ - own).max() <= 1e-9)
+
+
+def _equal(one: Floats | None, other: Floats | None) -> bool:
+    return one is other or (one is not None and other is not None and np.array_equal(one, other))
+
+
+@dataclass(frozen=True)
+class LikelihoodRatio:
+    """The likelihood-ratio test of a restricted model against a full one.
+
+    Attributes
+    ----------
+    statistic : float
+        Twice the difference of their log-likelihoods; χ²-distributed if the restriction is true.
+    degrees : int
+        Degrees of freedom: how many parameters the full model has more.
+    p : float
+        The probability of a statistic at least as large if the restriction is true.
+    """
+
+    statistic: float
+    degrees: int
+    p: float
+
+
+def likelihood_ratio_test(restricted: MaximumEntropy, full: MaximumEntropy, expert: Trajectories) -> LikelihoodRatio:
+    """Whether the features that `full` has beyond `restricted` matter. Both unpenalised, fitted to the same expert.
+
+    The statistic is χ² where L is a log-likelihood: of choices always, of counts where moves are deterministic, γ = 1
+    and the start is that of the trajectories.
+    """
+    for model in (restricted, full):
+        if model.quadratic_ is not None:
+            raise ValueError("a likelihood-ratio test compares unpenalised fits: use MaxEntIRL without a ridge")
+        if model.likelihood_ == "counts" and not (
+            model.mdp_.deterministic and model.mdp_.discount == 1.0 and _own_start(model, expert)
+        ):
+            raise ValueError(
+                "a likelihood-ratio test of counts needs deterministic moves, discount=1 and no start but the "
+                "trajectories' own: fit with objective='choices', or use robust t-values"
+            )
+        if model.standing_.box:
+            held = some_features(model.mdp_, model.standing_.box)
+            raise ValueError(
+                f"theta_max holds the weight of {held}: a likelihood-ratio test needs the top of the likelihood; raise "
+                "theta_max"
+            )
+    if not _equal(restricted.reference_, full.reference_):
+        raise ValueError("the two models have different base policies, so neither is nested in the other: give one")
+    small, large = estimation_table(restricted, expert), estimation_table(full, expert)
+    degrees = large.n_parameters - small.n_parameters
+    statistic = 2.0 * (large.log_likelihood - small.log_likelihood)
+    if degrees == 0 and abs(statistic) <= 1e-6 * abs(large.log_likelihood):
+        raise ValueError(
+            "the features that only one of the two models has change no trajectory's probability, so that there is "
+            "nothing to test: leave out others"
+        )
+    if degrees < 1 or statistic < -1e-6 * abs(large.log_likelihood):
+        raise ValueError(
+            f"the first model has {small.n_parameters} parameters and log-likelihood {small.log_likelihood:g}, the "
+            f"other {large.n_parameters} and {large.log_likelihood:g}: the restricted one comes first, nested in it"
+        )
+    return LikelihoodRatio(max(statistic, 0.0), degrees, float(chi2.sf(max(statistic, 0.0), degrees)))

@@ -1,0 +1,97 @@
+"""Trajectories alone, as a table: trajectory_id, step, state and, where known, action, goal and names."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from messirl._files import beside, check_writable
+from messirl._types import Ints
+from messirl.data.errors import InputError
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import Trajectories
+from messirl.io.folder.labels import Labels, called
+
+ORDER = ("trajectory_id", "step", "state", "state_name", "action", "action_name", "goal")
+FORCE = "give another name, or --force (overwrite=True in Python) to replace it"
+
+
+def write_trajectories(
+    trajectories: Trajectories,
+    path: str | os.PathLike[str],
+    mdp: MDP | None = None,
+    *,
+    labels: Labels | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write a .csv or .parquet that `read_trajectories` reads; an existing file is refused without `overwrite`.
+
+    mdp : adds columns with the names of states and actions
+    labels : what a folder calls states and actions, instead of numbers
+    """
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    place = check_table_place(path, overwrite=overwrite)
+    write = pyarrow.csv.write_csv if place.suffix == ".csv" else pyarrow.parquet.write_table
+    with beside(place) as part:
+        write(_table(trajectories, mdp, labels or Labels()), part)
+
+
+def trajectories_as_csv(trajectories: Trajectories, mdp: MDP | None = None, labels: Labels | None = None) -> str:
+    """The table that `write_trajectories` writes, as CSV text."""
+    import pyarrow.csv
+
+    sink = io.BytesIO()
+    pyarrow.csv.write_csv(_table(trajectories, mdp, labels or Labels()), sink)
+    return sink.getvalue().decode()
+
+
+def check_table_place(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
+    """The path, or an InputError if no table may be written there."""
+    place = Path(path)
+    if place.suffix not in (".csv", ".parquet"):
+        raise InputError(str(place), "is neither .csv nor .parquet", "end its name in one of them")
+    if place.exists() and not place.is_dir() and not overwrite:
+        raise InputError(str(place), "is there already", FORCE)
+    check_writable(place)
+    return place
+
+
+def step_columns(trajectories: Trajectories, labels: Labels) -> dict[str, Any]:
+    """The columns that every table of trajectories has: trajectory_id, step, state and, where known, action."""
+    columns = {
+        "trajectory_id": called(np.repeat(np.arange(len(trajectories)), trajectories.lengths)),
+        "step": called(trajectories.step),
+        "state": called(trajectories.states, labels.states),
+    }
+    if trajectories.actions is not None:
+        columns["action"] = called(_taken(trajectories), labels.actions)
+    return columns
+
+
+def _table(trajectories: Trajectories, mdp: MDP | None, labels: Labels) -> Any:
+    import pyarrow as pa
+
+    columns = step_columns(trajectories, labels)
+    for name, index, own in (
+        ("state", trajectories.states, labels.states),
+        ("action", None if trajectories.actions is None else _taken(trajectories), labels.actions),
+    ):
+        names = None if mdp is None else getattr(mdp, f"{name}_names")
+        if names is not None and index is not None and list(names) != own:
+            columns[f"{name}_name"] = called(index, list(names))
+    if trajectories.goals is not None:
+        columns["goal"] = called(np.repeat(trajectories.goals, trajectories.lengths), labels.states)
+    return pa.table(columns).select([name for name in ORDER if name in columns])
+
+
+def _taken(trajectories: Trajectories) -> Ints:
+    """The action taken in each entry of `states`, −1 in the last of a trajectory."""
+    taken = np.full(trajectories.states.size, -1)
+    taken[trajectories.leaves] = trajectories.actions
+    return taken

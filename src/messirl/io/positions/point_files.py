@@ -1,0 +1,62 @@
+"""Points that the user gives: places with names and features, or marks to measure distances from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from messirl._types import Floats
+from messirl.data.errors import InputError
+from messirl.io.positions.column_roles import bare, find_roles
+from messirl.io.positions.raw_table import read_raw
+
+NAMES = {"name", "place", "label", "state", "id", "room", "node", "station", "site", "page"}
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Points of a table: x, y, what they are called, and their columns f_*."""
+
+    where: str
+    xy: Floats
+    labels: list[str]
+    features: dict[str, Floats]
+
+
+def read_points(path: str) -> Given:
+    """A table with columns x and y, optionally a name, and features f_*."""
+    raw = read_raw(path)
+    roles = find_roles(raw, {}, ("x", "y"), ("x", "y"))
+    xy = np.column_stack([raw.numbers(roles[axis].name) for axis in "xy"])
+    if not np.isfinite(xy).all():
+        raise raw.error("a point has no position", "fill it in", int(np.argmax(~np.isfinite(xy).all(axis=1))))
+    named = [name for name in raw.names if bare(name) in NAMES]
+    if len(named) > 1:
+        raise raw.error(f"columns {named[0]!r} and {named[1]!r} may both name the points", "keep one of them")
+    labels = raw.arrow(named[0]).cast(pa.string()).to_pylist() if named else [str(i) for i in range(len(xy))]
+    if None in labels or len(set(labels)) < len(labels):
+        raise raw.error("points without a name, or with the same one", "give each a name of its own")
+    features = {name: raw.numbers(name) for name in raw.names if name.startswith("f_")}
+    for name, values in features.items():
+        if not np.isfinite(values).all():
+            raise raw.error(f"{name} is empty", "fill it in", int(np.argmax(~np.isfinite(values))))
+    return Given(Path(path).name, xy, labels, features)
+
+
+def read_marks(text: str) -> tuple[str, Floats]:
+    """A name and points (n, 2): from `x,y`, from `name=x,y`, or from a table."""
+    name, equal, rest = text.rpartition("=")
+    parts = (rest if equal else text).split(",")
+    try:
+        at = np.array([[float(part) for part in parts]])
+    except ValueError:
+        at = np.zeros((0, 0))
+    if at.shape == (1, 2) and np.isfinite(at).all():
+        return name if equal else text, at
+    if not equal and not Path(text).exists():
+        raise InputError("--distance", f"{text!r} is neither a table nor a point", "write x,y, or the path of a table")
+    given = read_points(rest if equal else text)
+    return name if equal else Path(text).stem, given.xy

@@ -1,0 +1,107 @@
+"""Tracks cut into trips by pauses and jumps, and put on a clock: one point per tick, or one per row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from messirl._types import Flags, Floats, Ints
+from messirl.data.errors import InputError
+from messirl.io.positions.row_cleaning import Rows
+
+MOST = 20_000_000  # points that a clock may make
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Points of trips, one after the other.
+
+    trip : number of the trip of each point, increasing
+    row : the first row (of Rows) that it is made of, −1 where nothing was recorded
+    xy : positions, or None;  label : numbers of places, or None
+    """
+
+    trip: Ints
+    row: Ints
+    xy: Floats | None
+    label: Ints | None
+
+    @property
+    def seen(self) -> Flags:
+        """Which points were recorded; the others lie between such."""
+        return self.row >= 0
+
+    @property
+    def goes_on(self) -> Flags:
+        """Which points but the last are followed by one of the same trip, (M − 1,)."""
+        return np.asarray(self.trip[1:] == self.trip[:-1])
+
+
+def split(
+    rows: Rows, pause: float | None, jump: float | None, left: Flags | None = None
+) -> tuple[Ints, dict[str, int]]:
+    """The trip of each row, and how many cuts each reason made.
+
+    pause : a trip ends before a longer time without a row;  jump : and before a longer way from one row to the next
+    left : (N − 1,) where rows between two rows lay outside the area
+    """
+    same = ~rows.begins[1:]
+    cuts: dict[str, int] = {}
+    cut = np.zeros(same.size, dtype=bool)
+    if left is not None:
+        cut = same & left
+        cuts["outside"] = int(cut.sum())
+    if pause is not None:
+        late = same & ~cut & (np.diff(rows.time) > pause)
+        cuts["pauses"] = int(late.sum())
+        cut |= late
+    if jump is not None:
+        if rows.xy is None:
+            raise InputError("--jump", "is a distance, but there are no positions", "leave it out, or give --x and --y")
+        far = same & ~cut & (np.linalg.norm(np.diff(rows.xy, axis=0), axis=1) > jump)
+        cuts["jumps"] = int(far.sum())
+        cut |= far
+    return np.cumsum(np.append(True, ~same | cut)) - 1, cuts
+
+
+def by_row(rows: Rows, trip: Ints) -> Points:
+    """One point per row."""
+    return Points(trip, np.arange(trip.size), rows.xy, rows.label)
+
+
+def by_clock(rows: Rows, trip: Ints, step: float) -> Points:
+    """One point per `step` of time, from the first row of a trip on.
+
+    A row belongs to the nearest tick. Positions of one tick are averaged, of places the most frequent is taken. Between
+    recorded ticks a position is interpolated, and the last place stays.
+    """
+    begins = np.append(True, trip[1:] != trip[:-1])
+    tick = np.rint((rows.time - rows.time[begins][trip]) / step).astype(np.int64)
+    new = begins | np.append(True, tick[1:] != tick[:-1])
+    at, last = np.flatnonzero(new), tick[np.append(begins[1:], True)]
+    total = int((last + 1).sum())
+    if total > MOST:
+        raise InputError("--step", f"{step:g} makes {total:,} steps", "give a longer one, or split trips with --pause")
+    group = np.cumsum(new) - 1
+    start = np.cumsum(np.append(0, last + 1))  # of each trip among the points
+    place = start[trip[at]] + tick[at]
+    often = np.bincount(group)
+    row = np.full(total, -1, dtype=np.int64)
+    row[place] = at
+    every = np.arange(total)
+    xy = label = None
+    if rows.xy is not None:
+        mean = [np.bincount(group, column) / often for column in rows.xy.T]
+        xy = np.column_stack([np.interp(every, place, column) for column in mean])
+    if rows.label is not None:
+        label = _most_frequent(group, rows.label)[np.cumsum(row >= 0) - 1]
+    return Points(np.repeat(np.arange(last.size), last + 1), row, xy, label)
+
+
+def _most_frequent(group: Ints, label: Ints) -> Ints:
+    """The most frequent label of each group; of equally many the smallest."""
+    pairs, often = np.unique(np.column_stack([group, label]), axis=0, return_counts=True)
+    order = np.lexsort((pairs[:, 1], -often, pairs[:, 0]))
+    pairs = pairs[order]
+    return np.asarray(pairs[np.append(True, pairs[1:, 0] != pairs[:-1, 0]), 1])

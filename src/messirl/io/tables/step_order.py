@@ -1,0 +1,95 @@
+"""Tables of steps: rows in any order, sorted by trajectory and step, the steps counted without a gap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from messirl._types import Flags, Ints
+from messirl.io.tables.columns import codes, id_column
+from messirl.io.tables.error_collector import Faults
+from messirl.io.tables.label_index import Ids
+from messirl.io.tables.table import Column, Table
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """Rows of a table sorted by trajectory and step.
+
+    ids : what the trajectories are called, in the order in which they first occur
+    rows : the row of the table in each place
+    begins : which places are the first of a trajectory
+    first : what the table calls the first step, 0 or 1
+    """
+
+    ids: Ids
+    rows: Ints
+    begins: Flags
+    first: int
+
+    @property
+    def offsets(self) -> Ints:
+        """Trajectory i has the places offsets[i] : offsets[i + 1]."""
+        return np.append(np.flatnonzero(self.begins), self.begins.size)
+
+    @property
+    def ends(self) -> Flags:
+        """Which places are the last of a trajectory."""
+        return np.append(self.begins[1:], True)[: self.begins.size]
+
+
+def read_order(faults: Faults, table: Table) -> Order | None:
+    """`trajectory_id` and `step`: rows in any order, steps without a gap from 0, or all of them from 1."""
+    name = id_column(faults, table, "trajectory_id")
+    step = id_column(faults, table, "step", labels=False)
+    if name is None or step is None:
+        return None
+    _, rank, code = np.unique(codes(name), return_index=True, return_inverse=True)
+    came = rank[code]  # the first row of its trajectory
+    order = np.lexsort((step.values, came))
+    if not np.array_equal(order, np.arange(table.n_rows)):
+        faults.notes.append(f"{table.where}: the rows are not sorted, and are read by trajectory_id and step")
+    came = came[order]
+    begins = np.ones(table.n_rows, dtype=bool)
+    begins[1:] = came[1:] != came[:-1]
+    base = _check_steps(faults, table, name, step.values[order], begins, order)
+    named = order[begins]
+    labels = name.text.take(pa.array(named)) if name.kind == "text" else pa.array(name.values[named])
+    return Order(Ids("trajectory", named.size, labels), order, begins, base)
+
+
+def _check_steps(faults: Faults, table: Table, name: Column, step: Ints, begins: Flags, order: Ints) -> int:
+    """Whether sorted steps count without a gap from 0, or all of them from 1; returns which."""
+    base = int(step.size > 0 and (step[begins] == 1).all())
+    if base:
+        faults.notes.append(f"{table.where}: steps count from 1")
+    before = np.roll(step, 1)
+    again, jump = ~begins & (step == before), ~begins & (step - 1 != before)
+    place = np.argsort(order)
+
+    def flagged(wrong: Flags) -> Flags:
+        rows = np.zeros(table.n_rows, dtype=bool)
+        rows[order[wrong]] = True
+        return rows
+
+    faults.rows(
+        table,
+        flagged(again),
+        lambda row: f"trajectory {name.show(row)} has step {step[place[row]]} twice",
+        "keep one row per step, or give the other trajectory another trajectory_id",
+    )
+    faults.rows(
+        table,
+        flagged(begins & (step != base)),
+        lambda row: f"trajectory {name.show(row)} begins with step {step[place[row]]}",
+        "count the steps of every trajectory 0, 1, 2, … (or 1, 2, 3, … in all of them)",
+    )
+    faults.rows(
+        table,
+        flagged(jump & ~again),
+        lambda row: f"step {step[place[row]]} of trajectory {name.show(row)} follows step {step[place[row] - 1]}",
+        "count steps 0, 1, 2, … without a gap",
+    )
+    return base

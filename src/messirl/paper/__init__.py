@@ -1,0 +1,1 @@
+"""The reproduction of the paper and the benchmark: domains, synthetic problems and experiments."""

@@ -1,0 +1,31 @@
+"""The paper's three problems: highway (section 4), gridworld (App. B.1) and pit (App. B.2), and two random families.
+
+Each is parametrised, and gives for every run its expert, the policies that unlabelled trajectories come from, its
+similarity and its measure of performance. `DOMAINS` maps names to their makers. `garnet` and `network` give another
+problem for every seed. `slippery` gives the moves of a grid of any size, of millions of cells too.
+"""
+
+from collections.abc import Callable
+
+from messirl.paper.domains.domain import Domain, Scene, World, mixture
+from messirl.paper.domains.gridworld import gridworld
+from messirl.paper.domains.highway import highway
+from messirl.paper.domains.pit import pit
+from messirl.paper.domains.random_mdps import garnet, network
+from messirl.paper.domains.slippery_grid import slippery
+
+DOMAINS: dict[str, Callable[..., Domain]] = {"highway": highway, "gridworld": gridworld, "pit": pit}
+
+__all__ = [
+    "DOMAINS",
+    "Domain",
+    "Scene",
+    "World",
+    "garnet",
+    "gridworld",
+    "highway",
+    "mixture",
+    "network",
+    "pit",
+    "slippery",
+]

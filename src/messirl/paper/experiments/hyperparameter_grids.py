@@ -1,0 +1,74 @@
+"""The knobs of every method as data, and how they are chosen: by the experts alone, the same way for all.
+
+With at least `FEWEST` experts each setting of a method's knobs is fitted to all but one of five parts of them, and
+scored on that part; the best is taken, the first of equals. With fewer experts nothing is chosen, and the first
+setting, the default, is taken. A method that is not named here has no knobs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from messirl._defaults import WEAK_PRIOR
+from messirl.data.trajectories import Trajectories
+from messirl.estimators import MESSI
+from messirl.estimators.registry import LIGHT, LIGHT_RIDGE, Method
+from messirl.paper.experiments.benchmark_tasks import Task
+from messirl.selection import splits
+
+Knobs = dict[str, Any]
+FEWEST, PARTS = 5, 5
+
+_strengths: tuple[Knobs, ...] = tuple({"lambda0": x} for x in (0.05, 0.005, 0.5))
+_smoothing: tuple[Knobs, ...] = tuple({"smoothing": x} for x in (1.0, 0.1, 10.0))
+KNOBS: dict[str, tuple[Knobs, ...]] = {
+    **dict.fromkeys(("MESSI", "Complete", "Ridge", "RidgeStd", "Several", "OwnPolicy"), _strengths),
+    **dict.fromkeys(("Cloning", "ISWBC", "DWBC"), _smoothing),
+    "MaxEnt": tuple({"ridge": x} for x in (1e-3, 0.0, 1e-1)),
+    "Reference": tuple({"reference_strength": x} for x in (10.0, 2.0, 50.0)),
+    "ReferenceStd": tuple({"lambda0": x} for x in (0.3, 0.03, 3.0)),
+    "LightPoolingStd": tuple({"lambda0": LIGHT_RIDGE, "unlabelled_weight": x} for x in (LIGHT, 0.1, 1.0)),
+    "EM": tuple({"steps_per_round": x} for x in (1, 10)),
+    "DemoDICE": tuple({"alpha": x} for x in (0.05, 0.5, 5.0)),
+    "SSIRL": tuple({"unlabelled_cost": x} for x in (0.1, 0.01, 1.0)),
+    "RelativeEntropy": tuple({"epsilon": x} for x in (0.1, 0.01, 1.0)),
+    "Bayesian": ({"n_warm_up": 200, "n_samples": 200},),
+}
+
+
+def grid(method: Method) -> tuple[Knobs, ...]:
+    """The settings to choose from, the default first."""
+    return KNOBS.get(method.name, ({},))
+
+
+def fitted(method: Method, knobs: Knobs, task: Task, expert: Trajectories) -> Any:
+    """The method with these knobs, fitted to some of the experts and, if it uses them, to the unlabelled."""
+    base = MESSI(theta_prior=WEAK_PRIOR, random_state=task.seed)  # the prior of every candidate of a selection
+    shared = {k: v for k, v in knobs.items() if k in base.get_params(deep=False) and k not in method.sets}
+    model, data = method.make(base.set_params(**shared), task.mdp, expert, task.unlabelled)
+    model.set_params(**{k: v for k, v in knobs.items() if k not in shared})
+    return model.fit(task.mdp, *data)
+
+
+def chosen(method: Method, task: Task) -> tuple[Knobs, str]:
+    """The knobs to take, and how they were chosen."""
+    every, n = grid(method), len(task.expert)
+    if len(every) == 1:
+        return every[0], "nothing to choose"
+    if n < FEWEST:
+        return every[0], f"default: {n} experts are too few to choose by"
+    parts = splits(task.mdp, task.expert, groups=np.arange(n) % PARTS)
+    logs = [_held_out(method, knobs, task, parts) for knobs in every]
+    return every[int(np.argmax(np.nan_to_num(logs, nan=-np.inf)))], "held-out experts"
+
+
+def _held_out(method: Method, knobs: Knobs, task: Task, parts: Any) -> float:
+    """Σ log-probability of every part of the experts under fits to the others."""
+    return float(sum(fitted(method, knobs, task, train)._log_likelihood(test).sum() for train, test in parts))
+
+
+def written(knobs: Knobs) -> str:
+    """Knobs as tables write them."""
+    return ", ".join(f"{name}={value:g}" for name, value in knobs.items())

@@ -1,0 +1,96 @@
+"""Gymnasium's three problems with tables, as worlds: FrozenLake, Taxi and CliffWalking.
+
+Features are those of steps, the truth is the environment's own reward. Experts follow the soft policy of a multiple of
+it, which must be large enough that to arrive is worth more than to wander: going on for ever has the entropy of every
+step, log A / (1 − γ). P_1 wants what the truth's weights would be in another order, P_2 wants nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from messirl._types import Flags, Floats
+from messirl.io.interop.gym import Outcomes, from_gym, gym_reward, read_outcomes
+from messirl.paper.domains import World
+from messirl.paper.domains.random_mdps import drawn_world
+
+DISCOUNT = 0.95
+
+
+@dataclass(frozen=True)
+class Toy:
+    """One environment: its ids, the features of its outcomes, the multiple of the truth that experts follow, a cap.
+
+    ids : the newest first; versions of gymnasium differ in which they have
+    features : function from the entries of P to their features (n, d), whose names are given
+    """
+
+    ids: tuple[str, ...]
+    features: Callable[[Outcomes], Floats]
+    names: tuple[str, ...]
+    scale: float
+    length: int
+
+
+def _lake(table: Outcomes) -> Floats:
+    return np.eye(table.n_states)[table.entered]
+
+
+def _taxi(table: Outcomes) -> Floats:
+    wrong, arrived = table.reward < -5.0, table.reward > 5.0
+    plain = ~wrong & ~arrived
+    moves = np.eye(table.n_actions)[table.action] * plain[:, None]
+    return np.column_stack([wrong, arrived, moves]).astype(float)
+
+
+def _cliff(table: Outcomes) -> Floats:
+    fallen = table.reward < -50.0
+    return np.column_stack([fallen, table.done, np.eye(4)[table.entered // 12] * ~fallen[:, None]]).astype(float)
+
+
+SQUARES = tuple(f"square {i}" for i in range(16))
+STEPS = ("wrong", "arrived", "south", "north", "east", "west", "picked up", "put down")
+ROWS = ("fallen", "arrived", *(f"row {i}" for i in range(4)))
+TOYS = {
+    "FrozenLake": Toy(("FrozenLake-v1",), _lake, SQUARES, scale=100.0, length=100),
+    "Taxi": Toy(("Taxi-v4", "Taxi-v3"), _taxi, STEPS, scale=5.0, length=60),
+    "CliffWalking": Toy(("CliffWalking-v1", "CliffWalking-v0"), _cliff, ROWS, scale=3.0, length=60),
+}
+
+
+def toy_text(name: str, seed: int, *, experts: int = 1, pool: int = 100) -> World:
+    """One run of an environment; needs gymnasium."""
+    toy = TOYS[name]
+    env = environment(toy.ids)
+    table = read_outcomes(env)
+    n, m = table.n_states, table.n_actions
+    features = np.zeros((n * m, len(toy.names)))
+    np.add.at(features, table.row, table.probability[:, None] * toy.features(table))
+    mdp = from_gym(env, discount=DISCOUNT, features=features.reshape(n, m, -1), feature_names=toy.names)
+    rows = np.flatnonzero(np.repeat(_entered(table), m))  # nobody is where every entry is an end
+    reward = gym_reward(env).ravel()[rows]  # which is linear in these features
+    truth = np.linalg.lstsq(features[rows], reward, rcond=None)[0].astype(np.float64)
+    random = np.random.RandomState(seed)
+    star = toy.scale * truth
+    thetas = {"star": star, "one": star[random.permutation(star.size)], "two": np.zeros(star.size)}
+    return drawn_world(mdp, thetas, truth, random, toy.length, experts, pool)
+
+
+def _entered(table: Outcomes) -> Flags:
+    """Which states a trajectory can be in, (S,): those it may begin in, or enter without ending there."""
+    assert table.start is not None, "all three have one"
+    out = np.asarray(table.start) > 0.0
+    out[table.entered[~table.done]] = True
+    return out
+
+
+def environment(ids: tuple[str, ...]) -> Any:
+    """The environment under the first of its ids that this version of gymnasium has."""
+    import gymnasium
+
+    known = [name for name in ids if name in gymnasium.registry]
+    return gymnasium.make(known[0] if known else ids[-1])

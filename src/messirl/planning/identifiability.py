@@ -1,0 +1,125 @@
+"""Which directions of θ the model cannot tell apart.
+
+Adding v to θ changes nothing if every policy collects the same v-reward: if, under some fixed policy that may do
+anything (all live actions equally likely), no action is better than another,
+
+    vᵀ A_f(s, a) = 0 for every reachable (s, a),     A_f(s,a) = f(s,a) + γ Σ p F(s') − F(s),   F = Σ_a π (f + γ P F),
+
+at every step where there is a horizon. A few of the rows A_f(s,a) decide which directions v are seen by any of them.
+They are found by probing: v is drawn at random among the directions that no row has seen yet, and one pass with the
+reward fᵀv finds every (s, a) that sees it, of which some are added. Where none is left, all of these directions are
+unidentified: had any of them been seen somewhere, a random mixture of all would have been. What is added is a row of
+the problem itself, so that a direction which is called identified is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from messirl._types import Floats, Ints
+from messirl.data.feature_scale import feature_spread
+from messirl.data.mdp import MDP
+from messirl.planning.random_probes import Endless, Finite, Local, Probe
+from messirl.planning.reachability import structure_of
+
+RELATIVE = 1e-10  # share of the largest eigenvalue below which one is zero
+ROUNDING = 1e-9  # size of a gap, relative to the values that it is a difference of, below which lies rounding
+SMALL = 600  # states up to which the system of all states is solved at once
+FACTORED = 200_000  # states from which on, with γ = 1, factors would cost more than the fit
+MAX_GOALS = 16
+
+
+def unidentified(mdp: MDP, start: Floats | None, goals: Ints | None, *, noncausal: bool = False) -> Floats:
+    """A basis (k, d) of the directions of θ that no trajectory from these starts can tell."""
+    unseen = _Unseen(feature_spread(mdp))
+    for probe in _probes(mdp, start, goals, noncausal=noncausal):
+        if probe is None:
+            return np.zeros((0, mdp.n_features))
+        unseen.narrow(probe)
+        if not len(unseen.basis):
+            break
+    return unseen.named()
+
+
+def _probes(mdp: MDP, start: Floats | None, goals: Ints | None, *, noncausal: bool) -> Iterator[Probe | None]:
+    """Ways to look at a problem, the cheap ones first; None where nothing can be said."""
+    if mdp.horizon is not None:
+        yield Finite(mdp, start, noncausal=noncausal)
+        return
+    aims: list[int | None] = [None]
+    if goals is not None:
+        distinct, often = np.unique(goals, return_counts=True)
+        aims = distinct[np.argsort(-often, kind="stable")][:MAX_GOALS].tolist()
+    for number, goal in enumerate(aims):
+        structure = structure_of(mdp, goal)
+        if number == 0 and mdp.n_states > SMALL:
+            yield Local(mdp, structure, start)
+        if mdp.must_end and mdp.n_states > FACTORED:
+            yield None
+        yield Endless(mdp, structure, start, at_once=mdp.must_end or mdp.n_states <= SMALL)
+
+
+class _Unseen:
+    """The directions (k, d) that no row has seen yet.
+
+    unit : (d,) the spread of each feature, in which its weight is measured
+    """
+
+    def __init__(self, unit: Floats) -> None:
+        self.unit, self.basis = unit, np.diag(1.0 / unit)
+        self._size = np.zeros(unit.size)  # of the first rows, of each feature
+        self._random: Any = np.random.default_rng(0)
+
+    def narrow(self, probe: Probe) -> None:
+        """Leave out what the probe sees, until it sees nothing, or nothing new."""
+        left = len(self.basis) + 1
+        while 0 < len(self.basis) < left:
+            left = len(self.basis)
+            mixture = self._random.normal(size=left)
+            picks, least = self._seen(probe, mixture @ self.basis / np.linalg.norm(mixture))
+            if not picks:
+                return
+            rows = np.concatenate([probe.rows(step, places, self.basis) for step, places in picks])
+            if not self._size.any():
+                self._size = np.abs(rows).max(axis=0, initial=0.0) * self.unit
+            missed = _null(rows, least) @ self.basis
+            self.basis = np.linalg.qr((missed * self.unit).T).Q.T / self.unit
+
+    def _seen(self, probe: Probe, v: Floats) -> tuple[list[tuple[int, Ints]], float]:
+        """Steps and places (number a·S + s) at which v is seen first, a random choice, and from what size on."""
+        wanted, picks, last, least = probe.crowd * (len(self.basis) + 4), [], 0, 0.0
+        for step, largest, values, gaps in probe.look(v):
+            if last and step > last:
+                break
+            least = max(ROUNDING * max(values, 1.0), np.sqrt(RELATIVE) * float(np.linalg.norm(v * self._size)))
+            if largest <= least:
+                continue
+            last = last or 2 * step - 1  # what is seen at one step may differ from what is at the next
+            places = np.flatnonzero(np.abs(gaps()) > least)
+            some = self._random.integers(places.size, size=max(wanted // (last - last // 2), 4))
+            picks.append((step, places[np.unique(some)] if places.size > some.size else places))
+        return picks, least
+
+    def named(self) -> Floats:
+        """The basis without what is only rounding."""
+        in_units = self.basis * self.unit
+        return np.where(np.abs(in_units) > 1e-6, self.basis, 0.0)
+
+
+def _null(rows: Floats, least: float) -> Floats:
+    """The directions (j, k) that none of the rows (m, k) sees; columns no larger than `least` are rounding.
+
+    A column far smaller than the others is left out of the decision, but may be a multiple of theirs all the same: its
+    direction is tilted until the rows see none of that, which the next probe would take for something new.
+    """
+    gram = rows.T @ rows
+    size = np.sqrt(np.diag(gram))
+    large = size > max(np.sqrt(RELATIVE) * float(size.max()), least if size.max() <= least else 0.0)
+    unit = np.where(large, size, 1.0)
+    values, vectors = np.linalg.eigh(np.where(np.outer(large, large), gram / np.outer(unit, unit), 0.0))
+    seen = values > RELATIVE * max(float(values[-1]), 1e-300)
+    found, basis = vectors[:, ~seen].T / unit, vectors[:, seen].T / unit
+    return np.asarray(found - (found @ gram @ basis.T / values[seen]) @ basis)

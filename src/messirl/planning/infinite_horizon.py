@@ -1,0 +1,277 @@
+"""No horizon, causal entropy: one policy for all time, by Newton's method on the soft Bellman equation.
+
+    F(V) = T V − V = 0,     (I − γ P_π) δ = F(V),     V ← V + δ
+
+which is soft policy iteration: δ takes V to the value of the policy π = exp(Q − V). The linear systems, and the
+transposed one of the expected visits, are those of the policy's chain (chain.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from messirl._types import Flags, Floats, Ints
+from messirl.data.mdp import MDP
+from messirl.planning._validation import check_allowed
+from messirl.planning.backups import soft_backup
+from messirl.planning.kernels.bellman import hard_sweep
+from messirl.planning.memory_layout import Layout, Terms, aligned, layout_of, terms_of
+from messirl.planning.policy_chain import EPS, Chain
+from messirl.planning.reachability import Structure, ends_of, structure_of
+from messirl.planning.solution import NO_VALUE, NoFiniteValue, Solution, Visits
+from messirl.planning.solve_counter import counted
+
+MAX_NEWTON = 200
+MAX_SWEEPS = 100_000
+LARGEST = 1e250
+TRUSTED = 1e-5  # relative error of a value above which it is not believed (γ = 1)
+TOO_LONG = (
+    "under this reward a trajectory takes about {:.0e} steps to end (discount=1), too many to compute its value; "
+    "make rewards of steps more negative, or use a discount below 1 or a horizon"
+)
+OVERFLOW = "the values are too large to be computed with: use smaller rewards"
+
+
+class Part(NamedTuple):
+    """What a source has of one sign: its mass, and how it is spread."""
+
+    sign: float
+    mass: float
+    source: Floats
+
+
+def parts_of(source: Floats) -> list[Part]:
+    """A source (S,) in two parts of one sign each, which sum to one; itself, of sign 0, where nothing is negative."""
+    if (source >= 0.0).all():
+        return [Part(0.0, 1.0, source)]
+    parts = []
+    for sign in (1.0, -1.0):
+        part = np.maximum(sign * source, 0.0)
+        mass = float(part.sum())
+        parts.append(Part(sign, mass, part / max(mass, np.finfo(float).tiny)))
+    return parts
+
+
+class StationaryModel:
+    """Values (S,) and a policy (S, A) of a problem without horizon, towards one goal or the terminal states.
+
+    within : (S,) states to look at, closed under moves; the others are left out
+
+    It remembers what it found last, values and visits, and begins with that when asked again.
+    """
+
+    def __init__(self, mdp: MDP, goal: int | None = None, within: Flags | None = None) -> None:
+        self.mdp, self.goal, self.within = mdp, goal, within
+        self._values: Floats | None = None
+        self._visits: dict[float, tuple[Floats, Floats]] = {}
+        self._signed: tuple[float, Floats, Floats] | None = None  # the mass of a signed source, its visits, their size
+
+    @cached_property
+    def structure(self) -> Structure:
+        """What ends, what has a value, which actions may be taken; found when first needed."""
+        return structure_of(self.mdp, self.goal, self.within)
+
+    @property
+    def live(self) -> Flags:
+        """The actions that the model may take, (S, A)."""
+        return self.structure.live
+
+    def everywhere(self) -> Floats:
+        """A start spread evenly over the states that have a value and do not end, (S,)."""
+        inner = self.structure.alive & ~self.structure.ends
+        return np.asarray(inner / max(int(inner.sum()), 1))
+
+    def usable(self, states: Ints, step: Ints) -> Flags:
+        """Which actions the model may take in these states, at any step, (n, A)."""
+        return self.live[states]
+
+    @counted
+    def solve(self, reward: Floats) -> Solution:
+        """Soft values and the policy."""
+        mdp, layout, structure = self.mdp, layout_of(self.mdp), self.structure
+        terms, still, values = self._known(reward, mdp.log_reference)
+        policy, ahead, chain = aligned(mdp.n_actions, layout.padded), aligned(layout.padded), Chain(mdp)
+        if self._values is not None:
+            values = np.where(still, values, layout.pad(self._values))
+        elif mdp.discount == 1.0:
+            values += _uniform_gain(chain, terms, structure.live, values, entropy=True)
+        before, rises = np.inf, 0
+        for _ in range(MAX_NEWTON):
+            soft_backup(layout, terms, mdp.discount, values, ahead, policy)
+            policy[:, still] = 0.0
+            gap = np.where(still, 0.0, ahead - values)
+            residual, size = float(np.abs(gap).max()), 1.0 + float(np.abs(values).max())
+            if not np.isfinite(residual) or size > LARGEST:
+                raise self._no_value
+            chain.follow(policy)
+            rounding = 8.0 * EPS * size
+            if residual <= rounding or (residual <= 1e3 * rounding and residual >= 0.5 * before):
+                break
+            rises += residual > before
+            before = residual
+            # Inexact Newton: solve each system only as well as the next step can use. Where the policy turns over
+            # again and again, that may lead back to where it came from; solved in full, each step leads closer.
+            wanted = residual * min(1e-2, residual / size) if rises < 2 else 0.0
+            values += chain.solve(gap, tolerance=max(rounding / 2, wanted))
+        else:
+            raise self._no_value
+        if mdp.discount == 1.0:
+            duration = chain.solve((~still).astype(np.float64), tolerance=0.0)
+            steps = float(np.abs(duration).max())
+            if not (residual + EPS * size) * steps <= TRUSTED * size:
+                raise NoFiniteValue(TOO_LONG.format(steps) if np.isfinite(steps) else NO_VALUE)
+        solution = StationarySolution(self, values, policy, chain)
+        self._values = solution.values
+        return solution
+
+    @counted
+    def hard(self, reward: Floats) -> Solution:
+        """Hard-max values and the one-hot policy: policy iteration, or with γ = 1 sweeps from below."""
+        mdp, layout = self.mdp, layout_of(self.mdp)
+        terms, still, values = self._known(reward)
+        ahead, choice, chain = np.empty(layout.padded), np.empty(layout.padded, dtype=np.int64), Chain(mdp)
+        undiscounted = mdp.discount == 1.0
+        if undiscounted:
+            values += _uniform_gain(chain, terms, self.live, values, entropy=False)
+        before = np.inf
+        for _ in range(MAX_SWEEPS if undiscounted else MAX_NEWTON):
+            hard_sweep(*layout.dynamics, terms.state, terms.action, mdp.discount, values, ahead, choice)
+            gap = np.where(still, 0.0, ahead - values)
+            residual, size = float(np.abs(gap).max()), 1.0 + float(np.abs(values).max())
+            if not np.isfinite(residual) or size > LARGEST:
+                break
+            if residual <= 8.0 * EPS * size or (residual <= 1e4 * EPS * size and residual >= before):
+                policy = _one_hot(layout, choice, still)
+                chain.follow(policy)
+                if undiscounted and residual > 0.0:  # sweeps leave that much behind at every step on the way to the end
+                    with contextlib.suppress(NoFiniteValue):
+                        values += chain.solve(gap, tolerance=0.0)
+                return StationarySolution(self, values, policy, chain)
+            before = residual
+            if undiscounted:
+                values += gap
+            else:
+                values += chain.follow(_one_hot(layout, choice, still)).solve(gap, tolerance=4.0 * EPS * size)
+        raise self._no_value
+
+    def _known(self, reward: Floats, base: Floats | None = None) -> tuple[Terms, Flags, Floats]:
+        """The reward's terms, the states whose value is known (those that only fill a block too), and these values."""
+        layout, structure = layout_of(self.mdp), self.structure
+        terms = terms_of(layout, reward, structure.live, base)
+        still = layout.pad(structure.alive & ~structure.ends) == 0.0
+        return terms, still, layout.pad(np.where(structure.ends, terms.end, 0.0))
+
+    @property
+    def _no_value(self) -> NoFiniteValue:
+        return NoFiniteValue(NO_VALUE if self.mdp.discount == 1.0 else OVERFLOW)
+
+    def follow(self, policy: Floats, start: Floats, *, steps: bool) -> Visits:
+        """Expected visits of a stored policy that is given from outside; zero where it cannot get to."""
+        mdp, ends = self.mdp, ends_of(self.mdp, self.goal)
+        rows = policy[:, : mdp.n_states]
+        sums = rows.sum(axis=0)
+        moving = ~ends & (sums > 0)
+        wrong = ~(rows.min(axis=0) >= 0.0) | ~np.isfinite(sums) | (moving & (np.abs(sums - 1.0) > 1e-6))
+        if wrong.any():
+            s = int(np.argmax(wrong))
+            raise ValueError(f"policy[{s}] is {rows[:, s]}: probabilities must be >= 0 and sum to 1")
+        check_allowed(mdp, rows.T, ends)
+        policy = policy * layout_of(mdp).pad(moving)
+        chain = Chain(mdp).follow(policy)
+        result = _with_steps(mdp, policy, chain.visits(start), steps=steps)
+        if not np.isfinite(result.states).all():
+            raise ValueError("under this policy a trajectory need not end: with discount=1 it must reach an end")
+        idle = ~ends & ~moving
+        if idle.any():  # a state that has no value has no policy either; any other that is met must
+            idle &= self.structure.alive & chain.reach(start)
+        if idle.any():
+            s = int(np.argmax(idle))
+            raise ValueError(f"state {s} is reached, but policy[{s}] is all zero")
+        return result
+
+    def signed_visits(self, chain: Chain, source: Floats) -> Floats:
+        """ρ (S,) from a source of both signs (γ < 1).
+
+        The first time in two parts of one sign each; from then on at once, measured in the size those parts had.
+        """
+        mass = float(np.abs(source).sum())
+        if self._signed is not None and 0.1 * mass < self._signed[0] < 10.0 * mass:
+            _, guess, size = self._signed
+            found = chain.signed_visits(source, guess, size)
+            if found is not None:
+                self._signed = (self._signed[0], found, size)
+                return found
+        both = [part.mass * self.visits(chain, part.source, part.sign) for part in parts_of(source)]
+        self._signed = (mass, both[0] - both[1], both[0] + both[1])
+        return self._signed[1]
+
+    def recalled(self, parts: Sequence[Part]) -> tuple[Floats, list[Floats]] | None:
+        """Values and the visits of each part (S,) last found, where they are from these sources; else None."""
+        known = [self._visits_from(part.source, part.sign) for part in parts]
+        same = [last for last in known if last is not None]
+        return (self._values, same) if self._values is not None and len(same) == len(parts) else None
+
+    def remember(self, values: Floats, parts: Sequence[Part], visits: Sequence[Floats]) -> None:
+        """Begin with these when asked again."""
+        self._values = values if self.structure.alive.all() else np.where(self.structure.alive, values, -np.inf)
+        self._visits |= {part.sign: (part.source, found) for part, found in zip(parts, visits, strict=True)}
+
+    def _visits_from(self, source: Floats, sign: float) -> Floats | None:
+        """The visits last found under this sign, where they are from this source."""
+        known, found = self._visits.get(sign, (None, None))
+        return found if known is source or (known is not None and np.array_equal(known, source)) else None
+
+    def visits(self, chain: Chain, source: Floats, sign: float = 0.0) -> Floats:
+        """ρ (S,) from a source that is nowhere negative, begun at those last found for it under this sign."""
+        found = chain.visits(source, self._visits_from(source, sign))
+        self._visits[sign] = (source, found)
+        return found
+
+
+class StationarySolution(Solution):
+    """Values (S,) and the stored policy (A, S padded)."""
+
+    def __init__(self, model: StationaryModel, values: Floats, policy: Floats, chain: Chain) -> None:
+        super().__init__(model.mdp, np.where(model.structure.alive, values[: model.mdp.n_states], -np.inf), policy)
+        self.model, self.chain = model, chain
+
+    def visits(self, source: Floats, *, steps: bool = True) -> Visits:
+        """Expected visits from a source (S,)."""
+        if self.mdp.discount == 1.0:
+            states = self.chain.visits(source)
+        elif (source >= 0.0).all():
+            states = self.model.visits(self.chain, source)
+        else:
+            states = self.model.signed_visits(self.chain, source)
+        return _with_steps(self.mdp, self.policy, states, steps=steps)
+
+
+def _with_steps(mdp: MDP, policy: Floats, states: Floats, *, steps: bool) -> Visits:
+    return Visits(states, (policy[:, : mdp.n_states] * states).T if steps else None)
+
+
+def _uniform_gain(chain: Chain, terms: Terms, live: Flags, ends: Floats, *, entropy: bool) -> Floats:
+    """What the policy with equally likely live actions gains before it ends, on top of `ends`: a value from below."""
+    policy = chain.layout.action_major(live / np.maximum(live.sum(axis=1, keepdims=True), 1))
+    chain.follow(policy)
+    taken = policy > 0
+    gain = np.where(taken.any(axis=0), terms.state, 0.0)
+    if terms.action.size:
+        gain += (policy * np.where(taken, terms.action, 0.0)).sum(axis=0)
+    if entropy:
+        gain -= (policy * np.log(np.where(taken, policy, 1.0))).sum(axis=0)
+    n = chain.mdp.n_states
+    gain[:n] += chain.matrix @ ends[:n]
+    return chain.solve(gain, tolerance=0.0)
+
+
+def _one_hot(layout: Layout, choice: Any, still: Any) -> Floats:
+    policy = np.zeros((layout.n_actions, layout.padded))
+    policy[choice, np.arange(layout.padded)] = 1.0
+    policy[:, still] = 0.0
+    return policy

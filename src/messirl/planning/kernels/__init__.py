@@ -1,0 +1,1 @@
+"""Compiled loops: over blocks of states, many problems, many goals, graphs and linear systems."""

@@ -1,0 +1,170 @@
+"""What kind of model a problem has, decided once, and what is asked of it.
+
+    noncausal            the paper's own, with a horizon: noncausal.py
+    finite               causal, with a horizon, one policy per step: finite.py
+    stationary           causal, no horizon, one policy; endless and discounted, or until an end: stationary.py
+    paths                the same with γ = 1 and deterministic moves, a sparse linear system: paths.py
+    goals                trips, each with a goal of its own, whichever of the last two serves one goal: goals.py
+
+Each has `solve(reward)`, whose result keeps values and policy and gives `visits(source)` from any signed source.
+
+A `Planner` is made once for a problem and a set of starts (or of trips, each with its goal) and then asked at many
+rewards; where that helps its model begins from what it found last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from messirl._types import Flags, Floats, Ints
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import Trajectories
+from messirl.planning._validation import check_entropy, check_goal
+from messirl.planning.finite_horizon import FiniteModel
+from messirl.planning.goal_conditioned import GoalsModel, Trips, trips_of
+from messirl.planning.infinite_horizon import Part, StationaryModel, parts_of
+from messirl.planning.noncausal import NoncausalModel
+from messirl.planning.reachability import reachable
+from messirl.planning.recursive_logit import PathModel
+from messirl.planning.solution import Expectation, NoFiniteValue, Solution
+
+Model = FiniteModel | StationaryModel  # and what derives from them
+
+
+def model_for(
+    mdp: MDP, entropy: str = "causal", *, goal: int | None = None, within: Flags | None = None, tilted: bool = True
+) -> Model:
+    """The model of a problem, towards one goal or towards wherever the problem ends.
+
+    within : (S,) the states to look at, closed under moves, where there is no horizon; None: all
+    tilted : with entropy="noncausal", whether visits follow the model's own tilted dynamics or the true ones
+    """
+    check_entropy(entropy)
+    check_goal(mdp, goal)
+    if entropy == "noncausal":
+        return NoncausalModel(mdp, tilted)
+    return FiniteModel(mdp) if mdp.horizon is not None else _without_horizon(mdp)(mdp, goal, within)
+
+
+def model_for_goals(mdp: MDP, entropy: str, goals: Ints, within: Flags, starts: Any = None) -> GoalsModel:
+    """The model of trips to these distinct goals, which can meet the states `within` and begin in `starts` (G, S)."""
+    check_entropy(entropy)
+    if entropy == "noncausal":
+        raise ValueError("entropy='noncausal' has no goals: use entropy='causal'")
+    check_goal(mdp, int(goals[0]) if goals.size else None)
+    return GoalsModel(mdp, goals, within, _without_horizon(mdp), starts)
+
+
+def _without_horizon(mdp: MDP) -> type[StationaryModel]:
+    return PathModel if mdp.discount == 1.0 and mdp.deterministic else StationaryModel
+
+
+class Planner:
+    """Σ_s start(s) V(s) and the expected visits under one problem's model, from fixed starts.
+
+    start : (S,) weights of the states where trajectories begin, or trips; kept as (S,), all goals together
+    source : signed weights that it is asked for in place of the start: (S,), (H, S) with a horizon, (G, S) with trips
+    goals : (G,) of trips, else None
+    tilted : with entropy="noncausal", whether visits follow the model's own tilted dynamics (the gradient of log Z)
+        or the true ones (the paper's forward pass)
+    """
+
+    def __init__(
+        self, mdp: MDP, entropy: str, start: Floats | Trips, *, source: Any = None, tilted: bool = True
+    ) -> None:
+        self.mdp, self.entropy, self.source = mdp, entropy, source
+        self.model: Model | GoalsModel
+        self._starts: Any
+        self.goals: Ints | None = None
+        self.last: Floats | None = None  # the θ at which it was last asked in a lane (together.py)
+        self._parts: tuple[Any, list[Part]] = (None, [])
+        self._solved: dict[bytes, Any] = {}  # the last solution, by its reward; copies of a planner share it
+        if isinstance(start, Trips):
+            self.model = model_for_goals(mdp, entropy, start.goals, start.within, start.starts)
+            self._starts, self.goals = start.starts, start.goals
+            self.start = np.asarray(start.starts.sum(axis=0)).ravel()
+        else:  # with γ = 1 a state that cannot be met need have no finite value
+            within = reachable(mdp, start) if mdp.must_end else None
+            self.model = model_for(mdp, entropy, within=within, tilted=tilted)
+            self._starts = self.start = start
+
+    @classmethod
+    def for_trips(
+        cls, mdp: MDP, entropy: str, first: Ints, goals: Ints, weights: Floats, *, source: Any = None
+    ) -> Planner:
+        """A planner for trips that each have a goal, weighted."""
+        return cls(mdp, entropy, trips_of(mdp, first, goals, weights), source=source)
+
+    def __call__(self, reward: Floats, *, steps: bool = False) -> Expectation:
+        """The expectation from the source, or else from the start. Raises NoFiniteValue where there is none.
+
+        steps : whether visits of (state, action) pairs are wanted also where the features do not need them
+        """
+        found: Expectation = self.solve(reward).expectation(self.asked, steps=steps or self.mdp.state_action)
+        return found
+
+    def solve(self, reward: Floats) -> Any:
+        """The model's solution; with discount=1 the last one is kept, because a search asks for it more than once."""
+        if not self.mdp.must_end:
+            return self.model.solve(reward)
+        key = reward.tobytes()
+        if key not in self._solved:
+            self._solved.clear()
+            self._solved[key] = self.model.solve(reward)
+        return self._solved[key]
+
+    @property
+    def asked(self) -> Any:
+        """The source or, without one, the starts; with trips (G, S)."""
+        return self._starts if self.source is None else self.source
+
+    @property
+    def parts(self) -> list[Part]:
+        """What is asked, where that is (S,), in parts of one sign; the same ones as long as the same is asked."""
+        if self._parts[0] is not self.asked:
+            self._parts = (self.asked, parts_of(self.asked))
+        return self._parts[1]
+
+    def from_start(self, reward: Floats) -> Expectation:
+        """The expectation from the start, whatever the source."""
+        found: Expectation = self.solve(reward).expectation(self._starts, steps=self.mdp.state_action)
+        return found
+
+
+def where_met(mdp: MDP, reward: Floats, start: Floats, goal: int | None = None, *, entropy: str = "causal") -> Solution:
+    """The solution at a reward; where some state has no finite value, of the states that `start` can reach."""
+    try:
+        return model_for(mdp, entropy, goal=goal).solve(reward)
+    except NoFiniteValue:
+        return model_for(mdp, entropy, goal=goal, within=reachable(mdp, start, goal)).solve(reward)
+
+
+def values_by_goal(
+    mdp: MDP, reward: Floats, states: Ints, goals: Ints, *, entropy: str = "causal"
+) -> Iterator[tuple[int, Floats]]:
+    """Each distinct goal and V (S,) towards it, right in the `states` that go with it; both (N,).
+
+    States that cannot be met from them need have no finite value.
+    """
+    trips = trips_of(mdp, states, goals, np.ones(states.size))
+    model = model_for_goals(mdp, entropy, trips.goals, trips.within, trips.starts)
+    if model.shared:
+        yield from model.solve(reward).values(trips.starts)
+    else:
+        for number, goal in enumerate(trips.goals.tolist()):
+            yield goal, where_met(mdp, reward, trips.starts[[number]].toarray().ravel(), goal).values
+
+
+def start_values(mdp: MDP, reward: Floats, entropy: str, trajectories: Trajectories) -> Floats:
+    """V(s_0) (or log Z_0(s_0)) of every trajectory, each towards its own goal if it has one, (n,)."""
+    first, goals = trajectories.first, trajectories.goals
+    if goals is None:
+        start = np.bincount(first, minlength=mdp.n_states).astype(np.float64)
+        return mdp.first(where_met(mdp, reward, start, entropy=entropy).values)[first]
+    out = np.empty(len(trajectories))
+    for goal, values in values_by_goal(mdp, reward, first, goals, entropy=entropy):
+        out[goals == goal] = values[first[goals == goal]]
+    return out

@@ -1,0 +1,126 @@
+"""Which actions the model may take at all, whatever θ.
+
+A state with no allowed action that is neither terminal nor the goal is a dead end: V = −inf, never entered. So an
+action that can lead into one is never taken, and a state with no other action is as bad. With γ = 1 and no horizon a
+state must moreover be able to reach an end with probability one. None of this depends on θ: it is found once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import breadth_first_order
+
+from messirl._types import Flags, Floats, Ints
+from messirl.data.mdp import MDP
+from messirl.planning.kernels.graph import FOREVER, lifetimes
+
+
+@dataclass(frozen=True)
+class Arcs:
+    """State left, action and state entered of every move that has a probability, sorted by state and action."""
+
+    source: Ints
+    action: Ints
+    target: Ints
+
+    def worth(self, reward: Floats, base: Floats | None) -> Floats:
+        """The reward (S,) or (S, A) of each and, if there is a base policy, its logarithm (S, A)."""
+        own = reward[self.source] if reward.ndim == 1 else reward[self.source, self.action]
+        return own if base is None else own + base[self.source, self.action]
+
+    def where(self, kept: Flags) -> Arcs:
+        """Some of them."""
+        return Arcs(self.source[kept], self.action[kept], self.target[kept])
+
+
+def arcs_of(mdp: MDP) -> Arcs:
+    """All that an MDP has."""
+    rows = np.repeat(np.arange(mdp.transitions.shape[0]), np.diff(mdp.transitions.indptr))
+    return Arcs(rows // mdp.n_actions, rows % mdp.n_actions, mdp.transitions.indices.astype(np.int64))
+
+
+def reach(arcs: tuple[Ints, Ints], seeds: Flags) -> Flags:
+    """What can be got to from the seeds along arcs (from, to), (S,): a search from one more node that leads to them."""
+    n, first = seeds.size, np.flatnonzero(seeds)
+    ends = (np.concatenate([arcs[0], np.full(first.size, n)]), np.concatenate([arcs[1], first]))
+    graph = sp.csr_array(sp.coo_array((np.ones(ends[0].size), ends), shape=(n + 1, n + 1)))
+    seen = np.zeros(n + 1, dtype=bool)
+    seen[breadth_first_order(graph, n, return_predecessors=False)] = True
+    return seen[:-1]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """For a problem without horizon: which states end it, which have a value, which actions may be taken."""
+
+    ends: Flags  # (S,)
+    alive: Flags  # (S,) V > −inf
+    live: Flags  # (S, A)
+
+
+def structure_of(mdp: MDP, goal: int | None = None, within: Flags | None = None) -> Structure:
+    """Ends, values and actions of a problem without horizon, towards one goal or towards the terminal states.
+
+    within : (S,) states to look at, closed under moves; the others are left out
+    """
+    if goal is None and within is None:
+        return mdp.memo("structure", lambda: _build(mdp, None, None))
+    return _build(mdp, goal, within)
+
+
+def ends_of(mdp: MDP, goal: int | None) -> Flags:
+    """Where trajectories end, (S,): in the goal, or in the terminal states."""
+    return mdp.terminal if goal is None else np.arange(mdp.n_states) == goal
+
+
+def reachable(mdp: MDP, start: Floats, goal: int | None = None) -> Flags:
+    """The states that can be met from where `start` is positive, (S,); with a goal, before or when it is reached."""
+    arcs = arcs_of(mdp)
+    if goal is not None:
+        arcs = arcs.where(arcs.source != goal)
+    return reach((arcs.source, arcs.target), start > 0)
+
+
+def _build(mdp: MDP, goal: int | None, within: Flags | None) -> Structure:
+    ends = ends_of(mdp, goal)
+    if goal is None and mdp.discount == 1.0 and not ends.any():
+        raise ValueError(
+            "discount=1 with no horizon, no terminal state and no goal: nothing ends, so no value is finite; "
+            "give a horizon, terminal states, goals, or a discount below 1"
+        )
+    dead = np.zeros(mdp.n_states, dtype=bool) if within is None else ~within
+    parents_ptr, parents = _parents(mdp)
+    while True:  # each turn marks at least one more state dead: at most S turns
+        life, row_life = lifetimes(mdp.transitions.indptr, mdp.n_actions, parents_ptr, parents, ends, dead)
+        alive, live = life == FOREVER, row_life == FOREVER
+        live &= np.repeat(alive & ~ends, mdp.n_actions)
+        if mdp.discount < 1.0:
+            break
+        used = arcs_of(mdp).where(np.repeat(live, np.diff(mdp.transitions.indptr)))
+        lost = alive & ~reach((used.target, used.source), ends)
+        if not lost.any():
+            break
+        dead = ~alive | lost
+    return Structure(ends, alive, live.reshape(mdp.n_states, mdp.n_actions))
+
+
+def lifespan(mdp: MDP) -> tuple[Ints, Ints] | None:
+    """(life, life of each action) of a problem with a horizon, see `lifetimes`; None where there are no dead ends."""
+
+    def build() -> tuple[Ints, Ints] | None:
+        if np.all(mdp.allowed.any(axis=1) | mdp.terminal):
+            return None
+        nowhere = np.zeros(mdp.n_states, dtype=bool)
+        life, row_life = lifetimes(mdp.transitions.indptr, mdp.n_actions, *_parents(mdp), mdp.terminal, nowhere)
+        return life, row_life.reshape(mdp.n_states, mdp.n_actions)
+
+    return mdp.memo("lifespan", build)
+
+
+def _parents(mdp: MDP) -> tuple[Ints, Ints]:
+    """For each state the rows s·A + a that can lead there, in compressed form."""
+    columns = mdp.memo("parents", mdp.transitions.tocsc)
+    return columns.indptr, columns.indices
