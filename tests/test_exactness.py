@@ -368,6 +368,25 @@ def test_optimal_values_and_policy_match_the_best_of_every_plan(case):
             assert worth == pytest.approx(value, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.parametrize("goal", [None, 3])
+def test_at_discount_1_an_optimal_policy_ends_where_waiting_costs_nothing(goal):
+    rng, n = generator(5), 12
+    moves = np.zeros((n, 3, n))
+    for s in range(n - 1):  # wait; go around; ahead or back, by chance
+        moves[s, 0, s] = moves[s, 1, max(s - 1, 0)] = 1.0
+        moves[s, 2, s + 1], moves[s, 2, max(s - 2, 0)] = 0.7, 0.3
+    reward = np.where(np.arange(n) == (n - 1 if goal is None else goal), 1.0, 0.0)
+    ends = np.arange(n) == n - 1 if goal is None else None
+    mdp = MDP(moves, np.eye(n), discount=1.0, terminal=ends, start=rng.dirichlet(np.ones(n)))
+    policy = optimal_policy(mdp, reward, goal=goal)
+    inside = slice(0, n - 1) if goal is None else slice(0, goal)
+    assert_allclose(optimal_values(mdp, reward, goal=goal)[inside], 1.0, rtol=1e-9)
+    chain = np.einsum("sa,sat->st", policy, moves)[inside, inside]
+    assert np.abs(np.linalg.eigvals(chain)).max() < 1.0
+    if goal is None:
+        assert state_visitation(mdp, policy)[-1] == pytest.approx(1.0)
+
+
 def test_optimal_policy_breaks_exact_ties_towards_the_lowest_action():
     transitions = np.zeros((2, 3, 2))
     transitions[:, 0, 0] = transitions[:, 1, 1] = transitions[:, 2, 1] = 1.0

@@ -22,13 +22,14 @@ from messirl.planning.backups import soft_backup
 from messirl.planning.kernels.bellman import hard_sweep
 from messirl.planning.memory_layout import Layout, Terms, aligned, layout_of, terms_of
 from messirl.planning.policy_chain import EPS, Chain
-from messirl.planning.reachability import Structure, ends_of, structure_of
+from messirl.planning.reachability import Structure, arcs_of, ends_of, next_step, reach, structure_of
 from messirl.planning.solution import NO_VALUE, NoFiniteValue, Solution, Visits
 from messirl.planning.solve_counter import counted
 
 MAX_NEWTON = 200
 MAX_SWEEPS = 100_000
 LARGEST = 1e250
+TIED = 1e-10  # relative difference of two values below which both actions are best
 TRUSTED = 1e-5  # relative error of a value above which it is not believed (γ = 1)
 TOO_LONG = (
     "under this reward a trajectory takes about {:.0e} steps to end (discount=1), too many to compute its value; "
@@ -146,6 +147,8 @@ class StationaryModel:
             if not np.isfinite(residual) or size > LARGEST:
                 break
             if residual <= 8.0 * EPS * size or (residual <= 1e4 * EPS * size and residual >= before):
+                if undiscounted:
+                    choice[: mdp.n_states] = self._ending(reward, values[: mdp.n_states], choice[: mdp.n_states])
                 policy = _one_hot(layout, choice, still)
                 chain.follow(policy)
                 if undiscounted and residual > 0.0:  # sweeps leave that much behind at every step on the way to the end
@@ -158,6 +161,30 @@ class StationaryModel:
             else:
                 values += chain.follow(_one_hot(layout, choice, still)).solve(gap, tolerance=4.0 * EPS * size)
         raise self._no_value
+
+    def _ending(self, reward: Floats, values: Floats, choice: Ints) -> Ints:
+        """Return the best actions, (S,), with ties broken in favour of reaching an end (γ = 1).
+
+        Of equally good actions the lowest may lead around for ever. A state from which the given choices never reach
+        an end takes the equally good action that is its next step in a backward search from the states that do.
+        """
+        mdp, structure, arcs = self.mdp, self.structure, arcs_of(self.mdp)
+        inner = structure.alive & ~structure.ends
+        chosen = inner[arcs.source] & (choice[arcs.source] == arcs.action)
+        safe = reach((arcs.target[chosen], arcs.source[chosen]), structure.ends)
+        if safe[inner].all():
+            return choice
+        gain = (mdp.transitions @ values).reshape(mdp.n_states, mdp.n_actions)
+        gain = np.where(structure.live, gain if reward.ndim == 1 else gain + reward, -np.inf)
+        best = gain.max(axis=1, keepdims=True, initial=-np.inf)
+        tied = structure.live & (gain >= best - TIED * (1.0 + np.abs(best)))
+        ahead = arcs.where(tied[arcs.source, arcs.action] & inner[arcs.source] & ~safe[arcs.source])
+        step = next_step((ahead.target, ahead.source), safe)
+        on_the_way = ahead.where(step[ahead.source] == ahead.target)
+        states, first = np.unique(on_the_way.source, return_index=True)
+        better = choice.copy()
+        better[states] = on_the_way.action[first]
+        return better
 
     def _known(self, reward: Floats, base: Floats | None = None) -> tuple[Terms, Flags, Floats]:
         """The reward's terms, the states whose value is known (those that only fill a block too), and these values."""

@@ -44,12 +44,21 @@ def arcs_of(mdp: MDP) -> Arcs:
 
 def reach(arcs: tuple[Ints, Ints], seeds: Flags) -> Flags:
     """What can be got to from the seeds along arcs (from, to), (S,): a search from one more node that leads to them."""
+    return next_step(arcs, seeds) >= 0
+
+
+def next_step(arcs: tuple[Ints, Ints], seeds: Flags) -> Ints:
+    """Return the state from which a breadth-first search along arcs (from, to) meets each state, (S,).
+
+    It is S for the seeds, which one more node leads to, and -1 for states that are never met.
+    """
     n, first = seeds.size, np.flatnonzero(seeds)
     ends = (np.concatenate([arcs[0], np.full(first.size, n)]), np.concatenate([arcs[1], first]))
     graph = sp.csr_array(sp.coo_array((np.ones(ends[0].size), ends), shape=(n + 1, n + 1)))
-    seen = np.zeros(n + 1, dtype=bool)
-    seen[breadth_first_order(graph, n, return_predecessors=False)] = True
-    return seen[:-1]
+    before = np.full(n, -1, dtype=np.int64)
+    order, found = breadth_first_order(graph, n, return_predecessors=True)
+    before[order[1:]] = found[order[1:]]
+    return before
 
 
 @dataclass(frozen=True)
