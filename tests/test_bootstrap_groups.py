@@ -37,11 +37,11 @@ def widths(found) -> np.ndarray:
 
 
 def test_every_resample_holds_whole_individuals(monkeypatch):
-    from messirl.selection import bootstrap
+    from messirl.selection import resampling
 
     mdp, expert, groups = herd(0, individuals=5, each=3)
     rows = []
-    monkeypatch.setattr(bootstrap, "_resampled", lambda *given: [rows.append(draw[0]) for draw in given[-1]] and [])
+    monkeypatch.setattr(resampling, "_resampled", lambda *given: [rows.append(draw[0]) for draw in given[-1]] and [])
     bootstrap(MaxEntIRL(ridge=0.01), mdp, expert, n=6, random_state=0, groups=groups)
     assert len(rows) == 6
     for drawn in rows:

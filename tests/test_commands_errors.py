@@ -256,7 +256,7 @@ def test_an_interrupted_command_says_so(capsys, place, monkeypatch):
 
 def test_a_warning_becomes_a_note_of_one_line(place):
     code = (
-        "import sys, warnings\nfrom messirl import cli\nimport messirl.io.folder.reader as folder\n"
+        "import sys, warnings\nfrom messirl.app import cli\nimport messirl.io.folder.reader as folder\n"
         "read = folder.read_problem\n"
         "folder.read_problem = lambda path: warnings.warn('look\\nout') or read(path)\n"
         f"sys.exit(cli.main(['show', {str(place / 'park')!r}]))"

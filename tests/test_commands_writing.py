@@ -312,14 +312,14 @@ def test_sample_calls_goals_by_their_labels(made, run, fitted, tmp_path):
 
 
 OUTPUTS = {  # the words of a command, where OUT is a place, and the work that it must not come to
-    "fit --table": ("fit PARK --method maxent --table OUT.csv --out RESULTS", "workflow.fit.fit"),
+    "fit --table": ("fit PARK --method maxent --table OUT.csv --out RESULTS", "app.workflow.fitting.fit"),
     "fit": ("fit PARK --out OUT", "estimators.maxent.MaxEntIRL.fit"),
     "sample": ("sample MODEL --out OUT.csv", "loading.load"),
     "convert": ("convert PARK OUT", "io.folder.writer.problem_files"),
-    "import": ("import PARK OUT --discount 0.9", "workflow.importing.import_recordings"),
-    "example": ("example maze OUT", "synthetic.writing.problem_files"),
+    "import": ("import PARK OUT --discount 0.9", "app.workflow.importing.import_recordings"),
+    "example": ("example maze OUT", "paper.synthetic.example_folder.problem_files"),
     "show": ("show PARK --picture OUT.png", "io.folder.reader.read_problem"),
-    "reproduce": ("reproduce --quick --out OUT", "experiments.reproduce.reproduce"),
+    "reproduce": ("reproduce --quick --out OUT", "paper.experiments.reproduction.reproduce"),
 }
 
 

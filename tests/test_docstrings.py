@@ -105,7 +105,7 @@ RAISED = {  # errors and warnings: what they mean, and what they carry
 }
 # Packages that list what they offer in `__init__.py`, and modules all of whose classes are on offer.
 LISTS = ("messirl.data", "messirl.selection", "messirl.paper.domains", "messirl.paper.synthetic")
-WORKFLOW = [f"messirl.app.workflow.{path.stem}" for path in sorted((HOUSE / "workflow").glob("[!_]*.py"))]
+WORKFLOW = [f"messirl.app.workflow.{path.stem}" for path in sorted((HOUSE / "app" / "workflow").glob("[!_]*.py"))]
 OPEN = ("messirl.selection.diagnostics", "messirl.parallel", *WORKFLOW)
 
 

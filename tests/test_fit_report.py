@@ -21,8 +21,8 @@ from worlds import maze
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories, plot, sample, soft_policy
 from messirl.app.report.common.feature_labels import named, one_line, short
 from messirl.app.report.common.number_format import rounded
-from messirl.app.report.fit import map_axes, maps, tables
-from messirl.app.report.fit.fit_page import figures, lead, write_fit_report
+from messirl.app.report.fit import fit_figures, map_axes, maps, tables
+from messirl.app.report.fit.fit_page import lead, write_fit_report
 from messirl.app.workflow.preferences import Preferences
 from messirl.app.workflow.record import FitRecord, Score
 from messirl.inference import EstimationTable
@@ -243,12 +243,12 @@ def test_what_cannot_be_shown_is_refused_before_anything_is_written(tmp_path):
 
 def test_weights_stand_by_size_with_their_intervals():
     one = record("finite")
-    [ax] = axes_of(figures.weights_figure, one)
+    [ax] = axes_of(fit_figures.weights_figure, one)
     widths = np.array([bar.get_width() for bar in ax.patches])
     assert_array_equal(widths, one.model.theta_[np.argsort(-np.abs(one.model.theta_), kind="stable")])
     np.testing.assert_allclose(one.half_widths(), student.ppf(0.975, 6) * 0.2)
     assert len(ax.collections) == 1, "the intervals"
-    assert not axes_of(figures.weights_figure, replace(one, table=None))[0].collections
+    assert not axes_of(fit_figures.weights_figure, replace(one, table=None))[0].collections
 
 
 def test_penalised_weights_are_drawn_without_intervals():
@@ -264,7 +264,7 @@ def test_many_features_are_cut_to_the_largest_and_that_is_said(tmp_path):
     expert = sample(mdp, soft_policy(mdp, np.zeros(50)), 40, 30, 0, start=np.full(50, 0.02))
     model = MaxEntIRL(ridge=1.0, theta_max=0.05, max_iter=200).fit(mdp, expert)
     one = FitRecord("wide", model)
-    assert len(axes_of(figures.weights_figure, one)[0].patches) == 40
+    assert len(axes_of(fit_figures.weights_figure, one)[0].patches) == 40
     text = Page(write_fit_report(one, tmp_path)).text
     assert "The 40 largest of 45 are drawn." in text
     assert one.at_bound > 0
@@ -272,15 +272,15 @@ def test_many_features_are_cut_to_the_largest_and_that_is_said(tmp_path):
 
 
 def test_a_score_far_below_the_others_is_named_at_the_edge():
-    [ax] = axes_of(figures.scores_figure, SCORES)
+    [ax] = axes_of(fit_figures.scores_figure, SCORES)
     assert [text.get_text() for text in ax.texts] == ["◂ −13.20", "◂ −∞"]
     low, high = ax.get_xlim()
     dots = [line.get_xdata()[0] for line in ax.lines]
     assert len(dots) == 10
     assert all(low < x < high for x in dots)
     assert low > -2
-    assert figures.far_below(SCORES)
-    assert not figures.far_below(SCORES[2:4])
+    assert fit_figures.far_below(SCORES)
+    assert not fit_figures.far_below(SCORES[2:4])
 
 
 def test_a_single_score_is_a_number_and_no_figure(tmp_path):

@@ -96,9 +96,11 @@ async def said_to(words):
         await send({"type": "http.response.body"})
 
     config, state = uvicorn.Config(slowly, log_level="critical"), uvicorn.server.ServerState()
-    server = await asyncio.get_running_loop().create_server(lambda: server.Hurried(config, state, {}), "127.0.0.1", 0)
-    async with server:
-        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    listening = await asyncio.get_running_loop().create_server(
+        lambda: server.Hurried(config, state, {}), "127.0.0.1", 0
+    )
+    async with listening:
+        reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
         writer.write(words)
         found = await asyncio.wait_for(reader.read(), 20)
         writer.close()

@@ -29,7 +29,7 @@ except ImportError as error:
     print(error)
 """
 COMMAND = """
-from messirl import cli
+from messirl.app import cli
 raise SystemExit(cli.main(["check", sys.argv[1]]))
 """
 

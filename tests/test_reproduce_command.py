@@ -27,7 +27,7 @@ CHILD = """
 import sys
 
 if __name__ == "__main__":
-    from messirl import cli
+    from messirl.app import cli
     from messirl.paper.experiments import reproduce, store
     from messirl.paper.experiments.paper_settings import Setting
 

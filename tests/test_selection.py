@@ -32,6 +32,7 @@ from messirl.selection import (
     cross_validate,
     likeness,
     nested_score,
+    resampling,
     splits,
     stability,
     worth,
@@ -697,7 +698,7 @@ def test_resamples_side_by_side_are_those_one_by_one(estimator, likely, monkeypa
     options = {"n": n, "random_state": 0}
     together = bootstrap(model, mdp, expert, unlabelled, progress=lambda *now: told.append(now), **options)
     assert told == [(16, n), (n, n)]
-    monkeypatch.setattr(bootstrap, "_beside_each_other", lambda *_: 1)
+    monkeypatch.setattr(resampling, "_beside_each_other", lambda *_: 1)
     alone = bootstrap(model, mdp, expert, unlabelled, **options)
     assert_allclose(together.theta, alone.theta, atol=1e-4)
     assert_allclose(together.policy, alone.policy, atol=1e-5)

@@ -371,7 +371,7 @@ def test_a_similarity_on_sequences_is_fitted_with_as_others_are(mdp):
 def many(monkeypatch) -> None:
     """As if 200 trajectories were too many for all pairs."""
     monkeypatch.setattr("messirl.similarity.penalty_blocks.EXACT", 200)
-    for place in ("landmarks", "shares"):
+    for place in ("approximate_penalty", "attribution"):
         monkeypatch.setattr(f"messirl.similarity.{place}.RANKS", (64, 128, 256))
     monkeypatch.setattr("messirl.similarity.kernels.ALL_PAIRS", 200)
     monkeypatch.setattr("messirl.data.chunked_reduce.PIECE", 10_000)

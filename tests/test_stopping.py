@@ -26,7 +26,7 @@ STOPPING = "messirl: stopping (Ctrl-C again to stop at once)"
 # A command of its own: prints that it has begun, then does {work}.
 COMMAND = """
 import sys, time, types
-from messirl import cli
+from messirl.app import cli
 
 def run(arguments):
     print("begun", flush=True)
@@ -286,8 +286,8 @@ def test_every_command_answers_ctrl_c_at_once_and_leaves_nothing_half_done(place
 HUNG = """
 import sys, time
 if __name__ == "__main__":
-    from messirl import cli
-    from messirl import execution
+    from messirl.app import cli
+    from messirl import parallel as execution
     execution._end = lambda workers: time.sleep(60)
     sys.argv[1:] = ["reproduce", "--quick", "--jobs", "2", "--out", sys.argv[1]]
     sys.exit(cli.main())

@@ -16,7 +16,7 @@ from messirl.app import cli
 from messirl.io import check_problem, read_problem
 from messirl.io.folder import atomic_replace
 from messirl.paper.synthetic import write_example
-from messirl.paper.synthetic.write_example import EXAMPLES
+from messirl.paper.synthetic.example_folder import EXAMPLES
 from messirl.selection import MESSICV
 from tests.test_docs import parser_of
 

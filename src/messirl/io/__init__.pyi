@@ -30,7 +30,7 @@ from messirl.io.interop.minari import (
     to_minari as to_minari,
 )
 from messirl.io.interop.quantecon import from_quantecon as from_quantecon, to_quantecon as to_quantecon
-from messirl.io.read_recordings import read_recordings as read_recordings
+from messirl.io.recording_sources import read_recordings as read_recordings
 from messirl.io.recordings.discretise import Grid as Grid, Hexagons as Hexagons, KMeans as KMeans
 from messirl.io.recordings.files import (
     recordings_from_numpy as recordings_from_numpy,

@@ -1,12 +1,12 @@
 """Choosing λ0 and the similarity, and how certain the result of a fit is."""
 
-from messirl.selection.bootstrap import Bootstrap, bootstrap, stability
 from messirl.selection.candidates import LAMBDAS, Bench, Candidate, Fit, candidates
 from messirl.selection.cross_validation import NothingHeldOut, Validation, cross_validate, splits
 from messirl.selection.decision_rule import Choice, Use, choose, worth
 from messirl.selection.expert_agreement import Lean, Likeness, likeness
 from messirl.selection.group_value import use_by_group
 from messirl.selection.messicv import MESSICV, NestedScore, nested_score
+from messirl.selection.resampling import Bootstrap, bootstrap, stability
 from messirl.selection.sklearn_adapter import Adapted
 
 __all__ = [

@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Write an example, and say what it holds and what to do with it."""
     from pathlib import Path
 
-    from messirl.paper.synthetic.write_example import README, write_example
+    from messirl.paper.synthetic.example_folder import README, write_example
 
     folder = arguments.folder or Path(arguments.name)
     made = write_example(arguments.name, folder, overwrite=arguments.force)

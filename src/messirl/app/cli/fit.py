@@ -167,7 +167,7 @@ def _fit_recordings(arguments: argparse.Namespace) -> int:
     from messirl.app.cli._output_dir import Results
     from messirl.app.workflow.fit_recordings import RecordingSettings, fit_recordings
     from messirl.app.workflow.split import Split
-    from messirl.io.read_recordings import read_recordings
+    from messirl.io.recording_sources import read_recordings
 
     options = vars(arguments)
     split, settings = filled(Split, options), filled(RecordingSettings, options)

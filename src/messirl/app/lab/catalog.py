@@ -104,7 +104,7 @@ def make_scene(key: str, seed: int = 0) -> LabScene:
 
         return scene_of_table(key, TABLES[key], seed)
     if key in ("museum", "roads", "maze"):
-        from messirl.paper.synthetic.write_example import EXAMPLES
+        from messirl.paper.synthetic.example_folder import EXAMPLES
 
         made = [f"from messirl.paper.synthetic import {key}", "", f"problem = {key}().problem"]
         return of_problem(key, *WORDS[key], EXAMPLES[key]().problem, made)

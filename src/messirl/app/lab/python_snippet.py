@@ -15,7 +15,7 @@ def lines_of(ask: Ask, scene: LabScene, picked: Picked, name: str) -> str:
     """Lines that end with a fitted `model`. picked : with what was drawn."""
     own = parameters(ask)
     similarity = own["similarity"]
-    home = "domains.pit" if isinstance(similarity, TurnSimilarity) else "similarity"
+    home = "paper.domains.pit" if isinstance(similarity, TurnSimilarity) else "similarity"
     made = scene.lines(ask)
     wanted = ["MESSI", *(["Trajectories"] if ask.drawn else [])]
     out = [f"from messirl import {', '.join(wanted)}"]

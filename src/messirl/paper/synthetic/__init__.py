@@ -4,10 +4,10 @@
 `messirl example`.
 """
 
+from messirl.paper.synthetic.example_folder import write_example
 from messirl.paper.synthetic.maze import maze
 from messirl.paper.synthetic.museum import museum
 from messirl.paper.synthetic.roads import roads
 from messirl.paper.synthetic.synthetic_problem import Example
-from messirl.paper.synthetic.write_example import write_example
 
 __all__ = ["Example", "maze", "museum", "roads", "write_example"]
