@@ -100,9 +100,9 @@ def numbers_of(flags: Flags) -> tuple[int, ...]:
     return tuple(np.flatnonzero(flags).tolist())
 
 
-def held_by_box(theta: Floats, gradient: Floats, bound: float) -> tuple[int, ...]:
-    """Weights on the edge of the box that would leave it."""
-    return numbers_of((np.abs(theta) >= bound * (1.0 - 1e-9)) & (theta * gradient > 0))
+def held_by_box(theta: Floats, bound: float) -> tuple[int, ...]:
+    """Return the weights at their bound; the sign of a gradient is rounding where features are nearly collinear."""
+    return numbers_of(np.abs(theta) >= bound * (1.0 - 1e-9))
 
 
 def held_by_penalty(pull: Floats, gap: Floats, unit: Floats) -> tuple[int, ...]:

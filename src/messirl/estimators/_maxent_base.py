@@ -396,7 +396,7 @@ class MaximumEntropy(RewardEstimator):
         if objective.quadratic is not None and not isinstance(self.theta_init, Nearby):
             penalty = held_by_penalty(objective.quadratic @ result.theta, self._gap(objective), objective.unit)
         return Standing(
-            box=held_by_box(result.theta, result.point.gradient, self._bound),
+            box=held_by_box(result.theta, self._bound),
             penalty=penalty,
             unidentified=numbers_of(np.abs(unidentified).max(axis=0, initial=0.0) > 0),
             unsettled=() if result.converged else numbers_of(result.move > self.tol),

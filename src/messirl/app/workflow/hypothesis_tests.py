@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from messirl._text import did_you_mean
 from messirl.app.workflow.group_by import few_experts
 from messirl.app.workflow.model_settings import make_model, named_features, restricted
-from messirl.app.workflow.preferences import Preferences, refit_without_penalty, table_of
+from messirl.app.workflow.preferences import preferences_of, refit_without_penalty, table_of
 from messirl.app.workflow.split import Parts
 from messirl.app.workflow.watcher import Watcher
 from messirl.data.mdp import MDP
@@ -77,7 +77,10 @@ def inferred(
         names = ("name", "estimate", "robust_std_error")
         rows = None if table is None else [{name: row[name] for name in names} for row in table.rows()]
         return found | {"estimates": rows}, notes
-    preferences = Preferences(model, table, refitted=False)
+    if model.standing_.box:  # the intervals of the other weights take those at their bound as known
+        preferences = refit_without_penalty(model, mdp, parts.expert, cluster)
+    else:
+        preferences = preferences_of(model, parts.expert, table, refitted=False)
     if table is None:
         return {"table": None, "preferences": preferences}, notes
     ratios = [weight_ratio(table, *two_of(text, table.names)) for text in settings.ratio]

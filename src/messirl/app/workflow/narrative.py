@@ -159,6 +159,8 @@ def preference_sentence(record: Record, found: Preferences) -> str:
     who = f"the experts{_told(record, 'expert')}"
     if found.model.reference_ is not None:
         who = f"compared with the unlabelled trajectories, {who}"
+    if found.below_chance:
+        return f"No preference of {who} can be claimed: the fitted model explains their choices worse than chance does."
     return _preferences(who, signs, REFITTED if found.refitted else PLAIN)
 
 

@@ -26,6 +26,7 @@ from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
 from messirl.estimators import MaxEntIRL
 from messirl.estimators._convergence_report import quietly
+from messirl.estimators.uniform import uniform_score
 from messirl.inference import EstimationTable, estimation_table
 
 ROUNDING = 1e-12  # of a mean square: smaller variances are rounding errors
@@ -43,16 +44,19 @@ class Preferences:
         Estimates and intervals; None where one trajectory or one individual allows none.
     refitted : bool
         Whether this is another fit than the one that the record is of.
+    below_chance : bool
+        Whether it explains the experts' own choices worse than equally likely actions do.
     """
 
     model: Any
     table: EstimationTable | None
     refitted: bool
+    below_chance: bool = False
 
     @property
     def ends(self) -> tuple[Floats, Floats]:
         """Lower and upper ends of the 95 % intervals, (d,) each; NaN where a weight has none, or the fit is none."""
-        if self.table is None or not self.model.converged_:
+        if self.table is None or not self.model.converged_ or self.below_chance:
             none = np.full(self.model.theta_.size, np.nan)
             return none, none
         low, high = self.table.conf_int().T
@@ -60,7 +64,7 @@ class Preferences:
 
     def summary(self) -> dict[str, Any]:
         """What files hold of them."""
-        return {"refitted": self.refitted, "estimates": None if self.table is None else self.table.rows()}
+        return {"refitted": self.refitted, "below_chance": self.below_chance, "estimates": None if self.table is None else self.table.rows()}
 
 
 def refit_without_penalty(
@@ -78,7 +82,14 @@ def refit_without_penalty(
     )
     with quietly():
         again.fit(mdp, expert)
-    return Preferences(again, table_of(again, expert, groups), refitted=True)
+    return preferences_of(again, expert, table_of(again, expert, groups), refitted=True)
+
+
+def preferences_of(model: Any, expert: Trajectories, table: EstimationTable | None, *, refitted: bool) -> Preferences:
+    """Return the preferences that a fit to the experts without a penalty shows."""
+    with np.errstate(invalid="ignore"):
+        below = bool(model.score(expert) < uniform_score(model.mdp_, expert))
+    return Preferences(model, table, refitted, below)
 
 
 def table_of(model: Any, expert: Trajectories, groups: npt.ArrayLike | None = None) -> EstimationTable | None:
