@@ -13,7 +13,7 @@ from problems import KINDS, problem
 from seeds import generator, pinned, shifted
 from worlds import drawn, maze
 
-from messirl import MaxEntIRL, Trajectories, sample
+from messirl import MDP, MaxEntIRL, Trajectories, sample
 from messirl.app.workflow.fitting import FitSettings, fit
 from messirl.app.workflow.model_evaluation import evaluate
 from messirl.app.workflow.narrative import (
@@ -220,6 +220,41 @@ def test_no_preference_is_claimed_from_a_penalised_estimate(ridge):
     assert record.preferences.refitted
     assert np.isnan(record.half_widths()).all()
     assert len(record.summary()["preferences"]["estimates"]) == mdp.n_features
+
+
+def test_no_preference_is_claimed_while_a_weight_is_at_its_bound():
+    """The intervals of the other weights would take it as known; a nearly collinear feature shows how wrong that is."""
+    mdp, expert, _ = problem("finite")
+    features = np.column_stack([mdp.features[:, 0], mdp.features[:, 0] * (1.0 + 1e-3) + 1e-3 * mdp.features[:, 1]])
+    near = mdp.replace(features=features, feature_names=["a", "b"])
+    record = fit(Problem(near, expert), Split(), FitSettings(method="maxent", theta_max=5.0, baselines=False))
+    assert record.model.standing_.box
+    assert record.preferences.refitted
+    assert (np.abs(record.preferences.model.theta_) > 5.0).any()
+    low, high = record.preferences.ends
+    assert ((low < 0.0) & (high > 0.0)).all()
+
+
+def test_no_preference_is_claimed_from_a_model_that_is_worse_than_chance():
+    """Five tracks zigzag towards +x; with no cost per step, weights of x and y only keep values finite."""
+    wide, high = 12, 6
+    x, y = (one.ravel() for one in np.meshgrid(np.arange(wide), np.arange(high)))
+    moves = np.zeros((wide * high, 4, wide * high))
+    for s, (a, b) in enumerate(zip(x, y, strict=True)):
+        for action, (u, v) in enumerate(((a + 1, b), (a - 1, b), (a, b + 1), (a, b - 1))):
+            if 0 <= u < wide and 0 <= v < high:
+                moves[s, action, u + wide * v] = 1.0
+    mdp = MDP(moves, np.column_stack([x, y]), discount=1.0, feature_names=["x", "y"])
+    tracks = []
+    for row in range(5):
+        steps = [(t, row + k % 2) for t in range(wide) for k in ((t, t + 1) if t < wide - 1 else (t,))]
+        tracks.append([a + wide * b for a, b in steps])
+    expert = Trajectories.from_lists(tracks, goals=[track[-1] for track in tracks])
+    record = fit(Problem(mdp, expert), Split(), FitSettings(method="maxent", baselines=False))
+    assert record.preferences.below_chance
+    assert np.isnan(record.preferences.ends).all()
+    assert "can be claimed" in record.in_words[0]
+    assert "chance" in record.in_words[0]
 
 
 # ------------------------------------------------------------ problems where the others help, hurt, do not matter

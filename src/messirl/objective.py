@@ -270,10 +270,12 @@ class Objective:
             return point.visits
         return self.planner.from_start(self.mdp.reward(theta)).visits
 
-    def hessian(self, theta: npt.ArrayLike) -> Floats:
+    def hessian(self, theta: npt.ArrayLike, *, by_differences: bool = True) -> Floats:
         """∇²J(θ), (d, d): exact for causal models, else central differences of the exact gradient.
 
-        With goals it is exact where one factorisation serves all of them.
+        With goals it is exact where one factorisation serves all of them. Elsewhere a gradient takes long as well.
+
+        by_differences : whether differences may be taken; if not, NoFiniteValue is raised where ∇²J is not had exactly
         """
         t, planner = np.asarray(theta, dtype=np.float64), self.planner
         bend = None
@@ -284,6 +286,8 @@ class Objective:
         elif self._bends and isinstance(planner.model, GoalsModel):
             with contextlib.suppress(OutOfReach):
                 bend = goals_curvature(planner.solve(self.mdp.reward(t)), planner.asked)
+        if bend is None and not by_differences:
+            raise NoFiniteValue("the Hessian is not known exactly here")
         if bend is None:
             table = differences(lambda at: self(at).gradient, t, self.unit)
             return np.asarray(0.5 * (table + table.T))

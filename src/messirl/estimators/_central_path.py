@@ -68,7 +68,7 @@ def find_maximum(
     """
     bend = options.pop("bend", None)
     if bend is None and objective.curvature_is_cheap:
-        bend = partial(curvature_at, objective)
+        bend = partial(curvature_at, objective, by_differences=False)
     options |= {"unit": objective.unit, "scale": objective.scale, "bend": bend}
     path = objective.mdp.must_end and objective.curvature_is_cheap
     patience = (np.inf, np.inf)
@@ -124,7 +124,7 @@ def _follow(
     left = max_iter - before.iterations
     while weight >= LAST_WEIGHT and left > 1:
         guarded = objective.behind(barrier, weight)
-        bend = partial(curvature_at, guarded)
+        bend = partial(curvature_at, guarded, by_differences=False)
         search = seek_by_newton(theta, max_iter=min(LONG, left - 1), tol=CLOSE * weight, bend=bend, **newton)
         point = yield from about(guarded, search)
         unseen.append(point)
@@ -139,7 +139,7 @@ def _follow(
         theta = point.theta
         if kept is None and weight <= KEPT:
             kept = PathPoint(theta, weight)
-        bend = partial(curvature_at, objective)
+        bend = partial(curvature_at, objective, by_differences=False)
         search = seek_by_newton(theta, max_iter=1, tol=0.0, bend=bend, trials=1, **newton)
         ahead = yield from about(objective, search)
         best = max((best, ahead), key=lambda one: float(one.point.value))

@@ -55,10 +55,10 @@ def bend_at(likelihood: Objective, theta: Floats) -> Floats | None:
     return curvature_at(likelihood, theta)
 
 
-def curvature_at(objective: Objective, theta: Floats) -> Floats | None:
-    """−∇²J at θ, (d, d); None where it is not finite."""
+def curvature_at(objective: Objective, theta: Floats, *, by_differences: bool = True) -> Floats | None:
+    """−∇²J at θ, (d, d); None where it is not finite, or known by differences only and these are not wanted."""
     try:
-        found = -objective.hessian(theta)
+        found = -objective.hessian(theta, by_differences=by_differences)
     except NoFiniteValue:
         return None
     return found if np.isfinite(found).all() else None

@@ -208,9 +208,9 @@ class Stacked:
         """Whether ∇²J is had about as quickly as J."""
         return all(part.curvature_is_cheap for part in self.parts)
 
-    def hessian(self, theta: Floats) -> Floats:
+    def hessian(self, theta: Floats, *, by_differences: bool = True) -> Floats:
         """∇²J, (K·d, K·d)."""
-        parts = [part.hessian(own) for part, own in self._split(theta)]
+        parts = [part.hessian(own, by_differences=by_differences) for part, own in self._split(theta)]
         bend = block_diag(*(w * part for w, part in zip(self.weight, parts, strict=True)))
         return np.asarray(bend if self.quadratic is None else bend - self.quadratic)
 

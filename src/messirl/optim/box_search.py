@@ -315,6 +315,16 @@ class Climb:
         yield from ()  # asks nothing, where `newton` does
         return self.secants.solve(gradient, free)
 
+    def exact_newton(self, gradient: Floats, free: Flags) -> Asking[Floats]:
+        """Newton's step H⁻¹ g with the exact H that `bend` gives; NaN where it gives none."""
+        yield from ()
+        if self.hessian is None and self.bend is not None:
+            self.hessian = self.bend(self.theta)
+        if self.hessian is None:
+            return np.full_like(gradient, np.nan)
+        size = np.maximum(1.0, np.abs(self.theta) * self.scale)
+        return self._exact_step(self.hessian, gradient, free, size)
+
     def newton(self, gradient: Floats, free: Flags) -> Asking[Floats]:
         """Newton's step H⁻¹ g; NaN if it fails.
 

@@ -27,7 +27,7 @@ def seek_by_newton(
     climb = Climb(np.clip(theta, -bound, bound), bound, tol, unit, scale, None, rising=True, bend=bend)
     yield from climb.begin(climb.theta)
     while True:
-        gradient, direction = yield from climb.lead(climb.newton)
+        gradient, direction = yield from climb.lead(climb.exact_newton)
         move = climb.move(direction)
         if not np.isfinite(direction).all():
             return climb.result(move, EDGE)
