@@ -64,7 +64,8 @@ class Preferences:
 
     def summary(self) -> dict[str, Any]:
         """What files hold of them."""
-        return {"refitted": self.refitted, "below_chance": self.below_chance, "estimates": None if self.table is None else self.table.rows()}
+        estimates = None if self.table is None else self.table.rows()
+        return {"refitted": self.refitted, "below_chance": self.below_chance, "estimates": estimates}
 
 
 def refit_without_penalty(
