@@ -1,4 +1,4 @@
-"""`python -m messirl.cli` is the command `messirl`."""
+"""Entry point of `python -m messirl.cli`."""
 
 import sys
 
