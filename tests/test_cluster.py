@@ -482,7 +482,7 @@ def test_with_the_scheduler_killed_finished_work_is_kept_and_the_command_goes_on
     said = one_sentence(capsys.readouterr().err)
     assert code == 2
     assert "does not answer any more" in said
-    assert "what was finished is kept, run the same command to go on" in said
+    assert "finished work is kept: run the same command to continue" in said
     kept = {place: place.stat().st_mtime_ns for place in parts.glob("*.parquet")}
     assert 3 <= len(kept) < 30
     assert not (out / "results.parquet").exists()

@@ -316,7 +316,7 @@ def test_a_table_of_recordings_is_read_once_with_its_further_columns(tables, mon
 
 WRONG = {
     "no discount": (["--dynamics", "fitted"], "recordings have no discount: give --discount"),
-    "prior": ([*FITTED, "--prior", "1"], "--prior is of --dynamics estimated"),
+    "prior": ([*FITTED, "--prior", "1"], "--prior has no effect with --dynamics fitted: leave it out, or use --dynamics estimated"),
     "em": ([*FITTED, "--method", "em"], "--method em does not go with --dynamics fitted"),
     "entropy": ([*FITTED, "--entropy", "noncausal"], "--entropy noncausal does not go with"),
     "solver": ([*FITTED, "--solver", "paper"], "--solver paper does not go with"),
@@ -355,14 +355,14 @@ def test_what_does_not_fit_recordings_is_one_sentence(run, tables, tmp_path, cas
 def test_options_of_other_dynamics_are_refused(run, whole, tmp_path, option):
     code, _, err = run("fit", whole, *option, "--out", tmp_path / "out")
     assert code == 2
-    assert f"{option[0]} is of --dynamics" in err
+    assert f"{option[0]} has no effect with --dynamics known" in err
 
 
 def test_a_discount_of_one_is_refused_by_the_parser(tables, capsys):
     with pytest.raises(SystemExit) as left:
         cli.main(["fit", str(tables / "tracks.csv"), "--dynamics", "fitted", "--discount", "1"])
     assert left.value.code == 2
-    assert "'1' is not a number above 0 and below 1" in capsys.readouterr().err
+    assert "'1' is not a number > 0 and < 1" in capsys.readouterr().err
 
 
 def test_a_folder_is_no_file_of_recordings(run, whole, tmp_path):

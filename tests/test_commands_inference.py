@@ -86,7 +86,7 @@ def test_a_table_has_the_format_of_its_ending_and_replaces_nothing_unasked(made,
     assert f"table:  {place}" in said
     place.write_text("mine")
     assert cli.main([str(word) for word in words]) == 2
-    assert "is there already: give another name, or --force to replace it" in capsys.readouterr().err
+    assert "exists already: give another name, or --force to replace it" in capsys.readouterr().err
     assert place.read_text() == "mine"
     run(*words, "--force")
     assert place.read_text(encoding="utf-8") == text
@@ -114,16 +114,16 @@ REFUSED = [
     (["@roads", "--ratio", "time/turn", "--theta-prior", "10"], f"--ratio {ERRORS}"),
     (["@grid", "--unlabelled", "role = unlabelled", "--table", "@t.tex"], f"--table {ERRORS}"),
     (["@park", "--expert", "age = 9", "--ratio", "f_green/f_food"], "at least two expert trajectories"),
-    (["@roads", "--table", "@t.doc"], "t.doc is neither .csv nor .tex nor .html: end its name in one of them"),
-    (["@roads", "--table", "@t.csv", "--stars"], "--stars is of .tex and .html: a .csv holds p itself; leave it out"),
-    (["@roads", "--stars"], "--stars is of --table, which is not given: give it, or leave this out"),
+    (["@roads", "--table", "@t.doc"], "t.doc: the name must end in .csv, .tex or .html"),
+    (["@roads", "--table", "@t.csv", "--stars"], "--stars has no effect on a .csv table, which contains p: leave --stars out"),
+    (["@roads", "--stars"], "--stars has no effect without --table: give --table, or leave --stars out"),
     (
         ["@grid", "--expert", "role = expert", "--objective", "counts", "--without", "f_mud"],
         "fit with objective='choices'",
     ),
     (
         ["@x.npz", "--dynamics", "fitted", "--ratio", "a/b"],
-        "--ratio needs standard errors, and --dynamics fitted has none",
+        "--ratio needs standard errors, which --dynamics fitted does not have",
     ),
 ]
 

@@ -84,7 +84,7 @@ def test_trips_with_goals_are_fitted_at_discount_one(run, tracks, tmp_path):
 def test_a_dry_run_says_the_same_and_writes_nothing(run, tracks, tmp_path):
     made = tmp_path / "made"
     _, said, _ = run("import", tracks, made, *SQUARES, "--dry-run")
-    assert "nothing is written (--dry-run)" in said
+    assert "nothing was written (--dry-run)" in said
     assert not made.exists()
     _, told, _ = run("import", tracks, made, *SQUARES)
     assert told.splitlines()[:-1] == said.splitlines()[:-1]
@@ -130,7 +130,7 @@ def test_the_source_is_never_written_over(run, tracks):
     before = tracks.read_bytes()
     code, _, err = run("import", tracks, tracks, *SQUARES, "--force")
     assert code == 2
-    assert "is what is to be imported: give another DEST" in err
+    assert "is both SOURCE and DEST: give another DEST" in err
     assert tracks.read_bytes() == before
 
 

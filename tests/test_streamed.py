@@ -654,7 +654,7 @@ def test_messirl_fit_reads_the_labels_of_the_folder_from_files(folders, run, tmp
     [
         (["--unlabelled", "role = unlabelled"], "--unlabelled and --unlabelled-from both name"),
         (["--method", "em"], "--method em weighs every trajectory anew in each round, and reads none from files"),
-        (["--dynamics", "estimated"], "--unlabelled-from goes with --dynamics known"),
+        (["--dynamics", "estimated"], "--unlabelled-from needs --dynamics known"),
         (["--n-unlabelled", "3"], "--n-unlabelled without --unlabelled"),
     ],
 )
@@ -669,7 +669,7 @@ def test_messirl_fit_says_what_does_not_go_with_files(folders, capsys, tmp_path,
 def test_messirl_fit_has_nothing_else_for_a_cluster_than_files(folders, capsys, tmp_path):
     words = ["fit", str(folders["grid"][0]), "--cluster", "tcp://127.0.0.1:1", "--out", str(tmp_path / "out")]
     assert cli.main(words) == 2
-    assert "--cluster reads the files of --unlabelled-from, and nothing else of a fit" in capsys.readouterr().err
+    assert "--cluster has no effect without --unlabelled-from" in capsys.readouterr().err
 
 
 # ------------------------------------------------------------ memory
