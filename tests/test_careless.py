@@ -85,7 +85,7 @@ def test_a_folder_that_is_not_there_is_named_rather_than_a_part_of_the_file(tmp_
 
 def test_a_reproduction_leaves_nothing_in_a_folder_that_it_refuses(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(StoreError, match="contains files but no manifest.json"):
+    with pytest.raises(StoreError, match="contains files but no manifest"):
         Store(tmp_path, None).open()
     assert os.listdir(tmp_path) == ["notes.txt"]
 

@@ -316,7 +316,7 @@ def test_a_table_of_recordings_is_read_once_with_its_further_columns(tables, mon
 
 WRONG = {
     "no discount": (["--dynamics", "fitted"], "recordings have no discount: give --discount"),
-    "prior": ([*FITTED, "--prior", "1"], "--prior has no effect with --dynamics fitted: leave it out, or use --dynamics estimated"),
+    "prior": ([*FITTED, "--prior", "1"], "--prior has no effect with --dynamics fitted"),
     "em": ([*FITTED, "--method", "em"], "--method em does not go with --dynamics fitted"),
     "entropy": ([*FITTED, "--entropy", "noncausal"], "--entropy noncausal does not go with"),
     "solver": ([*FITTED, "--solver", "paper"], "--solver paper does not go with"),

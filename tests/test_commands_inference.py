@@ -115,7 +115,7 @@ REFUSED = [
     (["@grid", "--unlabelled", "role = unlabelled", "--table", "@t.tex"], f"--table {ERRORS}"),
     (["@park", "--expert", "age = 9", "--ratio", "f_green/f_food"], "at least two expert trajectories"),
     (["@roads", "--table", "@t.doc"], "t.doc: the name must end in .csv, .tex or .html"),
-    (["@roads", "--table", "@t.csv", "--stars"], "--stars has no effect on a .csv table, which contains p: leave --stars out"),
+    (["@roads", "--table", "@t.csv", "--stars"], "--stars has no effect on a .csv table, which contains p"),
     (["@roads", "--stars"], "--stars has no effect without --table: give --table, or leave --stars out"),
     (
         ["@grid", "--expert", "role = expert", "--objective", "counts", "--without", "f_mud"],

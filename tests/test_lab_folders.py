@@ -38,7 +38,7 @@ def test_a_folder_and_those_in_it_are_found_by_what_they_hold(given):
         "problem:given/town": PROBLEM,
     }
     assert opened(found_in([given]), "problem:given/town", PROBLEM) == given / "town"
-    with pytest.raises(ValueError, match="problem.json is not a folder"):
+    with pytest.raises(ValueError, match="is not a folder"):
         found_in([given / "town" / "problem.json"])
     (given / "empty").mkdir()
     with pytest.raises(ValueError, match="contain no problem, fit or results"):

@@ -112,10 +112,10 @@ def _run(command: ModuleType, arguments: argparse.Namespace) -> int:
 
 def _check_threads() -> None:
     """Reject an invalid NUMBA_NUM_THREADS here: the error of Numba is a traceback or does not name the variable."""
-    told = os.environ.get("NUMBA_NUM_THREADS", "1")
-    if not (told.isascii() and told.isdigit() and int(told) > 0):
+    threads = os.environ.get("NUMBA_NUM_THREADS", "1")
+    if not (threads.isascii() and threads.isdigit() and int(threads) > 0):
         raise ValueError(
-            f"NUMBA_NUM_THREADS={told!r}: must be a whole number >= 1; correct or unset this environment variable"
+            f"NUMBA_NUM_THREADS={threads!r}: must be a whole number >= 1; correct or unset this environment variable"
         )
 
 

@@ -78,9 +78,9 @@ class _Formatter(argparse.HelpFormatter):
     """Help formatter as wide as the terminal; the type of a value gives its metavar: N, X or PATH."""
 
     def __init__(self, prog: str) -> None:
-        told = os.environ.get("COLUMNS", "")  # what argparse calls here imports compression libraries
+        wide = os.environ.get("COLUMNS", "")  # what argparse calls here imports compression libraries
         try:
-            width = int(told) if told.isascii() and told.isdigit() and int(told) > 0 else os.get_terminal_size().columns
+            width = int(wide) if wide.isascii() and wide.isdigit() and int(wide) > 0 else os.get_terminal_size().columns
         except OSError:
             width = 100
         super().__init__(prog, width=min(width, 120) - 2)

@@ -73,8 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
     with Results.asked(arguments.out, "diagnosis.json", "diagnosis.csv", **asked) as out:
         with executor(arguments.cluster) as workers:
             streamed = trajectories_in(arguments.unlabelled_from, problem, workers)
-            told = {"folder": named(arguments.folder), "streamed": streamed, "executor": workers}
-            record = diagnose(problem, split, settings, out.watcher, **told)
+            data = {"folder": named(arguments.folder), "streamed": streamed, "executor": workers}
+            record = diagnose(problem, split, settings, out.watcher, **data)
         record = replace(record, title=arguments.folder.resolve().name, command=arguments.command)
         summary, written = record.summary(), {"table": arguments.out / "diagnosis.csv"}
         out.write_summary("diagnosis.json", summary)

@@ -135,7 +135,7 @@ def _fit(arguments: argparse.Namespace) -> int:
     else:
         problem = problem_in(arguments.folder)
     split, settings = filled(Split, options), filled(FitSettings, options)
-    told: dict[str, Any] = {"folder": named(arguments.folder), "estimate": estimate}
+    data: dict[str, Any] = {"folder": named(arguments.folder), "estimate": estimate}
 
     def keep(model: Any, place: Path) -> None:
         save_model(model, place / "model.npz", problem)
@@ -143,8 +143,8 @@ def _fit(arguments: argparse.Namespace) -> int:
     asked = {"report": arguments.report, "usual": arguments.usual_out, "force": arguments.force}
     with Results.asked(arguments.out, "fit.json", "model.npz", keep=keep, **asked) as out:
         with executor(arguments.cluster) as workers:
-            told["streamed"] = trajectories_in(arguments.unlabelled_from, problem, workers)
-            record = fit(problem, split, settings, out.watcher, **told)
+            data["streamed"] = trajectories_in(arguments.unlabelled_from, problem, workers)
+            record = fit(problem, split, settings, out.watcher, **data)
         record = replace(record, title=arguments.folder.resolve().name, command=arguments.command)
         summary, written = record.summary(), {"model": arguments.out / "model.npz"}
         out.write_summary("fit.json", summary)

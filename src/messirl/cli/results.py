@@ -179,14 +179,14 @@ def _free(aside: Path) -> Path:
 
 def _untouched(folder: Path) -> bool:
     """Return whether a folder contains only a result of messirl, with unmodified files."""
-    ours, told = _ours(folder), dict[str, str]()
+    ours, checksums = _ours(folder), dict[str, str]()
     for name in SUMMARIES:
-        told |= _listed(folder / name)
+        checksums |= _listed(folder / name)
     there = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*") if not file.is_dir()}
     return (
         bool(ours)
         and set(there) <= ours
-        and all(name in SUMMARIES or _checksum(file) == told.get(name) for name, file in there.items())
+        and all(name in SUMMARIES or _checksum(file) == checksums.get(name) for name, file in there.items())
     )
 
 

@@ -99,8 +99,8 @@ def run(arguments: argparse.Namespace) -> int:
     with Results.asked(arguments.out, "select.json", "model.npz", keep=keep, **asked) as out:
         with executor(arguments.cluster) as workers:
             streamed = trajectories_in(arguments.unlabelled_from, problem, workers)
-            told = {"folder": named(arguments.folder), "streamed": streamed, "executor": workers}
-            record = select(problem, split, settings, out.watcher, **told)
+            data = {"folder": named(arguments.folder), "streamed": streamed, "executor": workers}
+            record = select(problem, split, settings, out.watcher, **data)
         record = replace(record, title=arguments.folder.resolve().name, command=arguments.command)
         summary, written = record.summary(), {"model": arguments.out / "model.npz"}
         summary["next"] = _next(arguments, summary)

@@ -47,7 +47,7 @@ def resume(
     if not left:
         return
 
-    def told(tasks: Sequence[T]) -> None:
+    def report(tasks: Sequence[T]) -> None:
         nonlocal there
         for _ in tasks:
             there += 1
@@ -57,11 +57,11 @@ def resume(
         for group, every in execution.completed(work, left, executor):
             for task, rows in zip(group, every, strict=True):
                 store.put(task.key, rows)
-            told(group)
+            report(group)
         return
     with processes(jobs) as pool:
         for done in execution.run(functools.partial(_kept, store, work), left, pool):  # the workers have written
-            told(done)
+            report(done)
 
 
 def _kept(store: Store, work: Callable[[Sequence[T]], list[Rows]], tasks: Sequence[T]) -> Sequence[T]:

@@ -90,8 +90,8 @@ CHOICES = {
     "γ = 0.95 (highway, pit)": "an effective horizon of 20 steps: the size of the problems",
     "γ = 0.8 (gridworld)": "on the pilot seeds MESSI(μ1) gained 0.029 ± 0.010 at 0.8, 0.040 ± 0.015 at 0.85, 0.01 to "
     "0.02 ± 0.02 at 0.9: a far-sighted imitator does well with the one good place the expert showed it. 0.85 was tried "
-    "first, on 22 runs from seed 1000; so what is reported begins at seed 2000, which nothing has seen",
-    "traffic: each lane of a row occupied with 0.3": "busy, and a free way nearly always exists",
+    "first, on 22 runs from seed 1000; so reported results start at seed 2000, which no choice has used",
+    "traffic: each lane of a row occupied with 0.3": "dense traffic, in which a free lane nearly always exists",
     "100 states per trajectory on the highway, 40 on the gridworld": "the discounted tail is then below 1 %",
     "θ* = −10 on collision and off-road, θ1 a fifth of it": "the expert hardly ever collides, θ1 visibly does",
     "gridworld: θ* from −U(0.1, 1), three features of the other sign; trajectories from the soft policy of 10 θ": "an "

@@ -71,7 +71,7 @@ def toy_text(name: str, seed: int, *, experts: int = 1, pool: int = 100) -> Worl
     features = np.zeros((n * m, len(toy.names)))
     np.add.at(features, table.row, table.probability[:, None] * toy.features(table))
     mdp = from_gym(env, discount=DISCOUNT, features=features.reshape(n, m, -1), feature_names=toy.names)
-    rows = np.flatnonzero(np.repeat(_entered(table), m))  # a state that only ends trajectories is never left
+    rows = np.flatnonzero(np.repeat(_entered(table), m))  # states that only end trajectories have no choices
     reward = gym_reward(env).ravel()[rows]  # linear in these features
     truth = np.linalg.lstsq(features[rows], reward, rcond=None)[0].astype(np.float64)
     random = np.random.RandomState(seed)

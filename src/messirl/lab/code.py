@@ -33,7 +33,7 @@ def lines_of(ask: Ask, scene: LabScene, picked: Picked, name: str) -> str:
     if alone:
         out.append("model.fit(mdp, expert, others)")
     else:
-        out.append(f'model, sets = baseline("{name}", model, mdp, expert, others)  # as strong as that MESSI')
+        out.append(f'model, sets = baseline("{name}", model, mdp, expert, others)  # with the strength of this MESSI')
         if name == "LightPooling" and picked.unlabelled is not None:
             out.append(f"model.set_params(unlabelled_weight={ask.weight or LIGHT!r})")
         if name == "EM" and picked.unlabelled is not None:

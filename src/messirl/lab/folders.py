@@ -87,7 +87,7 @@ def opened(places: dict[str, Place], key: str, kind: str) -> Path:
 def stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
     """Return names, modification times and sizes of the files in a folder, to detect changes."""
     found = ((file.name, file.stat()) for file in folder.iterdir() if file.is_file())
-    return tuple(sorted((name, told.st_mtime_ns, told.st_size) for name, told in found))
+    return tuple(sorted((name, stat.st_mtime_ns, stat.st_size) for name, stat in found))
 
 
 def _kind(folder: Path) -> str | None:

@@ -68,8 +68,8 @@ class Ask:
     @property
     def sets(self) -> str:
         """Hash of everything that determines the trajectories and their similarities."""
-        told = (self.scene, self.seed, self.expert, self.experts, self.mixture, self.u, self.nu, self.drawn)
-        return hashlib.sha256(repr((*told, self.similarity, self.sigma)).encode()).hexdigest()[:16]
+        parts = (self.scene, self.seed, self.expert, self.experts, self.mixture, self.u, self.nu, self.drawn)
+        return hashlib.sha256(repr((*parts, self.similarity, self.sigma)).encode()).hexdigest()[:16]
 
 
 def read_ask(body: bytes) -> Ask:

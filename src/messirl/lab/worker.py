@@ -92,8 +92,8 @@ class Worker:
             from messirl.lab.fitted import fitted_picture
 
             return fitted_picture(opened(self.places, message["key"], FIT), self.places)
-        told = message["ask"]
-        return self.fit(Ask(**told | {"drawn": tuple(map(tuple, told["drawn"]))}), cancelled)
+        fields = message["ask"]
+        return self.fit(Ask(**fields | {"drawn": tuple(map(tuple, fields["drawn"]))}), cancelled)
 
     def catalogue(self) -> dict[str, Any]:
         """Return the available scenes, folders, methods and similarities, with new folders included."""
