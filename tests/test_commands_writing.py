@@ -170,7 +170,7 @@ def test_what_a_stopped_command_had_finished_is_kept_and_named(made, run, tmp_pa
     assert set(content(left)) == {"fit.json", "model.npz"}
     assert content(out) == before
     _, _, said = run("fit", made["park"], *PLAIN, "--out", out, "--force")
-    assert f"{left} was left by a stopped command, or one is still running: inspect it" in said
+    assert f"{left} is the unfinished result of a stopped or running command: inspect it" in said
 
 
 def test_folders_are_exchanged_where_the_system_cannot_do_it_in_one_step(made, run, tmp_path, monkeypatch):

@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 
 def add_methods(made: Parser) -> None:
     """Add the option that names the methods."""
-    every = "all: " + ", ".join(METHODS)
-    made.add_argument(
-        "--methods", action=Once, metavar="A,B,…", help=f"the methods to compare (a core of eight), or {every}"
-    )
+    every = f"methods to compare, or all (a core of eight). Available: {', '.join(METHODS)}"
+    made.add_argument("--methods", action=Once, metavar="A,B,…", help=every)
 
 
 def add_work(made: Parser) -> None:

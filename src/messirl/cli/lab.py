@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         if not alone:
             note(f"everybody who reaches {address} can use this page and see the contents of the given folders")
         url = f"http://{f'[{address}]' if ':' in address else address}:{port}/"
-        print(f"messirl lab: {url} (folders to open: {len(found)}; Ctrl-C ends it)", flush=True)
+        print(f"messirl lab: {url} (folders to open: {len(found)}; Ctrl-C stops it)", flush=True)
         folders = [str(folder.resolve()) for folder in arguments.folders]
         app = make_app(folders, served(port, address), numbers=not alone)
         serve(app, place, None if arguments.no_browser else partial(_open, url))

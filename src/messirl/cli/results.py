@@ -94,7 +94,7 @@ class Results:
         if self.whole.parent.is_dir():
             for other in sorted(self.whole.parent.iterdir()):
                 if other.name.startswith(f"{self.whole.name}{UNFINISHED}"):
-                    note(f"{self._beside(other)} was left by a stopped command, or one is still running: inspect it")
+                    note(f"{self._beside(other)} is the unfinished result of a stopped or running command: inspect it")
         while not self.made:
             try:
                 self.place.mkdir(parents=True)
