@@ -324,7 +324,7 @@ def test_a_worker_that_was_killed_is_reported_in_one_sentence(tmp_path):
     code, _, heard = started.end()
     assert code == 1
     assert heard[1:] == [
-        "messirl: a worker process was killed (out of memory?): run the same command to continue, perhaps with --jobs 1"
+        "messirl: a worker process was killed (out of memory?): run the same command again, perhaps with --jobs 1"
     ]
 
 

@@ -172,7 +172,7 @@ def _explain(error: Exception, kept: str = "") -> tuple[str, int]:
     if isinstance(error, MemoryError):
         return "not enough memory: draw fewer trajectories with --n-unlabelled, or use a machine with more memory", 2
     if type(error).__name__ == "BrokenProcessPool":
-        return "a worker process was killed (out of memory?): run the same command to continue, perhaps with --jobs 1", 1
+        return "a worker process was killed (out of memory?): run the same command again, perhaps with --jobs 1", 1
     if type(error).__name__ == "ClusterError":
         return f"{error}{kept}", 2
     return f"internal error, {type(error).__name__}: {error}; run again with --debug and report it", 1
