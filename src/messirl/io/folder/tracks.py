@@ -1,4 +1,4 @@
-"""Trajectories alone, as a table: trajectory_id, step, state and, where known, action, goal and names."""
+"""Tables of trajectories: trajectory_id, step, state and, if known, action, goal and names."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def write_trajectories(
     labels: Labels | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write a .csv or .parquet that `read_trajectories` reads; an existing file is refused without `overwrite`.
+    """Write a .csv or .parquet that `read_trajectories` reads; an existing file is replaced only with `overwrite`.
 
     mdp : adds columns with the names of states and actions
-    labels : what a folder calls states and actions, instead of numbers
+    labels : labels of states and actions, instead of numbers
     """
     import pyarrow.csv
     import pyarrow.parquet
@@ -43,7 +43,7 @@ def write_trajectories(
 
 
 def trajectories_as_csv(trajectories: Trajectories, mdp: MDP | None = None, labels: Labels | None = None) -> str:
-    """The table that `write_trajectories` writes, as CSV text."""
+    """Return the table that `write_trajectories` writes, as CSV text."""
     import pyarrow.csv
 
     sink = io.BytesIO()
@@ -52,18 +52,18 @@ def trajectories_as_csv(trajectories: Trajectories, mdp: MDP | None = None, labe
 
 
 def check_table_place(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
-    """The path, or an InputError if no table may be written there."""
+    """Return the path; raise InputError if no table may be written there."""
     place = Path(path)
     if place.suffix not in (".csv", ".parquet"):
-        raise InputError(str(place), "is neither .csv nor .parquet", "end its name in one of them")
+        raise InputError(str(place), "is neither .csv nor .parquet", "use one of these suffixes")
     if place.exists() and not place.is_dir() and not overwrite:
-        raise InputError(str(place), "is there already", FORCE)
+        raise InputError(str(place), "exists already", FORCE)
     check_writable(place)
     return place
 
 
 def step_columns(trajectories: Trajectories, labels: Labels) -> dict[str, Any]:
-    """The columns that every table of trajectories has: trajectory_id, step, state and, where known, action."""
+    """Return the columns of every table of trajectories: trajectory_id, step, state and, if known, action."""
     columns = {
         "trajectory_id": called(np.repeat(np.arange(len(trajectories)), trajectories.lengths)),
         "step": called(trajectories.step),
@@ -91,7 +91,7 @@ def _table(trajectories: Trajectories, mdp: MDP | None, labels: Labels) -> Any:
 
 
 def _taken(trajectories: Trajectories) -> Ints:
-    """The action taken in each entry of `states`, −1 in the last of a trajectory."""
+    """Return the action taken at each entry of `states`, −1 at the end of a trajectory."""
     taken = np.full(trajectories.states.size, -1)
     taken[trajectories.leaves] = trajectories.actions
     return taken

@@ -1,4 +1,4 @@
-"""What is known of each trip: its track, when it begins, and the columns that do not change within trips."""
+"""Metadata of trajectories: track, begin, and the columns that are constant within each trajectory."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from messirl.io.raw.rows import Rows
 from messirl.io.raw.source import Raw
 from messirl.io.tables.table import column_of_arrow, column_of_text
 
-RESERVED = {"trajectory_id": "track", "goal": "goal_given"}  # names that mean something else in trajectory_meta
+RESERVED = {"trajectory_id": "track", "goal": "goal_given"}  # names with another meaning in trajectory_meta
 
 
 def names_of(rows: Rows, first: Ints) -> Array:
-    """What trips are called: as their track, numbered where a track has several.
+    """Return the ids of trajectories: their track, numbered where a track has several.
 
-    first : the row (of Rows) with which each trip begins
+    first : the first row (of Rows) of each trajectory
     """
     track = rows.track[first]
     nth = _nth(track)
@@ -36,7 +36,7 @@ def names_of(rows: Rows, first: Ints) -> Array:
 
 
 def _nth(track: Ints) -> Ints:
-    """1, 2, … within each track; the trips of a track follow each other."""
+    """Count the trajectories of each track 1, 2, …; those of a track are contiguous."""
     begins = np.flatnonzero(np.append(True, track[1:] != track[:-1]))
     return np.arange(track.size) - np.repeat(begins, np.diff(np.append(begins, track.size))) + 1
 
@@ -44,9 +44,9 @@ def _nth(track: Ints) -> Ints:
 def facts_of(
     raw: Raw, rows: Rows, trip: Ints, first: Ints, times: Times, roles: Collection[str], called: str
 ) -> tuple[dict[str, Array], list[str]]:
-    """Columns of trajectory_meta; and which columns of the source change within trips, and are left out.
+    """Return the columns of trajectory_meta, and the source columns omitted because they vary within trajectories.
 
-    trip : the trip of each row before any further cut
+    trip : the trajectory of each row before any further cut
     roles : columns with another use;  called : the column of ids
     """
     labels = rows.tracks[rows.track[first]]
@@ -77,7 +77,7 @@ def _constant(cells: object, rows: Rows, trip: Ints, begins: Flags) -> bool:
 
 
 def _whole(labels: Array) -> Array:
-    """Labels as whole numbers where all of them are written so."""
+    """Convert labels to integers if all of them are canonical integers."""
     plain = all(
         label.isascii() and label.isdigit() and len(label) < 18 and str(int(label)) == label for label in labels
     )
