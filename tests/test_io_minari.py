@@ -365,7 +365,7 @@ def test_files_that_hold_no_named_arrays_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"one\.npy: it contains a single array: save several named arrays"):
         recordings_from_numpy(tmp_path / "one.npy")
     (tmp_path / "text.npz").write_text("text")
-    with pytest.raises(InputError, match=r"text\.npz: it is no \.npz file of numbers"):
+    with pytest.raises(InputError, match=r"text\.npz: it is not an \.npz file of numbers"):
         recordings_from_numpy(tmp_path / "text.npz")
 
 

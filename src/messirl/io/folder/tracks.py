@@ -57,7 +57,7 @@ def check_table_place(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     if place.suffix not in (".csv", ".parquet"):
         raise InputError(str(place), "is neither .csv nor .parquet", "use one of these suffixes")
     if place.exists() and not place.is_dir() and not overwrite:
-        raise InputError(str(place), "exists already", FORCE)
+        raise InputError(str(place), "already exists", FORCE)
     check_writable(place)
     return place
 
