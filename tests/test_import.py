@@ -140,7 +140,7 @@ def test_ids_that_count_anew_in_every_file_are_told_apart_on_request(tmp_path):
     for name, y in (("one", 0.5), ("two", 1.5)):
         (tmp_path / f"{name}.csv").write_text(f"id,t,x,y\n1,0,0.5,{y}\n1,1,1.5,{y}\n")
     settings = ImportSettings(discount=0.9, grid=1.0, coordinates=True)
-    with pytest.raises(InputError, match=r"track '1' is in two places at the same time .*--per-file"):
+    with pytest.raises(InputError, match=r"track '1' is in two places at the same time: .*--per-file"):
         import_recordings(tmp_path, settings)
     record = import_recordings(tmp_path, ImportSettings(discount=0.9, grid=1.0, coordinates=True, per_file=True))
     assert set(middles(record)) == {"one-1", "two-1"}
@@ -159,7 +159,7 @@ def test_columns_are_recognised_with_signs_and_units(read, header):
 
 def test_what_may_be_two_things_is_refused_and_what_is_named_is_taken(read):
     text = "\n".join(f"{line},{extra}" for line, extra in zip(WALK.splitlines(), ["frame", *"0123012"], strict=True))
-    with pytest.raises(InputError, match="columns 't' and 'frame' could each be the time: choose with --time"):
+    with pytest.raises(InputError, match="columns 't' and 'frame' could each be the time: choose one with --time"):
         read(text)
     record = read(text, time="t")
     assert middles(record) == PLAIN

@@ -205,7 +205,7 @@ REFUSED = {
     ),
     "two animals with one id": (
         table(*ROWS, "1,1,5.5,5.5"),
-        "tracks.csv, row 6: track '1' is in two places at the same time (see another row): give each individual",
+        "tracks.csv, row 6: track '1' is in two places at the same time: give each individual",
     ),
     "trips of one point only": (
         table("1,0,0.5,0.5", "2,0,1.5,0.5", "3,0,1.5,0.5"),

@@ -151,11 +151,15 @@ FORM = to_quantecon(random_mdp(discount=0.9), np.zeros(5))
     ("changes", "error", "message"),
     [
         ({"beta": None}, TypeError, "SparseForm has no beta: give a DiscreteDP or a SparseForm"),
-        ({"R": FORM.R[:-1]}, InputError, r"s_indices: int64 of shape \(15,\): give 14 numbers from 0, one per pair"),
+        (
+            {"R": FORM.R[:-1]},
+            InputError,
+            r"s_indices: has dtype int64 and shape \(15,\): give 14 numbers from 0, one per pair",
+        ),
         ({"Q": FORM.Q[:-1]}, InputError, r"Q: has shape \(14, 5\), R \(15,\): give one row"),
         ({"Q": FORM.Q[:, :4]}, InputError, "s_indices: holds 4: Q has 4 columns, so states are 0 … 3"),
         ({"a_indices": FORM.a_indices * 0}, InputError, r"s_indices: the pair \(0, 0\) is listed twice"),
-        ({"a_indices": FORM.a_indices - 1}, InputError, "a_indices: int64 of shape"),
+        ({"a_indices": FORM.a_indices - 1}, InputError, "a_indices: has dtype int64 and shape"),
         ({"R": FORM.R * np.nan}, InputError, "R: some reward is NaN or infinite: use finite rewards, or -inf"),
         ({"s_indices": None}, InputError, r"Q: has shape \(15, 5\), R \(15,\): give R \(S, A\)"),
     ],

@@ -70,7 +70,7 @@ def step_columns(trajectories: Trajectories, labels: Labels) -> dict[str, Any]:
         "state": called(trajectories.states, labels.states),
     }
     if trajectories.actions is not None:
-        columns["action"] = called(_taken(trajectories), labels.actions)
+        columns["action"] = called(_actions_taken(trajectories), labels.actions)
     return columns
 
 
@@ -80,7 +80,7 @@ def _table(trajectories: Trajectories, mdp: MDP | None, labels: Labels) -> Any:
     columns = step_columns(trajectories, labels)
     for name, index, own in (
         ("state", trajectories.states, labels.states),
-        ("action", None if trajectories.actions is None else _taken(trajectories), labels.actions),
+        ("action", None if trajectories.actions is None else _actions_taken(trajectories), labels.actions),
     ):
         names = None if mdp is None else getattr(mdp, f"{name}_names")
         if names is not None and index is not None and list(names) != own:
@@ -90,7 +90,7 @@ def _table(trajectories: Trajectories, mdp: MDP | None, labels: Labels) -> Any:
     return pa.table(columns).select([name for name in ORDER if name in columns])
 
 
-def _taken(trajectories: Trajectories) -> Ints:
+def _actions_taken(trajectories: Trajectories) -> Ints:
     """Return the action taken at each entry of `states`, −1 at the end of a trajectory."""
     taken = np.full(trajectories.states.size, -1)
     taken[trajectories.leaves] = trajectories.actions

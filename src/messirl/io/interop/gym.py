@@ -60,7 +60,7 @@ def from_gym(
     transitions = sp.csr_array((table.probability, (table.row, target)), shape=((n + 1) * m, n + 1))
     return MDP(
         transitions,
-        _extended(features, table),
+        _with_added_state(features, table),
         start=None if table.start is None else np.append(table.start, 0.0),
         discount=discount,
         horizon=horizon,
@@ -87,8 +87,8 @@ def record(env: Any, policy: npt.ArrayLike | Callable[[int], int], n: int, *, le
         raise InputError("record", f"n={n}, length={length}", "give n >= 1 and length >= 2")
     # Two different seeds: with the same one, gymnasium and NumPy would draw the same numbers.
     of_env, of_policy = np.random.SeedSequence(seed).spawn(2)
-    act = policy if callable(policy) else _drawn(policy, n_states, n_actions, np.random.default_rng(of_policy))
-    made = _made(env)
+    act = policy if callable(policy) else _sampler(policy, n_states, n_actions, np.random.default_rng(of_policy))
+    made = _environment(env)
     states, actions = [], []
     try:
         reset_seed: int | None = int(of_env.generate_state(1)[0])
@@ -111,7 +111,7 @@ def record(env: Any, policy: npt.ArrayLike | Callable[[int], int], n: int, *, le
 
 def read_outcomes(env: Any) -> Outcomes:
     """Read and check the entries of `env.unwrapped.P`."""
-    made = _made(env)
+    made = _environment(env)
     inner = getattr(made, "unwrapped", made)
     P, start = getattr(inner, "P", None), getattr(inner, "initial_state_distrib", None)
     if made is not env:
@@ -147,7 +147,7 @@ def read_outcomes(env: Any) -> Outcomes:
     return Outcomes._make((n, int(action.max()) + 1, *columns, start))
 
 
-def _made(env: Any) -> Any:
+def _environment(env: Any) -> Any:
     """Return the environment itself, or create it from its id."""
     if not isinstance(env, str):
         return env
@@ -161,7 +161,7 @@ def _made(env: Any) -> Any:
         raise InputError(env, "gymnasium cannot create it", str(error)) from None
 
 
-def _extended(features: Any, table: Outcomes) -> Any:
+def _with_added_state(features: Any, table: Outcomes) -> Any:
     """Extend features of S states by zeros for the added state."""
     n, m = table.n_states, table.n_actions
     if features is None:
@@ -186,7 +186,7 @@ def _extended(features: Any, table: Outcomes) -> Any:
     return np.concatenate([given, np.zeros((1, *given.shape[1:]))])
 
 
-def _drawn(policy: Any, n_states: int, n_actions: int, rng: np.random.Generator) -> Callable[[int], int]:
+def _sampler(policy: Any, n_states: int, n_actions: int, rng: np.random.Generator) -> Callable[[int], int]:
     """Return a function that draws from the rows of a policy."""
     table = np.asarray(policy, dtype=np.float64)
     if table.shape not in ((n_states, n_actions), (n_states + 1, n_actions)):

@@ -27,7 +27,7 @@ def episodes_from_hdf5(path: str | PathLike[str], *, key: str | None = None) -> 
         import h5py
     except ImportError:
         raise ImportError("this needs h5py: pip install 'messirl[hdf5]'") from None
-    file = _found(Path(path))
+    file = _data_file(Path(path))
     try:
         opened = h5py.File(file, "r")
     except OSError:
@@ -45,7 +45,7 @@ def episodes_from_hdf5(path: str | PathLike[str], *, key: str | None = None) -> 
         for i in numbers:
             where = f"{file}, episode {i}"
             try:
-                values = _read(where, _own(where, opened, f"episode_{i}"), key, left)
+                values = _read(where, _member(where, opened, f"episode_{i}"), key, left)
             except (OSError, RuntimeError, LookupError, AttributeError, TypeError) as error:
                 raise InputError(where, f"it is damaged ({error})", "write the file again") from None
             left -= sum(array.nbytes for array in values)
@@ -53,7 +53,7 @@ def episodes_from_hdf5(path: str | PathLike[str], *, key: str | None = None) -> 
         return found
 
 
-def _own(where: str, group: Any, name: str) -> Any:
+def _member(where: str, group: Any, name: str) -> Any:
     """Return the member of a group, which must be in the same file."""
     link = type(group.get(name, getlink=True)).__name__
     if link != "HardLink":
@@ -69,9 +69,9 @@ def _read(where: str, group: Any, key: str | None, left: float) -> list[Any]:
     for name in ARRAYS:
         if name not in group:
             raise InputError(where, f"it has no {name}", f"an episode needs {', '.join(ARRAYS)}")
-        entry = _own(where, group, name)
+        entry = _member(where, group, name)
         if name == "observations" and key is not None and hasattr(entry, "keys") and key in entry:
-            entry = _own(where, entry, key)
+            entry = _member(where, entry, key)
         if hasattr(entry, "keys"):
             raise InputError(where, f"its {name} are a group of {', '.join(entry)}", "choose one with key=")
         if entry.shape is None or not entry.shape or entry.dtype.kind not in "biuf":
@@ -101,7 +101,7 @@ def _check_chunks(where: str, name: str, entry: Any) -> None:
             raise InputError(where, f"its {name} hold more data than declared", "write the file again")
 
 
-def _found(path: Path) -> Path:
+def _data_file(path: Path) -> Path:
     for file in (path, path / FILE, path / "data" / FILE):
         if file.is_file():
             return file

@@ -109,5 +109,7 @@ def _built(rows: sp.csr_array, reward: Floats, beta: Any, features: Any, start: 
 def _indices(name: str, values: Any, n: int) -> Ints:
     array = np.asarray(values)
     if array.dtype.kind not in "iu" or array.shape != (n,) or not n or array.min() < 0:
-        raise InputError(name, f"{array.dtype} of shape {array.shape}", f"give {n} numbers from 0, one per pair")
+        raise InputError(
+            name, f"has dtype {array.dtype} and shape {array.shape}", f"give {n} numbers from 0, one per pair"
+        )
     return array.astype(np.int64)

@@ -59,14 +59,14 @@ def read_times(raw: Raw, name: str, *, fps: float | None = None, form: str | Non
         return Times(raw.numbers(name) / fps, "s", f"frames, {fps:g} per second")
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         zone = getattr(kind, "tz", None)
-        return _stamps(_seconds(cells), "timestamps with a time zone" if zone else "timestamps")
+        return _timestamps(_seconds(cells), "timestamps with a time zone" if zone else "timestamps")
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         cells = cells.cast(pa.string())
         number = matches(cells, NUMBER) | matches(cells, r"^-?[0-9]+,[0-9]+$")
         if form is not None:
-            return _stamps(_with_format(raw, name, cells, form), f"timestamps of the format {form}")
+            return _timestamps(_with_format(raw, name, cells, form), f"timestamps of the format {form}")
         if not (number | np.asarray(cells.is_null())).all():
-            return _iso(raw, name, cells)
+            return _iso_timestamps(raw, name, cells)
     return _numbers(raw, name)
 
 
@@ -82,11 +82,11 @@ def _numbers(raw: Raw, name: str) -> Times:
     size = float(np.median(known)) if known.size else 0.0
     for scale, word in EPOCHS.items():
         if SINCE <= size / scale <= UNTIL:
-            return _stamps(at / scale, f"{word} since 1970, judging by their size")
+            return _timestamps(at / scale, f"{word} since 1970, judging by their size")
     return Times(at, "", "numbers without a unit")
 
 
-def _stamps(seconds: Floats, how: str) -> Times:
+def _timestamps(seconds: Floats, how: str) -> Times:
     known = seconds[np.isfinite(seconds)]
     origin = float(np.floor(known.min())) if known.size else 0.0
     return Times(seconds - origin, "s", how, origin)
@@ -100,7 +100,7 @@ def _seconds(stamps: Any) -> Floats:
     return np.where(np.asarray(stamps.is_null()), np.nan, np.asarray(whole) * 1e-6)
 
 
-def _iso(raw: Raw, name: str, cells: Any) -> Times:
+def _iso_timestamps(raw: Raw, name: str, cells: Any) -> Times:
     """Read timestamps that begin with the year; either all or none have a zone."""
     cells = pc.replace_substring_regex(cells, r"^([0-9]{4})[/.]([0-9]{2})[/.]([0-9]{2})", r"\1-\2-\3")
     cells = pc.replace_substring_regex(cells, r" ?(UTC|GMT)$", "Z")
@@ -122,7 +122,7 @@ def _iso(raw: Raw, name: str, cells: Any) -> Times:
         row = int(np.argmax(far))
     else:
         try:
-            return _stamps(_seconds(cells.cast(kind)), how)
+            return _timestamps(_seconds(cells.cast(kind)), how)
         except pa.ArrowInvalid:
             row = next(row for row, cell in enumerate(cells) if not _is_time(cell, kind))
     what = f"{name} holds {cells[row].as_py()!r}, not a valid date and time from {FIRST} to {LAST}"
@@ -142,7 +142,7 @@ def _with_format(raw: Raw, name: str, cells: Any, form: str) -> Floats:
     read = []
     for text in coded.dictionary.to_pylist():
         try:
-            read.append(_one(datetime.strptime(text, form)))
+            read.append(_epoch_seconds(datetime.strptime(text, form)))
         except ValueError:
             row = int(np.argmax(np.asarray(pc.fill_null(pc.equal(cells, text), False))))
             what = f"{name} holds {text!r}, which does not match the format {form!r}"
@@ -151,7 +151,7 @@ def _with_format(raw: Raw, name: str, cells: Any, form: str) -> Floats:
     return np.asarray(np.append(np.array(read, dtype=np.float64), np.nan)[index])
 
 
-def _one(stamp: datetime) -> float:
+def _epoch_seconds(stamp: datetime) -> float:
     if stamp.tzinfo is not None:
         return stamp.timestamp()
     return timegm(stamp.timetuple()) + stamp.microsecond * 1e-6

@@ -41,7 +41,7 @@ def decode(points: Points, places: Places, noise: float, *, stay: bool) -> Ints:
     tree, moves = cKDTree(centres), _Moves(places.near, stay)
     first = np.flatnonzero(np.append(True, ~points.goes_on))
     length = np.diff(np.append(first, points.trip.size))
-    spread = noise**2 + places.spacing**2 * _away(points)
+    spread = noise**2 + places.spacing**2 * _distance_to_recorded(points)
     near = np.zeros((points.trip.size, n_near), dtype=np.int32)
     back = np.zeros((points.trip.size, n_near), dtype=np.int8)
     ends = np.zeros(points.trip.size, dtype=np.int64)
@@ -97,7 +97,7 @@ class _Moves:
         return np.where(allowed, -self.log_degree[a], -np.inf)
 
 
-def _away(points: Points) -> Ints:
+def _distance_to_recorded(points: Points) -> Ints:
     """Return the distance, in points, to the nearest recorded point; trajectories begin and end with recorded ones."""
     index, every = np.flatnonzero(points.seen), np.arange(points.trip.size)
     after = np.searchsorted(index, every)

@@ -61,12 +61,12 @@ def features_of(
     for text in asked.count:
         made.append((text, _count(raw, rows, place, n, text)))
     for name, points in asked.distance:
-        far = cKDTree(points).query(_known(at, "--distance"))[0]
+        far = cKDTree(points).query(_coordinates(at, "--distance"))[0]
         made.append((f"distance_{name}", np.asarray(far)))
     if asked.turning:
         made.append(("turning", _mean(turning(rows), place, n, "turning", notes)))
     if asked.coordinates:
-        made += zip("xy", _known(at, "--coordinates").T, strict=True)
+        made += zip("xy", _coordinates(at, "--coordinates").T, strict=True)
     if asked.indicator:
         if n > MOST:
             remedy = f"use at most {MOST} cells, or other features"
@@ -123,7 +123,7 @@ def _column(raw: Raw, name: str, option: str) -> str:
     return name
 
 
-def _known(at: Floats | None, option: str) -> Floats:
+def _coordinates(at: Floats | None, option: str) -> Floats:
     if at is None:
         raise InputError(option, "the cells have no coordinates", "omit it, or give coordinates with --points")
     return at

@@ -66,7 +66,7 @@ def check_outliers(xy: Floats, option: str) -> None:
 
 def squares(xy: Floats, size: float, neighbours: int, area: Floats | None) -> Places:
     """Return square cells with corners at multiples of their size, or starting at the corner of an area."""
-    low, high = _box(xy, area)
+    low, high = _bounds(xy, area)
     if area is None:  # the highest multiple begins one more square
         low = np.floor(low / size + SAME) * size
         count = np.floor((high - low) / size + SAME) + 1
@@ -82,7 +82,7 @@ def squares(xy: Floats, size: float, neighbours: int, area: Floats | None) -> Pl
 
 def hexagons(xy: Floats, size: float, area: Floats | None) -> Places:
     """Return hexagonal cells whose centres are `size` apart."""
-    low, high = _box(xy, area)
+    low, high = _bounds(xy, area)
     _check_number((high - low) / size + 2, "--hexagons", size, low, high)
     cells = Hexagons.fit(np.array([low, high]), size)
     row, column = np.divmod(np.arange(cells.n_states), cells.shape[1])
@@ -101,7 +101,7 @@ def clusters(xy: Floats, n: int, seed: int) -> Places:
     if n > different:
         raise InputError("--kmeans", f"is {n}, but there are only {different} distinct positions", "give fewer")
     mapping = KMeans.fit(some, n, random_state=seed)
-    return Places(mapping, *_touching(mapping.centres), f"centres of k-means{said}")
+    return Places(mapping, *_delaunay(mapping.centres), f"centres of k-means{said}")
 
 
 def points(xy: Floats, at: Floats, labels: list[str], where: str) -> Places:
@@ -115,17 +115,17 @@ def points(xy: Floats, at: Floats, labels: list[str], where: str) -> Places:
     if here > size > 0 and there < here / 10:
         what = f"the positions lie {here:.3g} away from the points, but {there:.3g} with x and y exchanged"
         raise InputError(where, what, "exchange --x and --y")
-    return Places(mapping, *_touching(at), f"the nearest of {len(at)} points in {where}", labels)
+    return Places(mapping, *_delaunay(at), f"the nearest of {len(at)} points in {where}", labels)
 
 
 def labelled(labels: list[str], at: Floats | None, said: str) -> Places:
     """Return named cells; with coordinates, neighbours are those whose Voronoi cells touch."""
     if at is None:
         return Places(None, sp.csr_array((len(labels), len(labels)), dtype=bool), 1.0, said, labels)
-    return Places(KMeans(at), *_touching(at), said, labels)
+    return Places(KMeans(at), *_delaunay(at), said, labels)
 
 
-def _box(xy: Floats, area: Floats | None) -> tuple[Floats, Floats]:
+def _bounds(xy: Floats, area: Floats | None) -> tuple[Floats, Floats]:
     if area is None:
         return xy.min(axis=0), xy.max(axis=0)
     return area[0], area[1]
@@ -147,10 +147,10 @@ def _lattice(i: Ints, j: Ints, steps: Sequence[tuple[Ints, Ints]], shape: Sequen
         inside: Flags = (a >= 0) & (a < shape[0]) & (b >= 0) & (b < shape[1])
         source.append(here[inside])
         target.append((a * shape[1] + b)[inside])
-    return _joined(np.concatenate(source), np.concatenate(target), i.size)
+    return _adjacency(np.concatenate(source), np.concatenate(target), i.size)
 
 
-def _touching(at: Floats) -> tuple[Any, float]:
+def _delaunay(at: Floats) -> tuple[Any, float]:
     """Return the Delaunay adjacency of points and the median distance of neighbours; on a line, the adjacent points."""
     from scipy.spatial import Delaunay, QhullError
 
@@ -163,11 +163,11 @@ def _touching(at: Floats) -> tuple[Any, float]:
     except (QhullError, ValueError):  # fewer than three points, or all collinear
         order = np.lexsort(at.T)
         pairs = np.column_stack([order[:-1], order[1:]])
-    near = _joined(np.append(pairs[:, 0], pairs[:, 1]), np.append(pairs[:, 1], pairs[:, 0]), n)
+    near = _adjacency(np.append(pairs[:, 0], pairs[:, 1]), np.append(pairs[:, 1], pairs[:, 0]), n)
     return near, float(np.median(np.linalg.norm(at[pairs[:, 0]] - at[pairs[:, 1]], axis=1)))
 
 
-def _joined(source: Ints, target: Ints, n: int) -> Any:
+def _adjacency(source: Ints, target: Ints, n: int) -> Any:
     pairs = source.astype(np.int32), target.astype(np.int32)  # int32: for every version of SciPy
     near = sp.csr_array((np.ones(source.size, dtype=bool), pairs), shape=(n, n))
     near.sum_duplicates()

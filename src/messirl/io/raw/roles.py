@@ -84,7 +84,7 @@ def find_roles(
         if len(like) > 1:
             what = f"columns {listed([repr(name) for name in like])} could each be the {role}"
             both = f", or use both with --time '{'+'.join(like)}'" if role == "time" and len(like) == 2 else ""
-            raise raw.error(what, f"choose with --{role}{both}")
+            raise raw.error(what, f"choose one with --{role}{both}")
         if like:
             found[role] = Role(like[0], False)
         elif role in needed:

@@ -86,7 +86,7 @@ def read_rows(raw: Raw, roles: dict[str, Role], times: Times, *, per_file: bool,
         raise raw.error("no row has an id, a time and a position", "choose the columns with --id, --time, --x, --y")
     _, first, code = np.unique(rows.track, return_index=True, return_inverse=True)
     order = np.lexsort((rows.row, rows.time, first[code]))
-    return _once(raw, rows.picked(order), same_time)
+    return _resolve_same_time(raw, rows.picked(order), same_time)
 
 
 def _tracks(raw: Raw, name: str, per_file: bool) -> tuple[Ints, Array]:
@@ -112,7 +112,7 @@ def shared_between_files(raw: Raw, rows: Rows) -> int:
     return int((np.bincount(pairs[:, 0]) > 1).sum())
 
 
-def _once(raw: Raw, rows: Rows, same_time: str) -> Rows:
+def _resolve_same_time(raw: Raw, rows: Rows, same_time: str) -> Rows:
     """Reduce the rows to one per track and time."""
     same = ~rows.begins
     same[1:] &= rows.time[1:] == rows.time[:-1]
@@ -129,7 +129,7 @@ def _once(raw: Raw, rows: Rows, same_time: str) -> Rows:
         return rows
     if same_time == "refuse":
         at = int(np.argmax(same))
-        what = f"track {rows.tracks[rows.track[at]]!r} is in two places at the same time (see another row)"
+        what = f"track {rows.tracks[rows.track[at]]!r} is in two places at the same time"
         remedy = "give each individual its own id (--per-file if ids restart in every file), or use --same-time first"
         raise raw.error(what, remedy, int(rows.row[at]))
     if same_time == "mean" and rows.xy is not None:

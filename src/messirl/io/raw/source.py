@@ -111,10 +111,10 @@ class Raw:
         if column.kind == "empty":
             return np.full(table.n_rows, np.nan)
         if column.kind not in ("whole", "number", "flag"):
-            raise self._no_number(table, name, column)
+            raise self._number_error(table, name, column)
         return np.where(column.null, np.nan, column.values.astype(np.float64))
 
-    def _no_number(self, table: Table, name: str, column: Column) -> InputError:
+    def _number_error(self, table: Table, name: str, column: Column) -> InputError:
         wrong = ~column.null
         remedy = "write plain numbers, with their unit in the header"
         if column.text is not None and not table.typed:
@@ -191,7 +191,7 @@ def _read(path: Path, sign: str | None, decimal: str | None, columns: Sequence[s
     names = [name.strip(BLANKS) for name in (head if columns is None else columns)]
     _check_names(names, head, where)
     cells = _parsed(data, where, sign, names, header=columns is None)
-    cells = {name: _plain(column, decimal) for name, column in cells.items()}
+    cells = {name: _cleaned(column, decimal) for name, column in cells.items()}
     n = len(next(iter(cells.values())))
     again = np.all([np.asarray(pc.fill_null(pc.equal(column, name), False)) for name, column in cells.items()], axis=0)
     if columns is None and again.any():
@@ -297,7 +297,7 @@ def _remedy(row: Any, sign: str) -> str:
     return "put quotation marks around text that contains the delimiter"
 
 
-def _plain(cells: Any, decimal: str | None) -> Any:
+def _cleaned(cells: Any, decimal: str | None) -> Any:
     """Strip blanks from cells; in a column of numbers, replace spellings of a missing number by empty cells."""
     cells = pc.utf8_trim(cells, BLANKS)
     lacking = matches(cells, MISSING)

@@ -51,13 +51,13 @@ class Ways:
         which, start = np.repeat(np.arange(looks.size), looks), np.cumsum(looks) - looks
         share = ((np.arange(which.size) - start[which]) / (looks[which] - 1))[:, None]
         # Lines between centres pass corners and run along edges, where rounding would decide: shift them slightly.
-        aside = np.where(_turn(source, target) % 2, self.spacing, -self.spacing)[which, None] * ASIDE
+        aside = np.where(_tie_break(source, target) % 2, self.spacing, -self.spacing)[which, None] * ASIDE
         crossed = self.mapping.transform(begin[which] * (1 - share) + end[which] * share + aside)
         crossed[start], crossed[start + looks - 1] = source, target
         lines = np.split(crossed, start[1:])
-        return [self._whole(line[np.append(True, line[1:] != line[:-1])]) for line in lines]
+        return [self._fill_corners(line[np.append(True, line[1:] != line[:-1])]) for line in lines]
 
-    def _whole(self, line: Ints) -> list[int] | None:
+    def _fill_corners(self, line: Ints) -> list[int] | None:
         """Return the cells of a line without its ends, with gaps at corners filled."""
         way: list[int] = []
         for a, b, touch in zip(line[:-1].tolist(), line[1:].tolist(), self.beside(line[:-1], line[1:]), strict=True):
@@ -71,22 +71,22 @@ class Ways:
 
     def _shortest(self, a: int, b: int) -> list[int] | None:
         if (a, b) not in self.known:
-            self.known[a, b] = _common(self.near, a, b) or _searched(self.near, a, b)
+            self.known[a, b] = _common_neighbour(self.near, a, b) or _shortest_path(self.near, a, b)
         return self.known[a, b]
 
 
-def _common(near: Any, a: int, b: int) -> list[int]:
+def _common_neighbour(near: Any, a: int, b: int) -> list[int]:
     """Return a common neighbour; choose among several in turn, so that no direction is preferred."""
     both = np.intersect1d(*(near.indices[near.indptr[s] : near.indptr[s + 1]] for s in (a, b)))
-    return [int(both[_turn(a, b) % both.size])] if both.size else []
+    return [int(both[_tie_break(a, b) % both.size])] if both.size else []
 
 
-def _turn(a: Any, b: Any) -> Any:
+def _tie_break(a: Any, b: Any) -> Any:
     """Return a symmetric number that varies from cell to cell, to break ties between equal paths."""
     return (a + b) // 2
 
 
-def _searched(near: Any, a: int, b: int) -> list[int] | None:
+def _shortest_path(near: Any, a: int, b: int) -> list[int] | None:
     before = breadth_first_order(near, a, return_predecessors=True)[1]
     way, here = [], int(before[b])
     while here >= 0 and here != a:

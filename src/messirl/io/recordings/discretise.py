@@ -291,7 +291,7 @@ def _points(observations: Any, k: int | None = None) -> Floats:
     if points.ndim == 1:
         points = points[:, None]
     if points.ndim != 2 or (k is not None and points.shape[1] != k):
-        raise InputError("observations", f"of shape {raw.shape}", f"give points (N, {'k' if k is None else k})")
+        raise InputError("observations", f"has shape {raw.shape}", f"give points (N, {'k' if k is None else k})")
     bad = ~np.isfinite(points).all(axis=1)
     if bad.any():
         i = int(np.argmax(bad))

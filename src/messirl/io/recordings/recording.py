@@ -121,7 +121,9 @@ def recordings_from_trajectories(
     n = len(trajectories)
     flags = np.asarray(terminated)
     if flags.dtype != np.bool_ or flags.shape not in ((), (n,)):
-        raise InputError("terminated", f"{flags.dtype} of shape {flags.shape}", f"give one bool, or {n} of them")
+        raise InputError(
+            "terminated", f"has dtype {flags.dtype} and shape {flags.shape}", f"give one bool, or {n} of them"
+        )
     flags = np.broadcast_to(flags, (n,))
     names = range(n) if ids is None else list(ids)
     if len(names) != n:

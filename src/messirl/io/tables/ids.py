@@ -18,7 +18,7 @@ from messirl.io.tables.table import SHOWN, Column, Table, matches
 ANY = int(np.iinfo(np.int64).max)  # stands for an unknown number of ids
 
 
-def _looks(text: str) -> str:
+def _normalised(text: str) -> str:
     """Normalise a label: no invisible characters, combined accents, lower case."""
     seen = "".join(sign for sign in text if unicodedata.category(sign) != "Cf")
     return unicodedata.normalize("NFKC", seen).casefold().strip()
@@ -79,14 +79,14 @@ class Ids:
         remedy = f"correct it, or add the {self.noun}"
         unknown = (index < 0) & ~column.null
         if unknown.any() and not self.numbered:
-            remedy = self._alike(column.text[int(np.argmax(unknown))].as_py()) or remedy
+            remedy = self._lookalike_remedy(column.text[int(np.argmax(unknown))].as_py()) or remedy
         faults.rows(table, unknown, lambda row: f"{name} {column.show(row)} {known}", remedy)
         return index
 
-    def _alike(self, text: str) -> str | None:
+    def _lookalike_remedy(self, text: str) -> str | None:
         """Return the remedy for a label that differs from a known one in case or invisible characters."""
-        looks = _looks(text)
-        close = next((label for label in self.labels.to_pylist() if _looks(label) == looks), None)
+        looks = _normalised(text)
+        close = next((label for label in self.labels.to_pylist() if _normalised(label) == looks), None)
         return close and f"write it exactly like {close!r}, which looks the same, or add the {self.noun}"
 
     def _index(self, column: Column) -> Ints:

@@ -102,7 +102,7 @@ class Table:
         if name not in self._columns:
             cells = self.cells[name]
             if not self.typed and self.separator != "," and name in self._decimal_commas:
-                cells = self._pointed(name)
+                cells = self._with_decimal_points(name)
             self._columns[name] = column_of_arrow(cells, self.where, name) if self.typed else column_of_text(cells)
         return self._columns[name]
 
@@ -116,7 +116,7 @@ class Table:
                 found[name] = commas
         return found
 
-    def _pointed(self, name: str) -> Any:
+    def _with_decimal_points(self, name: str) -> Any:
         """Replace the decimal commas of a column by points, provided that they are unambiguous."""
         commas, cells = self._decimal_commas[name], self.cells[name]
         row = int(np.argmax(commas))
@@ -178,7 +178,7 @@ def _from_parquet(data: bytes, where: str) -> Table:
     try:
         file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False, page_checksum_verification=True)
         kinds = {field.name: field.type for field in file.schema_arrow}
-        texts, odd = ([name for name, kind in kinds.items() if test(kind)] for test in (_is_text, _is_odd))
+        texts, odd = ([name for name, kind in kinds.items() if test(kind)] for test in (_is_text, _is_unsupported))
         check_claims(where, file.metadata, len(data), most, texts=len(texts))
         if texts:  # keep repeated text once until its length is known
             file = pq.ParquetFile(pa.BufferReader(data), read_dictionary=texts, page_checksum_verification=True)
@@ -186,7 +186,7 @@ def _from_parquet(data: bytes, where: str) -> Table:
         table = file.read(known, use_threads=False)  # threads may delay the exit of a short command
         table.validate(full=True)
         names = table.column_names  # fails if they are not UTF-8
-        if sum(_letters(chunk) for name in texts for chunk in table[name].chunks) > most:
+        if sum(_text_bytes(chunk) for name in texts for chunk in table[name].chunks) > most:
             raise InputError(where, f"unpacks to too much text for a file of {len(data):,} bytes", AGAIN)
     except InputError:
         raise
@@ -204,14 +204,14 @@ def _is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _is_odd(kind: Any) -> bool:
+def _is_unsupported(kind: Any) -> bool:
     """Return True for columns of lists, records or bytes."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return bool(pa.types.is_nested(kind) or "binary" in str(kind))
 
 
-def _letters(column: Any) -> int:
+def _text_bytes(column: Any) -> int:
     """Return the number of bytes of a text column, dictionary-encoded or plain."""
     if not pa.types.is_dictionary(column.type):
         return int(pc.sum(pc.binary_length(column)).as_py() or 0)
@@ -284,12 +284,12 @@ def _parsed(filled: Any) -> tuple[str, Array]:
         try:
             return "whole", np.asarray(filled.cast(pa.int64()))
         except pa.ArrowInvalid:
-            return "huge", _objects(filled)
+            return "huge", _object_array(filled)
     if matches(filled, NUMBER).all():
         return "number", floats(filled)
     if matches(filled, FLAG).all():
         return "flag", np.asarray(pc.equal(pc.utf8_lower(filled), "true"))
-    return "text", _objects(filled)
+    return "text", _object_array(filled)
 
 
 def matches(text: Any, pattern: str) -> Flags:
@@ -306,7 +306,7 @@ def floats(text: Any) -> Floats:
         return np.array([float(cell) for cell in text.to_pylist()])
 
 
-def _objects(array: Any) -> Array:
+def _object_array(array: Any) -> Array:
     values = np.empty(len(array), dtype=object)
     values[:] = array.to_pylist()
     return values
@@ -317,7 +317,7 @@ def column_of_arrow(cells: Any, where: str, name: str) -> Column:
     shared = None
     if pa.types.is_dictionary(cells.type):
         if _is_text(cells.type) and not cells.dictionary.null_count:
-            shared = np.append(_objects(cells.dictionary), np.array([None]))[
+            shared = np.append(_object_array(cells.dictionary), np.array([None]))[
                 np.asarray(pc.fill_null(cells.indices, -1))
             ]
         cells = cells.dictionary_decode()
@@ -326,7 +326,7 @@ def column_of_arrow(cells: Any, where: str, name: str) -> Column:
         return Column("empty", np.full(len(cells), None, dtype=object), null)
     if test.is_string(kind) or test.is_large_string(kind) or str(kind) == "string_view":
         text = cells.cast(pa.string())
-        return Column("text", _objects(text) if shared is None else shared, null, text)
+        return Column("text", _object_array(text) if shared is None else shared, null, text)
     if test.is_boolean(kind):
         return Column("flag", np.asarray(pc.fill_null(cells, False)), null)
     if test.is_integer(kind):
@@ -334,7 +334,7 @@ def column_of_arrow(cells: Any, where: str, name: str) -> Column:
             return Column("whole", np.asarray(pc.fill_null(cells.cast(pa.int64()), 0)), null)
         except pa.ArrowInvalid:
             text = cells.cast(pa.string())
-            return Column("huge", _objects(text), null, text)
+            return Column("huge", _object_array(text), null, text)
     if test.is_floating(kind) or test.is_decimal(kind):
         values = np.asarray(pc.fill_null(cells.cast(pa.float64(), safe=False), np.nan))
         return Column("number", values, np.isnan(values))
