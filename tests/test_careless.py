@@ -202,12 +202,16 @@ def test_empty_columns_that_a_spreadsheet_leaves_at_the_right_do_not_count(tmp_p
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("state,", "sep=,\nstate,", "states.csv, row 1: begins with sep=, which is no row of a table: drop this row"),
-        ("pond", "po\0nd", "states.csv, row 3: holds a NUL, which no text does: save it with the encoding UTF-8"),
+        (
+            "state,",
+            "sep=,\nstate,",
+            "states.csv, row 1: begins with sep=, which is not a row of a table: delete this row",
+        ),
+        ("pond", "po\0nd", "states.csv, row 3: contains a NUL character: save it with the encoding UTF-8"),
         (
             "pond,1,0,1,0",
             "pond,1",
-            "states.csv, row 3: has 2 cells, but there are 5 columns: fill in the cells that are",
+            "states.csv, row 3: has 2 cells, but there are 5 columns: fill in the missing cells",
         ),
     ],
 )
@@ -236,7 +240,7 @@ def test_a_number_that_is_no_id_is_named_with_its_own_row(tmp_path, cell, messag
 def test_starts_too_large_to_be_summed_are_told_to_be_smaller(tmp_path):
     rows = PARK["states.csv"].split("\n")
     text = "\n".join(row and f"{row},{'1e308' if i else 'start'}" for i, row in enumerate(rows))
-    with pytest.raises(InputError, match="sum to inf: write smaller ones"):
+    with pytest.raises(InputError, match="sum to inf: use smaller weights"):
         read_problem(park(tmp_path / "park", states__csv=text))
 
 
@@ -491,14 +495,14 @@ def test_a_number_of_threads_that_is_none_is_named_by_where_it_was_given(tmp_pat
 )
 def test_what_only_looks_like_a_number_is_refused_by_its_signs(tmp_path, cell):
     folder = park(tmp_path / "park", states__csv=PARK["states.csv"].replace("pond,1", f"pond,{cell}"))
-    with pytest.raises(InputError, match=r"row 3: f_green holds .*, not a number: write it with the signs 0 to 9"):
+    with pytest.raises(InputError, match=r"row 3: f_green holds .*, not a number: use only the characters 0 to 9"):
         read_problem(folder)
 
 
 @pytest.mark.parametrize("label", ["cafe\N{COMBINING ACUTE ACCENT}", "caf\N{ZERO WIDTH SPACE}é", "Café"])
 def test_a_label_that_looks_like_another_is_told_from_it(tmp_path, label):
     folder = park(tmp_path / "park", states__csv=PARK["states.csv"].replace("café", label))
-    with pytest.raises(InputError, match=r"edges.csv, row 8: from 'café' .*: write it with the same signs as '[cC]af"):
+    with pytest.raises(InputError, match=r"edges.csv, row 8: from 'café' .*: write it exactly like '[cC]af"):
         read_problem(folder)
 
 
@@ -509,21 +513,21 @@ def test_a_label_that_looks_like_another_is_told_from_it(tmp_path, label):
 def test_a_column_that_is_almost_a_feature_is_noted(tmp_path, name, said):
     states = PARK["states.csv"].replace("f_food", name)
     notes = read_problem(park(tmp_path / "park", states__csv=states)).notes
-    wanted = [f"states.csv: column {name!r} is kept, but is no feature: names of features {said}"]
+    wanted = [f"states.csv: column {name!r} is kept but is not a feature: names of features {said}"]
     assert list(notes) == (wanted if said else [])
 
 
 def test_a_column_of_moves_that_is_almost_a_feature_is_noted(tmp_path):
     edges = "\n".join(f"{row},{'G_toll' if i == 0 else 1}" for i, row in enumerate(PARK["edges.csv"].splitlines()))
     (note,) = read_problem(park(tmp_path / "park", edges__csv=edges)).notes
-    assert note == "edges.csv: column 'G_toll' is kept, but is no feature: names of features begin with 'g_'"
+    assert note == "edges.csv: column 'G_toll' is kept but is not a feature: names of features begin with 'g_'"
 
 
 def test_states_without_a_row_are_the_only_fault(run, tmp_path):
     folder = park(tmp_path / "park", states__csv="state,f_a\n")
     code, said, _ = run("check", folder)
     assert code == 2
-    assert said == f"states.csv: has no row: give one row per state\n1 fault in {folder}\n"
+    assert said == f"states.csv: has no rows: give one row per state\n1 fault in {folder}\n"
 
 
 @pytest.mark.parametrize(
@@ -544,7 +548,7 @@ def test_a_pipe_in_the_place_of_a_table_is_not_waited_for(tmp_path):
     folder = park(tmp_path / "park")
     (folder / "states.csv").unlink()
     os.mkfifo(folder / "states.csv")
-    with pytest.raises(InputError, match=r"states.csv: is no file, but a device or the like: give a CSV"):
+    with pytest.raises(InputError, match=r"states.csv: is not a regular file: give a CSV"):
         read_problem(folder)
 
 
@@ -557,13 +561,13 @@ def test_a_feature_whose_name_has_two_lines_takes_one_of_the_table(run, tmp_path
 
 def test_a_header_in_the_middle_of_a_table_is_named_with_its_row(run, tmp_path):
     states = PARK["states.csv"] + PARK["states.csv"]
-    with pytest.raises(InputError, match=r"states.csv, row 6: is the header once more: drop this row"):
+    with pytest.raises(InputError, match=r"states.csv, row 6: repeats the header: delete this row"):
         read_problem(park(tmp_path / "park", states__csv=states))
     track = "id,t,x,y\na,1,1,1\na,2,2,2\n"
     (tmp_path / "track.csv").write_text(track + track)
     code, _, said = run("import", tmp_path / "track.csv", tmp_path / "to", *SQUARES)
     assert code == 2
-    assert "track.csv, row 4: is the header once more: drop this row" in said
+    assert "track.csv, row 4: repeats the header: delete this row" in said
 
 
 @pytest.mark.parametrize("stamp", ["2026-02-30 10:00", "2026-01-01 24:00", "9999-12-31 10:00"])
@@ -571,7 +575,7 @@ def test_a_time_that_is_none_is_named_with_its_row(run, tmp_path, stamp):
     (tmp_path / "track.csv").write_text(f"id,t,x,y\na,2026-01-01 09:00,1,1\na,{stamp},2,2\n")
     code, _, said = run("import", tmp_path / "track.csv", tmp_path / "to", *SQUARES)
     assert code == 2
-    assert f"track.csv, row 3: t holds '{stamp}', which is no day and hour from 1678 to 2261: correct it" in said
+    assert f"track.csv, row 3: t holds '{stamp}', not a valid date and time from 1678 to 2261: correct it" in said
 
 
 @pytest.mark.parametrize("noise", ["1e300", "1e-300"])

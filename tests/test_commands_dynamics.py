@@ -368,7 +368,7 @@ def test_a_discount_of_one_is_refused_by_the_parser(tables, capsys):
 def test_a_folder_is_no_file_of_recordings(run, whole, tmp_path):
     code, _, err = run("fit", whole, *FITTED, "--out", tmp_path / "out")
     assert code == 2
-    assert "is no file of recordings: give .npz, .parquet" in err
+    assert "is not a file of recordings: give .npz, .parquet" in err
 
 
 def test_a_column_of_a_trajectory_must_not_change_within_it(run, tables, tmp_path):
@@ -395,10 +395,10 @@ def test_actions_that_teach_nothing_are_refused_in_one_sentence(run, tmp_path, a
 
 
 BARE = {
-    "no folder": ("", "is not a folder: give the folder that holds states and trajectories"),
+    "no folder": ("", "is not a folder: give a folder with states and trajectories"),
     "no states": ("states.csv", "holds neither states.parquet nor states.csv: add the table"),
     "no trajectories": ("trajectories.csv", "holds neither trajectories.parquet nor trajectories.csv"),
-    "no settings": ("problem.json", "problem.json: is not there"),
+    "no settings": ("problem.json", "problem.json: does not exist"),
 }
 
 

@@ -64,7 +64,7 @@ def test_convert_replaces_a_problem_only_when_forced_and_leaves_other_files(made
     before = content(other)
     code, _, said = run("convert", made["grid"], other)
     assert code == 2
-    assert "holds edges.csv already: give another folder, or --force" in said
+    assert "already contains edges.csv: give another folder, or --force" in said
     assert content(other) == before
     assert run("convert", made["grid"], other, "--force")[0] == 0
     assert read_problem(other).mdp.n_states == 16
@@ -79,7 +79,7 @@ def test_convert_refuses_an_existing_table_unless_forced(run, tmp_path, monkeypa
     monkeypatch.setattr("messirl.io.interop.minari.from_minari", lambda _: some)
     code, _, said = run("convert", "minari:a/b-v0", table)
     assert code == 2
-    assert "is there already: give another name, or --force" in said
+    assert "already exists: give another name, or --force" in said
     assert table.read_text() == "mine"
     assert run("convert", "minari:a/b-v0", table, "--force")[0] == 0
     assert read_trajectories(table)[0] == some
@@ -230,7 +230,7 @@ def test_sample_replaces_its_default_file_but_no_file_that_was_named(made, run, 
     before = (tmp_path / "walks.csv").read_bytes()
     code, _, said = run(*named, "--seed", 7)
     assert code == 2
-    assert "walks.csv: is there already: give another name, or --force" in said
+    assert "walks.csv: already exists: give another name, or --force" in said
     assert (tmp_path / "walks.csv").read_bytes() == before
     assert run(*named, "--seed", 7, "--force")[0] == 0
     assert (tmp_path / "walks.csv").read_bytes() != before

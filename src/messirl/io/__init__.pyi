@@ -1,4 +1,4 @@
-"""The public names and where they are; they are imported when first used."""
+"""Public names and their modules; imported when first used."""
 
 from messirl.io.folder.build import problem_from_tables as problem_from_tables, read_trajectories as read_trajectories
 from messirl.io.folder.estimable import Estimable as Estimable, read_estimable as read_estimable
