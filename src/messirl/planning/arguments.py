@@ -42,7 +42,7 @@ def check_goal(mdp: MDP, goal: int | None) -> None:
         raise ValueError(f"goal {goal} is not one of the states 0 … {mdp.n_states - 1}")
     if mdp.horizon is not None:
         raise ValueError(
-            f"goal={goal} with horizon={mdp.horizon}: a trajectory with a goal ends at its goal. Use horizon=None"
+            f"goal={goal} with horizon={mdp.horizon}: a trajectory with a goal ends there, use horizon=None"
         )
 
 
@@ -79,5 +79,5 @@ def start_of(mdp: MDP, start: Any = None) -> Floats:
         raise ValueError("a start distribution is needed and the MDP has none: use mdp.replace(start=...)")
     array = np.asarray(start, dtype=np.float64)
     if array.shape != (mdp.n_states,) or not np.isfinite(array).all() or (array < 0).any() or not array.any():
-        raise ValueError(f"start must be {mdp.n_states} weights, finite, not negative and not all zero")
+        raise ValueError(f"start must be {mdp.n_states} weights, finite and not negative, and not all zero")
     return array

@@ -45,10 +45,7 @@ def sample(
         raise ValueError("nothing ends these trajectories: give length=, the number of states of each")
     least = int(n) * (1 if limit is None or ends.any() else int(limit))
     if least > MAX_STATES:
-        raise ValueError(
-            f"n={n} trajectories have {least:.0e} states or more, above the limit of {MAX_STATES:.0e}: draw fewer, or "
-            "shorter ones"
-        )
+        raise ValueError(f"the trajectories would have more than {MAX_STATES:.0e} states: draw fewer, or shorter ones")
     begin = start_of(mdp, start)
     random = random_source(random_state)
 
