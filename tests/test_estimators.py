@@ -427,7 +427,7 @@ def test_noncausal_entropy_needs_a_horizon_and_no_goals(method):
 
 @methods
 def test_discount_one_with_nothing_that_ends_is_refused(method):
-    with pytest.raises(ValueError, match=r"not terminal: with discount=1 and no horizon|nothing ends"):
+    with pytest.raises(ValueError, match=r"not terminal: with discount=1 and no horizon|no trajectory ends"):
         method().fit(ring(discount=1.0), Trajectories.from_lists([[0, 1]]))
 
 

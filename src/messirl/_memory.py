@@ -11,7 +11,7 @@ except ImportError:  # not on Windows
 
 LITTLE = 2**28  # bytes below which nothing is checked
 ALWAYS = 2**27  # bytes that may be unpacked from any file
-DENSEST = 100  # largest compression ratio of a file, beyond these bytes
+DENSEST = 100  # bytes that may be unpacked in addition, per byte of the file
 JSON = 2**25  # maximum bytes of a JSON file: parsed, it takes some thirty times as many
 INFO, GROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 

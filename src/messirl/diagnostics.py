@@ -248,18 +248,18 @@ def mean_similarity(block: Any, l: int, n: int) -> Floats:
 
 def penalty_directions(model: MESSI, expert: Trajectories) -> tuple[list[Direction], float, int]:
     """Return directions by falling shrinkage q / (h + q), effective degrees of freedom, and the number identified."""
-    bend = _curvature(model, expert)
-    pull = np.zeros_like(bend) if model.quadratic_ is None else model.quadratic_
-    size = np.sqrt(np.maximum(np.diag(bend + pull), 0.0))
+    hessian = _curvature(model, expert)
+    pull = np.zeros_like(hessian) if model.quadratic_ is None else model.quadratic_
+    size = np.sqrt(np.maximum(np.diag(hessian + pull), 0.0))
     unit = np.where(size > 0, 1.0 / np.where(size > 0, size, 1.0), 0.0)
-    values, vectors = np.linalg.eigh((bend + pull) * np.outer(unit, unit))
+    values, vectors = np.linalg.eigh((hessian + pull) * np.outer(unit, unit))
     kept = vectors[:, values > FLAT * max(float(values[-1]), 1e-300)]
     basis = unit[:, None] * kept  # the directions that data and penalty together determine
-    shrinkage, inside = eigh(basis.T @ pull @ basis, basis.T @ (bend + pull) @ basis)
+    shrinkage, inside = eigh(basis.T @ pull @ basis, basis.T @ (hessian + pull) @ basis)
     order = np.argsort(-shrinkage, kind="stable")
     found = [Direction(float(np.clip(shrinkage[i], 0.0, 1.0)), _unit(basis @ inside[:, i])) for i in order]
     freedom = float(np.sum(1.0 - np.clip(shrinkage, 0.0, 1.0)))
-    alone = np.linalg.eigvalsh(bend * np.outer(unit, unit))
+    alone = np.linalg.eigvalsh(hessian * np.outer(unit, unit))
     return found, freedom, int(np.sum(alone > FLAT * max(float(alone[-1]), 1e-300)))
 
 
@@ -274,11 +274,11 @@ def leave_one_out(
     executor: Any = None,
 ) -> Floats:
     """Return √(Δθᵀ H Δθ) of a refit without each of the unlabelled trajectories `which`, H the Hessian of −L at θ̂."""
-    bend = _curvature(model, expert)
+    hessian = _curvature(model, expert)
     again = clone(model).set_params(theta_init=model.theta_, warm_start=False, callback=None)
     work = functools.partial(_without, again, mdp, expert, unlabelled)
     moves = (theta - model.theta_ for theta in run(work, np.asarray(which).tolist(), executor, progress))
-    return np.array([np.sqrt(max(float(moved @ bend @ moved), 0.0)) for moved in moves])
+    return np.array([np.sqrt(max(float(moved @ hessian @ moved), 0.0)) for moved in moves])
 
 
 def without_each(model: MESSI, expert: Trajectories, block: Any, counts: Any, which: Ints) -> Floats:
@@ -289,16 +289,16 @@ def without_each(model: MESSI, expert: Trajectories, block: Any, counts: Any, wh
     M = (1/n) Σ_j G_j is the penalty's matrix, G_j the contribution of the pairs of j. A refit differs from this in the
     order of 1/n², and its search would stop before such small changes. Weights at their bound stay there.
     """
-    theta, bend = model.theta_, _curvature(model, expert)
+    theta, hessian = model.theta_, _curvature(model, expert)
     if model.quadratic_ is None or model.penalty_matrix_ is None:
         return np.zeros(len(which))
     strength, free = float(model.lambda0) / model._bound, np.abs(theta) < (1.0 - FLAT) * model._bound
     pulls = pair_pulls(block, which, counts, values_of(counts, theta))
     push = strength / (len(counts) - 1) * (2.0 * pulls - model.penalty_matrix_ @ theta)
     moves = np.zeros_like(push)
-    stiff = (bend + model.quadratic_)[np.ix_(free, free)]
+    stiff = (hessian + model.quadratic_)[np.ix_(free, free)]
     moves[:, free] = np.linalg.lstsq(stiff, push[:, free].T, rcond=FLAT)[0].T
-    return np.asarray(np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", moves, bend, moves), 0.0)))
+    return np.asarray(np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", moves, hessian, moves), 0.0)))
 
 
 def _curvature(model: MESSI, expert: Trajectories) -> Floats:

@@ -277,30 +277,30 @@ class Objective:
         With goals it is exact where one factorisation serves all of them.
         """
         t, planner = np.asarray(theta, dtype=np.float64), self.planner
-        bend = None
+        of_values = None
         if self.bends_exactly:
             source = planner.start if planner.source is None else planner.source
             solution = planner.solve(self.mdp.reward(t))
-            bend, _ = curvature(self.mdp, solution.table, source, getattr(solution, "factors", None))
-        elif self._bends and isinstance(planner.model, GoalsModel):
+            of_values, _ = curvature(self.mdp, solution.table, source, getattr(solution, "factors", None))
+        elif self._curved_by_values and isinstance(planner.model, GoalsModel):
             with contextlib.suppress(OutOfReach):
-                bend = goals_curvature(planner.solve(self.mdp.reward(t)), planner.asked)
-        if bend is None:
+                of_values = goals_curvature(planner.solve(self.mdp.reward(t)), planner.asked)
+        if of_values is None:
             table = differences(lambda at: self(at).gradient, t, self.unit)
             return np.asarray(0.5 * (table + table.T))
-        return -bend if self.quadratic is None else -bend - self.quadratic
+        return -of_values if self.quadratic is None else -of_values - self.quadratic
 
     @property
     def bends_exactly(self) -> bool:
         """True if ∇²J is exact at every θ, from one linear system."""
-        return self._bends and self.planner.goals is None and self.planner.entropy == "causal"
+        return self._curved_by_values and self.planner.goals is None and self.planner.entropy == "causal"
 
     @property
     def curvature_is_cheap(self) -> bool:
         """True if ∇²J is exact, and costs about as much as J."""
         model = self.planner.model
         shared = isinstance(model, GoalsModel) and model.shared and not model.iterates
-        known = self.bends_exactly or (self._bends and shared)
+        known = self.bends_exactly or (self._curved_by_values and shared)
         return known and self._is_small(self.mdp.n_features)
 
     @property
@@ -313,7 +313,7 @@ class Objective:
         n, steps = self.mdp.n_states, self.mdp.horizon or 2
         return steps > 1 and n * steps <= MANY and n * steps * width <= LARGE
 
-    _bends = True  # whether ∇²L is that of the values only
+    _curved_by_values = True  # whether ∇²L is that of the values only
 
 
 def evaluations(objectives: Sequence[Objective], thetas: Sequence[Floats]) -> list[Evaluation]:
@@ -340,7 +340,7 @@ def evaluations(objectives: Sequence[Objective], thetas: Sequence[Floats]) -> li
 class SharedChoices(Objective):
     """J of choices whose actions are uncertain: the posterior number of times each was chosen depends on θ."""
 
-    _bends = False
+    _curved_by_values = False
 
     def __init__(self, mdp: MDP, planner: Planner, chosen: Chosen, quadratic: Floats | None, size: float) -> None:
         super().__init__(mdp, planner, np.zeros(mdp.n_features), quadratic, size=size)

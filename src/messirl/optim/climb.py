@@ -192,7 +192,7 @@ class Climb:
         return point
 
     def tried(self, blocked: float, evaluations: float) -> bool:
-        """Return whether over `blocked` evaluations had no finite value, or any had none of over `evaluations`."""
+        """Return whether over `blocked` evaluations were not finite, or any was not after over `evaluations`."""
         return self.blocked > blocked or (self.blocked > 0 and self.evaluations > evaluations)
 
     def _scaled(self, curvature: Floats | None) -> Floats | None:
@@ -337,7 +337,7 @@ class Climb:
             settled = free.sum() > FEW and float(np.abs(rest).max()) <= self.tol * weakest
             if not left > (ENOUGH if settled else 1e-12) * first:
                 break
-            bent = yield from self._bend(way, size, free)
+            bent = yield from self._hessian_product(way, size, free)
             if bent is None:
                 return np.full_like(step, np.nan)
             curvature, square = float(way @ bent), float(way @ way)
@@ -367,7 +367,7 @@ class Climb:
                 step[free] += np.copysign(reach, slope) * way
         return step
 
-    def _bend(self, way: Floats, size: Floats, free: Flags) -> Asking[Floats | None]:
+    def _hessian_product(self, way: Floats, size: Floats, free: Flags) -> Asking[Floats | None]:
         """Return H v by a finite difference of gradients along v; None if the function is not finite close by."""
         reach = reach_of(way, PROBE * np.maximum(1.0, PROBE * size))  # by more than the rounding of large weights
         for length in (reach, -reach):

@@ -81,7 +81,7 @@ def seek_maximum(
         if climb.stopped:
             return climb.result(move, ASKED)
         slope, noise = float(np.abs(gradient).sum()), NOISE * (1.0 + abs(climb.point.value))
-        if slope == 0.0 or (not climb.secants.known and slope <= noise):  # moves of a whole unit would change nothing
+        if slope == 0.0 or (not climb.secants.known and slope <= noise):  # even a step of one unit would change nothing
             return climb.result(np.zeros_like(move), SETTLED, converged=True)
         largest, gain = float(move.max()), float(gradient @ direction)
         known, near = climb.secants.known, largest <= max(NEAR, tol)

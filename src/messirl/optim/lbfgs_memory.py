@@ -44,11 +44,11 @@ class Secants:
     @property
     def told(self) -> bool:
         """True if a given initial curvature is still in use."""
-        return self._said is not None
+        return self._initial is not None
 
     def forget(self, curvature: Floats | None = None) -> None:
         """Reset the memory, with a new initial curvature or none."""
-        self.n, self._said = 0, curvature
+        self.n, self._initial = 0, curvature
         self._whole = None if curvature is None else _inverse(curvature)
 
     def foresee(self, step: Floats, fall: Floats) -> bool:
@@ -109,12 +109,12 @@ class Secants:
 
     def _first(self, q: Floats, free: Flags) -> Floats:
         """Return H₀⁻¹ q on the free coordinates, H₀ the initial curvature or the identity."""
-        if self._said is None or self._whole is None:
+        if self._initial is None or self._whole is None:
             return q
         if free.all():
             return self._whole @ q
         out = np.zeros_like(q)
-        out[free] = _inverse(self._said[np.ix_(free, free)]) @ q[free]
+        out[free] = _inverse(self._initial[np.ix_(free, free)]) @ q[free]
         return out
 
 

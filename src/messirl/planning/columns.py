@@ -106,7 +106,7 @@ def times(ptr, index, data, x):
 
 @jit
 def sweep(ptr, index, data, held, right, z, flushed, enough):
-    """Return right + M z, (n, k), with row held[i] of column i set to zero, as are entries below `flushed`.
+    """Return right + M z, (n, k), column i without row held[i] of M; entries below `flushed` are set to zero.
 
     Also returns which columns have grown by no more than a share `enough` in any row, (k,), and their maxima (k,).
     """

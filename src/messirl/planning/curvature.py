@@ -40,10 +40,10 @@ def curvature(mdp: MDP, policy: Floats, source: Floats, factors: Any = None) -> 
         if factors is None and mdp.horizon is None:
             factors = factorised(chain_matrix(mdp, policy), mdp.discount)
         rows, taken = feature_table(mdp), _taken(mdp, policy, source, factors)
-        bend = np.zeros((mdp.n_features, mdp.n_features))
+        hessian = np.zeros((mdp.n_features, mdp.n_features))
         for step, here, ahead in slopes(mdp, policy, factors=factors):
-            bend += gram(mdp, rows, ahead, here, taken[step])
-    return bend, here
+            hessian += gram(mdp, rows, ahead, here, taken[step])
+    return hessian, here
 
 
 def slopes(

@@ -30,15 +30,15 @@ def goals_curvature(solution: GoalsSolution, source: Any) -> Floats:
     """Return ∇² Σ m V, (d, d), from a source (G, S)."""
     system = _shared(solution)
     own, ending = _features(solution)
-    bend = np.zeros((own.shape[1], own.shape[1]))
+    hessian = np.zeros((own.shape[1], own.shape[1]))
     for goals, sources in solution.chunks(source):
         found = system.flows(goals, sources)
         _check(system, found.solved)
         for g, goal in enumerate(goals.tolist()):
             slope = _slope(system, own, ending, goal, found.z[g])
-            path_spread(*_moves(system), found.y[g], found.z[g], own, slope, bend)
-    _check(system, np.isfinite(bend))
-    return bend + np.tril(bend, -1).T
+            path_spread(*_moves(system), found.y[g], found.z[g], own, slope, hessian)
+    _check(system, np.isfinite(hessian))
+    return hessian + np.tril(hessian, -1).T
 
 
 def goals_slopes(solution: GoalsSolution, needed: Any) -> Iterator[Floats]:

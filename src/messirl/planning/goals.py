@@ -71,16 +71,16 @@ class GoalsModel:
     ) -> None:
         self.mdp, self.goals, self.within, self.kind, self.starts = mdp, goals, within, kind, starts
         self.shared = kind is PathModel  # one system for all
-        self._alone: dict[int, StationaryModel] = {}
+        self._cached: dict[int, StationaryModel] = {}
         self._met: dict[int, Flags] = {}
 
     def towards(self, goal: int) -> StationaryModel:
         """Return the model of one goal; it is cached where it warm-starts, and otherwise while memory allows."""
-        found = self._alone.get(goal)
+        found = self._cached.get(goal)
         if found is None:
             found = self.kind(self.mdp, goal, self._within(goal))
-            if not self.shared or len(self._alone) * self.mdp.transitions.nnz < KEPT:
-                self._alone[goal] = found
+            if not self.shared or len(self._cached) * self.mdp.transitions.nnz < KEPT:
+                self._cached[goal] = found
         return found
 
     def _within(self, goal: int) -> Flags:

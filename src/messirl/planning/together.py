@@ -76,10 +76,10 @@ def _one_batch(planners: Sequence[Planner], thetas: Sequence[Floats]) -> list[An
     n = max(len(parts) for parts in own)
     parts = [[*own[k], Part(-1.0, 0.0, nothing)][:n] for k in lanes]
     guesses = [[*begin[k][1], nothing][:n] for k in lanes]
-    values, asked = _side_by_side([begin[k][0] for k in lanes]), _side_by_side([planners[k].asked for k in lanes])
-    sources = [_side_by_side([lane[i].source for lane in parts]) for i in range(n)]
-    visits = [_side_by_side([lane[i] for lane in guesses]) for i in range(n)]
-    solved = _solve(mdp, _side_by_side([thetas[k] for k in lanes]), sources, values, visits)
+    values, asked = _stacked([begin[k][0] for k in lanes]), _stacked([planners[k].asked for k in lanes])
+    sources = [_stacked([lane[i].source for lane in parts]) for i in range(n)]
+    visits = [_stacked([lane[i] for lane in guesses]) for i in range(n)]
+    solved = _solve(mdp, _stacked([thetas[k] for k in lanes]), sources, values, visits)
     masses = np.array([[lane[i].mass for lane in parts] for i in range(n)])
     net = masses[0] * visits[0] if n == 1 else masses[0] * visits[0] - masses[1] * visits[1]
     counts = np.zeros((mdp.n_features, m))
@@ -109,7 +109,7 @@ def _solve(mdp: MDP, theta: Floats, sources: Sequence[Floats], values: Floats, v
     return np.asarray(solved)
 
 
-def _side_by_side(columns: Sequence[Floats]) -> Floats:
+def _stacked(columns: Sequence[Floats]) -> Floats:
     table = aligned(len(columns[0]), len(columns))
     for i, column in enumerate(columns):
         table[:, i] = column
