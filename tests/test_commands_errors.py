@@ -74,7 +74,7 @@ WRONG = [
     (["fit", "@grid", "@roads"], "unrecognized arguments: .*roads"),
     (["fit", "@none"], "none holds no trajectory"),
     (["fit", "@still"], "no expert trajectory makes a step"),
-    (["fit", "@endless"], "discount=1 with no horizon, no terminal state and no goal: nothing ends"),
+    (["fit", "@endless"], "discount=1 with no horizon, no terminal state and no goal: no trajectory ends"),
     (
         ["fit", "@grid", "--expert", "role = nobody"],
         r"--expert 'role = nobody' takes no trajectory: 'role' holds unlabelled \(20\), expert \(12\), test \(8\)",

@@ -213,7 +213,7 @@ def test_few_experts_are_followed_further_than_by_cloning_and_predicted_worse():
         (DemoDICE(alpha=-1.0), "endless", "alpha=-1.0: it must be finite and >= 0"),
         (DemoDICE(smoothing=1.0), "endless", "smoothing must be below 1"),
         (DemoDICE(smoothing=0.0), "endless", "smoothing=0.0: it must be finite and > 0"),
-        (DemoDICE(max_iter=0), "endless", "max_iter=0: it must be a whole number from 1 on"),
+        (DemoDICE(max_iter=0), "endless", "max_iter=0: it must be a whole number >= 1"),
     ],
 )
 def test_what_cannot_be_is_said_at_once(model, kind, message):

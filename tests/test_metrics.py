@@ -372,7 +372,7 @@ def test_wrong_arguments_are_named():
         inverse_learning_error(mdp, np.zeros(4))
     with pytest.raises(ValueError, match="a norm has p >= 1"):
         inverse_learning_error(mdp, np.zeros(4), np.zeros(4), p=0.5)
-    with pytest.raises(ValueError, match="needs a start distribution"):
+    with pytest.raises(ValueError, match="start distribution is needed"):
         policy_value(mdp.replace(start=None), np.zeros(4), policy)
     with pytest.raises(ValueError, match=r"reward_b has shape \(4, 2, 3\)"):
         epic_distance(mdp, np.zeros(4), np.zeros((4, 2, 3)))

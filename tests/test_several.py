@@ -146,7 +146,7 @@ def test_order_of_experts_and_their_names_change_nothing():
         (SeveralExperts(warm_start=True), None, ValueError, "warm_start goes with one theta for all"),
         (MixtureMESSI(), np.full(30, 2), ValueError, "groups of a mixture are 0 … 1, or −1"),
         (MixtureMESSI(), ["a"] * 30, ValueError, "groups of a mixture are 0 … 1, or −1"),
-        (MixtureMESSI(n_groups=0), None, ValueError, "n_groups=0: it must be a whole number from 1 on"),
+        (MixtureMESSI(n_groups=0), None, ValueError, "n_groups=0: it must be a whole number >= 1"),
         (MixtureMESSI(objective="counts"), None, ValueError, "goes with objective='choices' only"),
         (MixtureMESSI(entropy="noncausal"), None, ValueError, "goes with objective='choices' only"),
     ],

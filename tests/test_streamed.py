@@ -524,7 +524,7 @@ def test_no_influence_is_known_where_the_base_policy_or_the_pooling_is_from_file
     for i, model in enumerate((MESSI(lambda0=1.0, reference="unlabelled"), MESSI(lambda0=1.0, unlabelled_weight=0.1))):
         (_, other), _ = both_diagnoses(model, "endless", tmp_path / str(i), influential=2)
         assert np.isnan(other.influence).all()
-        assert "no influence is computed of trajectories in files" in other.evidence[-1]
+        assert "no influence is computed for trajectories in files" in other.evidence[-1]
 
 
 def test_names_of_trajectories_are_those_of_the_files(tmp_path):

@@ -1,4 +1,4 @@
-"""messirl: learning what an expert wants from few expert trajectories and many of unknown quality.
+"""messirl: maximum-entropy inverse reinforcement learning from few expert and many unlabelled trajectories.
 
     from messirl import MDP, Trajectories, MESSI
     from messirl.similarity import RBF
