@@ -626,7 +626,7 @@ def test_what_cannot_be_scored_is_refused():
         model.score(Trajectories.from_lists([[8], [8]]))
     with pytest.raises(ValueError, match="these trajectories make no step: there is nothing to score"):
         model.score(Trajectories.from_lists([]))
-    with pytest.raises(ValueError, match="trajectory 0, step 1: the move from state 1 to 5 has probability 0"):
+    with pytest.raises(ValueError, match="trajectory 0, step 1: the transition from state 1 to 5 has probability 0"):
         model.score(Trajectories.from_lists([[0, 1, 5, 8]]))
     with pytest.raises(ValueError, match="the trajectories have goals"):
         model.score(ends[ends.goals == 8])
