@@ -350,7 +350,7 @@ def test_a_table_of_estimates_is_refused_for_trajectories_that_were_not_fitted_t
     [
         (BehaviourCloning(by_step="no"), "by_step='no': it must be True or False"),
         (SSIRL(offset="no"), "offset='no': it must be True or False"),
-        (MESSI(EditDistance), "similarity is the class EditDistance: make one of it"),
+        (MESSI(EditDistance), "similarity is the class EditDistance: give an instance"),
         (MESSI(FisherKernel(MaxEntIRL)), "FisherKernel needs a fitted model"),
     ],
 )
@@ -362,7 +362,7 @@ def test_what_is_no_truth_value_and_what_is_only_a_class_is_refused(model, messa
 
 @pytest.mark.parametrize("similarity", [EditDistance(), DynamicTimeWarping(np.eye(2)), VisitedStates()])
 def test_similarities_of_no_trajectories_are_refused(similarity):
-    with pytest.raises(ValueError, match="compares trajectories, and was given none"):
+    with pytest.raises(ValueError, match="needs at least one trajectory"):
         similarity(Trajectories.from_lists([]), np.zeros((0, 2)))
 
 

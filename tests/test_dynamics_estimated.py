@@ -82,7 +82,7 @@ def test_without_actions_each_move_is_an_action_of_its_own():
     assert found.mdp.n_actions == 2
     assert found.mdp.deterministic
     assert found.report.actions_inferred
-    assert "each move from a state is an action" in str(found.report)
+    assert "each transition from a state is an action" in str(found.report)
     assert [np.argmax(p[s, a]) for s, a in ((0, 0), (0, 1), (1, 0), (2, 0), (3, 0), (3, 1))] == [1, 3, 0, 3, 0, 2]
     assert not found.mdp.allowed[1:3, 1].any()
     assert found.report.never_seen.size == 0
@@ -221,7 +221,7 @@ def test_the_report_reads_well():
             "4 transitions of 3 state-action pairs",
             "1 states entered but never left: 2",
             "1 states never visited: 3",
-            "2 states without any move (made terminal): 2, 3",
+            "2 states without any transition (made terminal): 2, 3",
             "1 state-action pairs never seen (not allowed): (0, 1)",
             "2 state-action pairs seen fewer than 2 times: (1, 0), (1, 1)",
         ]
