@@ -277,7 +277,7 @@ def test_a_problem_is_selected_from_by_the_filters_of_the_commands(tmp_path):
         ("aeg = 4", InputError, "there is no column 'aeg': the columns are age, trajectory_id; did you mean 'age'?"),
         ([3], IndexError, "trajectory 3 is not one of 0 … 2"),
         ([True, False], ValueError, "the mask has 2 entries for 3 trajectories: give one per trajectory"),
-        ([0.5], ValueError, "is not a selection of trajectories: give a filter such as 'role = expert', a mask, indices"),
+        ([0.5], ValueError, "is not a selection of trajectories: give a filter such as 'role = expert', a mask"),
         (None, ValueError, "is not a selection of trajectories: give a filter"),
         (1, ValueError, "is not a selection of trajectories: give a filter"),
         (["anna"], ValueError, "is not a selection of trajectories: give a filter"),
