@@ -101,7 +101,7 @@ def mixture(scene: World, name: str, u: int, nu: float) -> Trajectories | None:
         return None
     good, other = (scene.pools[source] for source in MIXTURES[name])
     if u > len(good):
-        raise ValueError(f"u={u}: a scene holds {len(good)} draws of each source")
+        raise ValueError(f"u={u}: must be at most {len(good)}, the draws of each source")
     first = scene.coins[:u] < nu
     # Both sources concatenated, then for each j the draw of the source that its coin selects.
     return (good[:u] + other[:u])[np.where(first, np.arange(u), u + np.arange(u))]

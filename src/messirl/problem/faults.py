@@ -94,10 +94,10 @@ def unfinished_note(mdp: MDP, trajectories: Trajectories) -> str | None:
     n = int(unfinished(mdp, trajectories).sum()) if len(trajectories) else 0
     if not n:
         return None
-    where = "a terminal state" if trajectories.goals is None else "its goal"
+    where = "a terminal state" if trajectories.goals is None else "their goal"
     return (
-        f"{n} of {len(trajectories)} trajectories end before {where}: their choices can be learnt from, but they have "
-        "no feature counts"
+        f"{n} of {len(trajectories)} trajectories end before {where}: their choices can be used, but they have no "
+        "feature counts"
     )
 
 

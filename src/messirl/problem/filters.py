@@ -72,7 +72,7 @@ def _parsed(meta: Mapping[str, Array], expression: str) -> tuple[Flags, list[str
     parser = _Parser(meta, _tokens(expression), expression)
     mask = parser.either(0)
     if parser.tokens:
-        raise parser.wrong(f"{parser.tokens[0][1]!r} is left over", "join comparisons with and, or")
+        raise parser.wrong(f"unexpected {parser.tokens[0][1]!r}", "join comparisons with and, or")
     return mask, list(dict.fromkeys(parser.named))
 
 

@@ -321,7 +321,7 @@ def _out_of_step(rows: Rows, at: int) -> InputError:
     name, step = rows.names[int(rows.begins[: at + 1].sum()) - 1], rows.step[at]
     if rows.begins[at]:
         what = f"trajectory {name} begins with step {step}"
-        return rows.error(at, what, f"count steps from 0 in all of them, or from 1, and {TOGETHER}")
+        return rows.error(at, what, f"count the steps of all trajectories from 0, or all from 1, and {TOGETHER}")
     if step == rows.step[at - 1]:
         return rows.error(at, f"trajectory {name} has step {step} twice", "keep one row per step")
     what = f"step {step} of trajectory {name} follows step {rows.step[at - 1]}"
