@@ -367,7 +367,7 @@ def test_similarities_of_no_trajectories_are_refused(similarity):
 
 
 def test_coordinates_of_no_dimension_are_refused():
-    with pytest.raises(ValueError, match="one row per state and k from 1 on"):
+    with pytest.raises(ValueError, match="one row per state and k >= 1"):
         DynamicTimeWarping(np.zeros((2, 0)))(Trajectories.from_lists([[0, 1]]), np.zeros((1, 2)))
 
 

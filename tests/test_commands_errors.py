@@ -135,7 +135,7 @@ WRONG = [
     (["evaluate", "@grid-fit", "@nowhere"], "nowhere: is not there"),
     (["evaluate", "@grid-fit", "@roads"], "the model has 16 states and 4 actions, the folder 25 and 4"),
     (["evaluate", "@park-fit", "@other"], "the states of the folder have other names"),
-    (["evaluate", "@grid-fit", "@grid", "--test", "role = nobody"], "--test 'role = nobody' takes no trajectory"),
+    (["evaluate", "@grid-fit", "@grid", "--test", "role = nobody"], "--test 'role = nobody' matches no trajectory"),
     (["evaluate", "@park-fit", "@none"], "no step: there is nothing to score"),
     (["sample", "@cut.npz", "--length", "3"], "cut.npz is not a messirl model, or is damaged"),
     (["sample", "@grid-fit"], "nothing ends these trajectories: give --length"),
