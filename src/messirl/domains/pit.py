@@ -110,7 +110,7 @@ def pit(
 
     def draw(ax: Any) -> None:
         ax.imshow((0.75 * inside + 0.25 * right).reshape(side, side), origin="lower", cmap="Greys", vmin=0, vmax=1)
-        dark, pale = "#141414", "#fcfcfc"  # not black and white, which pages invert in dark mode
+        dark, pale = "#141414", "#fcfcfc"  # not pure black and white, which pages invert in dark mode
         ax.plot(*at[round_trip[:-1]].T, color=dark, linewidth=2.5)
         ax.annotate("", xy=at[-1], xytext=at[-1 - side], arrowprops={"arrowstyle": "-|>", "color": dark, "lw": 2.5})
         words = ((last, "left edge", dark), (-0.3, "right edge", dark), (last / 2, "pit", pale))

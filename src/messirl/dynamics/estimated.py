@@ -20,7 +20,7 @@ from messirl.problem.mdp import MDP
 from messirl.problem.trajectories import Trajectories
 
 SHOWN = 10
-SMALLEST = 1e-15  # share below which no drawn probability falls, so that every draw has the same support
+SMALLEST = 1e-15  # smallest drawn probability, relative to the largest of its row: every draw has the same support
 
 
 @dataclass(frozen=True)
