@@ -323,16 +323,16 @@ def test_a_feature_that_hardly_varies_beside_its_size_is_named_with_what_to_do(t
     mdp, expert = small(offset=1e12)
     with quietly():
         said = MaxEntIRL(ridge=0.1).fit(mdp, expert).remarks_[-1]
-    assert said.startswith("the values of 'height' spread by only 0.47 around a size of 1e+12")
-    assert "subtract the same number from all of them" in said
+    assert said.startswith("the values of 'height' vary by only 0.47 around 1e+12")
+    assert "subtract a constant" in said
     for fine in (0.0, 1e3):
-        assert not any("spread by only" in text for text in MaxEntIRL(ridge=0.1).fit(*small(offset=fine)).remarks_)
+        assert not any("vary by only" in text for text in MaxEntIRL(ridge=0.1).fit(*small(offset=fine)).remarks_)
     text = PARK["states.csv"]
     for label, green in (("gate", 0), ("pond", 1), ("wood", 1), ("café", 0)):
         text = text.replace(f"{label},{green},", f"{label},{10**9 + green},")
     code, _, notes = run("check", park(tmp_path / "park", states__csv=text))
     assert code == 0
-    assert "the values of 'f_green' spread by only 0.5 around a size of 1e+09" in notes
+    assert "the values of 'f_green' vary by only 0.5 around 1e+09" in notes
     assert "differ in scale" not in notes
 
 
@@ -354,7 +354,7 @@ def test_a_table_of_estimates_is_refused_for_trajectories_that_were_not_fitted_t
     [
         (BehaviourCloning(by_step="no"), "by_step='no': it must be True or False"),
         (SSIRL(offset="no"), "offset='no': it must be True or False"),
-        (MESSI(EditDistance), "similarity is the class EditDistance: make one of it"),
+        (MESSI(EditDistance), "similarity is the class EditDistance: give an instance"),
         (MESSI(FisherKernel(MaxEntIRL)), "FisherKernel needs a fitted model"),
     ],
 )
@@ -366,12 +366,12 @@ def test_what_is_no_truth_value_and_what_is_only_a_class_is_refused(model, messa
 
 @pytest.mark.parametrize("similarity", [EditDistance(), DynamicTimeWarping(np.eye(2)), VisitedStates()])
 def test_similarities_of_no_trajectories_are_refused(similarity):
-    with pytest.raises(ValueError, match="compares trajectories, and was given none"):
+    with pytest.raises(ValueError, match="needs at least one trajectory"):
         similarity(Trajectories.from_lists([]), np.zeros((0, 2)))
 
 
 def test_coordinates_of_no_dimension_are_refused():
-    with pytest.raises(ValueError, match="one row per state and k from 1 on"):
+    with pytest.raises(ValueError, match="one row per state and k >= 1"):
         DynamicTimeWarping(np.zeros((2, 0)))(Trajectories.from_lists([[0, 1]]), np.zeros((1, 2)))
 
 
@@ -588,7 +588,7 @@ def test_noise_that_is_no_error_of_positions_is_refused(run, tmp_path, noise):
 
 def test_a_unit_that_cannot_be_computed_with_is_answered_with_one_remedy(tmp_path):
     folder = park(tmp_path / "park", states__csv=PARK["states.csv"].replace("pond,1", "pond,1e200"))
-    with pytest.raises(InputError, match=r"which cannot be computed with: divide it by 1e200$"):
+    with pytest.raises(InputError, match=r"outside the supported range: divide it by 1e200$"):
         read_problem(folder)
 
 
@@ -598,7 +598,7 @@ def test_a_unit_that_cannot_be_computed_with_is_answered_with_one_remedy(tmp_pat
 def test_names_without_an_order_are_refused_and_those_of_numpy_are_plain_text():
     moves, features = np.ones((1, 1, 1)), np.ones((1, 1))
     for names in ({"a"}, {"a": 1}.keys()):
-        with pytest.raises(TypeError, match="feature_names must be a sequence of strings, in the order"):
+        with pytest.raises(TypeError, match="feature_names must be a sequence of strings, in order"):
             MDP(moves, features, discount=0.5, feature_names=names)
     mdp = MDP(moves, features, discount=0.5, feature_names=np.array(["a"]))
     assert mdp.feature_label(0) == "'a'"
@@ -615,7 +615,7 @@ def test_a_discount_next_to_1_needs_a_horizon(run, tmp_path):
     """Values without end are 1 / (1 − γ) times rewards: at 1 − 1e-12 rounding decides between choices."""
     code, said, _ = run("check", park(tmp_path / "park", problem__json='{"discount": 0.999999999999}'))
     assert code == 2
-    assert "problem.json: discount is 0.999999999999, so near to 1 that values have too few digits left" in said
+    assert "problem.json: discount is 0.999999999999, so close to 1 that values lose too many digits" in said
     moves, features = np.ones((1, 1, 1)), np.ones((1, 1))
     for some in ({"discount": 0.99999999}, {"discount": 1.0}, {"discount": 1 - 1e-12, "horizon": 3}):
         assert MDP(moves, features, **some).discount == some["discount"]

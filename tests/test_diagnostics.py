@@ -212,7 +212,7 @@ def test_a_diagnosis_has_a_row_for_every_unlabelled_trajectory():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short trips miss some tiles
-@pytest.mark.filterwarnings("ignore:.*stand for an endless one")  # and are short
+@pytest.mark.filterwarnings("ignore:.*treated as endless")  # and are short
 @pytest.mark.filterwarnings("ignore:theta is determined only up to")
 @pytest.mark.parametrize(("sign", "verdict"), [(1.0, "help"), (-1.0, "hurt")])
 def test_good_trajectories_help_held_out_experts_and_bad_ones_hurt(sign, verdict):

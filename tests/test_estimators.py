@@ -369,7 +369,7 @@ def test_an_argument_out_of_its_range_is_refused_by_fit(method, name, value, err
         (MESSI(lambda0=None), TypeError, "lambda0=None: it must be a number"),
         (MESSI(theta_max=None), TypeError, "theta_max=None: it must be a number"),
         (MESSI(5), TypeError, "similarity must be RBF, Exponential, CompleteGraph, Precomputed or a callable"),
-        (MESSI(RBF), TypeError, "similarity is the class RBF: make one of it"),
+        (MESSI(RBF), TypeError, "similarity is the class RBF: give an instance"),
         (MaxEntIRL(ridge=-1.0), ValueError, "ridge=-1.0: it must be finite and >= 0"),
         (MaxEntIRL(ridge="1"), TypeError, "ridge='1': it must be a number"),
     ],
@@ -626,7 +626,7 @@ def test_what_cannot_be_scored_is_refused():
         model.score(Trajectories.from_lists([[8], [8]]))
     with pytest.raises(ValueError, match="these trajectories make no step: there is nothing to score"):
         model.score(Trajectories.from_lists([]))
-    with pytest.raises(ValueError, match="trajectory 0, step 1: the move from state 1 to 5 has probability 0"):
+    with pytest.raises(ValueError, match="trajectory 0, step 1: the transition from state 1 to 5 has probability 0"):
         model.score(Trajectories.from_lists([[0, 1, 5, 8]]))
     with pytest.raises(ValueError, match="the trajectories have goals"):
         model.score(ends[ends.goals == 8])

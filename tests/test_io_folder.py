@@ -259,7 +259,7 @@ def test_trajectories_alone_are_read(folder, tmp_path):
     assert read_trajectories(table, named)[0].states.tolist() == [0, 1]
     with pytest.raises(InputError, match="trajectories, row 2: column 'state' holds text, not whole numbers: write"):
         read_trajectories(table)
-    with pytest.raises(InputError, match="trajectories, row 2: trajectory 0, step 0: the move from state 1 to 0"):
+    with pytest.raises(InputError, match="trajectories, row 2: trajectory 0, step 0: the transition from state 1 to 0"):
         read_trajectories({"trajectory_id": [0, 0], "step": [0, 1], "state": [1, 0]}, problem)
     with pytest.raises(InputError, match=r"steps.txt: has the suffix '.txt': name it .csv or .parquet"):
         read_trajectories(tmp_path / "steps.txt")
@@ -358,7 +358,7 @@ TABLE_FAULTS = [
     (
         "trajectories",
         STEPS.replace("8,1,2", "8,1,1"),
-        "row 5: trajectory 8, step 0: the move from state 0 to",
+        "row 5: trajectory 8, step 0: the transition from state 0 to",
     ),
     (
         "trajectory_meta",
@@ -402,7 +402,7 @@ def test_a_faulty_table_is_refused_with_file_row_and_remedy(table, text, message
         ('{"discount": 0.9, "discount": 0.8}', "problem.json: is not JSON (a key occurs twice)"),
         ('{"discount": 0.9, "horizon": 2.5}', "problem.json: horizon is 2.5: give a whole number"),
         ('{"discount": 0.9, "horizon": 2}', "trajectories.csv, row 4: trajectory 5 has 3 states, but horizon=2"),
-        ('{"discount": 0.9, "state_names": ["a"]}', "problem.json: state_names has 1 names for 3"),
+        ('{"discount": 0.9, "state_names": ["a"]}', "problem.json: state_names has 1 names, but 3"),
         ('{"discount": 0.9, "action_names": "ab"}', "problem.json: action_names is not a list of text"),
         ('{"discount": 0.9, "action_names": ["a", "a"]}', "problem.json: action_names contains a name twice"),
         ('{"discount": 0.9, "action_names": ["a"]}', "edges.csv, row 5: action 1 is not one of 0 … 0"),

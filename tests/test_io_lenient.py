@@ -200,7 +200,7 @@ def test_steps_that_leave_a_doubt_are_refused_with_their_row(folder, form, steps
 def test_the_row_of_a_fault_is_the_one_in_the_unsorted_file_and_its_step_that_of_the_file(folder):
     steps = "trajectory_id,step,state\n8,1,0\n5,2,1\n5,1,0\n5,3,0\n8,2,2\n"
     (folder / "trajectories.csv").write_text(steps)
-    assert "trajectories.csv, row 3: trajectory 5, step 2: the move from state 1 to 0 has prob" in refusal(folder)
+    assert "trajectories.csv, row 3: trajectory 5, step 2: the transition from state 1 to 0 has prob" in refusal(folder)
 
 
 def test_trajectories_alone_warn_of_what_was_interpreted(folder):
@@ -277,14 +277,14 @@ def test_a_problem_is_selected_from_by_the_filters_of_the_commands(tmp_path):
 @pytest.mark.parametrize(
     ("which", "error", "message"),
     [
-        ("age = 4", ValueError, r"the filter 'age = 4' takes no trajectory: 'age' holds 30 \(1\), 40 \(1\), 9 \(1\)"),
+        ("age = 4", ValueError, r"the filter 'age = 4' matches no trajectory: 'age' holds 30 \(1\), 40 \(1\), 9 \(1\)"),
         ("aeg = 4", InputError, "there is no column 'aeg': the columns are age, trajectory_id; did you mean 'age'?"),
         ([3], IndexError, "trajectory 3 is not one of 0 … 2"),
         ([True, False], ValueError, "the mask has 2 entries for 3 trajectories: give one per trajectory"),
-        ([0.5], ValueError, "names no trajectories: give a filter such as 'role = expert', a mask, indices or a slice"),
-        (None, ValueError, "names no trajectories: give a filter"),
-        (1, ValueError, "names no trajectories: give a filter"),
-        (["anna"], ValueError, "names no trajectories: give a filter"),
+        ([0.5], ValueError, "is not a selection of trajectories: give a filter such as 'role = expert', a mask"),
+        (None, ValueError, "is not a selection of trajectories: give a filter"),
+        (1, ValueError, "is not a selection of trajectories: give a filter"),
+        (["anna"], ValueError, "is not a selection of trajectories: give a filter"),
     ],
 )
 def test_what_selects_nothing_is_refused_in_words(tmp_path, which, error, message):
@@ -330,8 +330,8 @@ def test_check_reports_every_fault_between_trajectories_and_mdp_with_labels_and_
         (
             "trajectory 'bob', step 1: it goes on after terminal state 'café': cut it there",
             "trajectory 'cleo', step 1: state 'sea' has no allowed action and is not terminal",
-            "trajectory 'anna', step 0: the move from state 'gate' to 'wood' by action 'east' has probability 0",
-            "the move from state 'gate' to 'pond' by action 'north' has probability 0 in the MDP, which does not allow",
+            "trajectory 'anna', step 0: the transition from state 'gate' to 'wood' by action 'east' has probability 0",
+            "the transition from state 'gate' to 'pond' by action 'north' has probability 0 in the MDP, which does not",
             "trajectory 'bob', step 0: it begins in state 'wood', where start is 0: give the state a weight in start",
             "5 faults in",
         ),

@@ -203,7 +203,7 @@ def test_files_that_each_number_their_trajectories_anew_are_refused(tmp_path):
 def test_faults_against_the_mdp_are_named_with_file_row_and_trajectory(tmp_path):
     unknown = "row 3: trajectories: trajectory 1, step 2: state 9 is not one of 0 … 5: correct it"
     refused(tmp_path, changed(5, "state", 9), unknown)
-    move = "trajectory 1, step 1: the move from state 2 to 4 by action 0 has probability 0 in the MDP"
+    move = "trajectory 1, step 1: the transition from state 2 to 4 by action 0 has probability 0 in the MDP"
     refused(tmp_path, changed(5, "state", 4), move)
     short = "trajectory 2 has 2 states, but horizon=3"
     refused(tmp_path, table_of(WALKS[[0, 0, 2]]), short, mdp=chain().replace(horizon=3))
@@ -229,13 +229,13 @@ def test_a_source_that_is_none_is_refused(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "text.parquet").write_text("no table")
     for source, match in (
-        (tmp_path / "absent", "absent: is not there"),
-        (tmp_path / "empty", "holds no file that ends in .parquet"),
+        (tmp_path / "absent", "absent: does not exist"),
+        (tmp_path / "empty", "contains no .parquet file"),
         (tmp_path / "text.parquet", "text.parquet: is not a readable Parquet file"),
     ):
         with pytest.raises(InputError, match=match):
             MESSI().fit(chain(), WALKS, source)
-    with pytest.raises(TypeError, match="3 is no source of trajectories"):
+    with pytest.raises(TypeError, match="3 is not a source of trajectories"):
         StreamedTrajectories(3)
 
 
@@ -681,7 +681,7 @@ def test_too_little_room_is_foreseen_and_the_error_says_what_would_fit(tmp_path,
     monkeypatch.setattr(room, "SPARE", 2**62)
     read = []
     monkeypatch.setattr(StreamedTrajectories, "rows", lambda *given: read.append(1))
-    with pytest.raises(MemoryError, match=r"take .* GB, more than .*: 1 trajectories would fit; .*TMPDIR"):
+    with pytest.raises(MemoryError, match=r"take .* GB, but at most .*: use at most 1 trajectories .*TMPDIR"):
         MESSI(lambda0=1.0).fit(mdp, expert, spread(table_of(walks), tmp_path / "w"))
     assert not read, "before anything else was read"
 

@@ -263,7 +263,7 @@ def test_moves_that_are_not_allowed_do_not_count_for_the_spread():
 # ------------------------------------------------------------ values no unit should have
 
 
-@pytest.mark.parametrize(("value", "said"), [(1e200, "goes up to"), (1e-200, "goes up to only")])
+@pytest.mark.parametrize(("value", "said"), [(1e200, "reaches"), (1e-200, "reaches only")])
 @pytest.mark.parametrize("as_sparse", [False, True])
 def test_values_that_cannot_be_computed_with_are_refused_by_name(value, said, as_sparse):
     mdp, _, _ = case("finite")

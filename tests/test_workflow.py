@@ -150,7 +150,7 @@ def test_nothing_begins_before_all_is_checked_and_a_model_is_kept_at_once(proble
     watcher, heard = listening()
     with pytest.raises(ValueError, match="would change nothing"):
         fit(problem, SPLIT, FitSettings(ridge=1.0), watcher)
-    with pytest.raises(ValueError, match="takes no trajectory"):
+    with pytest.raises(ValueError, match="matches no trajectory"):
         fit(problem, replace(SPLIT, expert="role = nobody"), FitSettings(), watcher)
     assert heard == []
 

@@ -1,4 +1,4 @@
-"""The public names and where they are; they are imported when first used."""
+"""Public names and their modules, which are imported when first used."""
 
 from messirl import plot as plot
 from messirl.diagnostics import diagnose as diagnose

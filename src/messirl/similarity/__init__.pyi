@@ -1,4 +1,4 @@
-"""The public names and where they are; they are imported when first used."""
+"""Public names and their modules, which are imported when first used."""
 
 from messirl.similarity.fisher import FisherKernel as FisherKernel
 from messirl.similarity.kernels import (
