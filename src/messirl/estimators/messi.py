@@ -138,7 +138,7 @@ class MESSI(PooledEstimator):
         weight = self.lambda0 / self._bound
         unlabelled = streamed_or_not(unlabelled)
         if weight > 0 and not self.measure.of_counts:
-            refuse_streamed(unlabelled, f"the similarity {self.similarity!r:.80}", "compares whole trajectories")
+            refuse_streamed(unlabelled, f"the similarity {self.similarity!r:.80}", "looks at whole trajectories")
         counted = weight > 0 or self.likelihood_ == "counts"
         mdp, everyone = self._read(mdp, expert, unlabelled, counted=counted)
         counts = self._counts(mdp, expert, unlabelled, penalised=weight > 0)

@@ -29,9 +29,11 @@ class Grouped(MESSI):
     def _check_arguments(self) -> None:
         super()._check_arguments()
         if self.unlabelled_weight > 0.0:
-            raise ValueError(f"unlabelled_weight must be 0: {type(self).__name__} has several thetas")
+            raise ValueError(
+                f"unlabelled_weight={self.unlabelled_weight:g}: {type(self).__name__} has several thetas and needs 0"
+            )
         if self.warm_start:
-            raise ValueError(f"warm_start must be False: {type(self).__name__} has several thetas")
+            raise ValueError(f"warm_start=True: {type(self).__name__} has several thetas and needs False")
 
     def _number(self, group: Any) -> int | None:
         """Return the index of a group in the fit; None selects the model's default."""

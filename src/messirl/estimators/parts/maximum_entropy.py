@@ -179,7 +179,7 @@ class MaximumEntropy(RewardEstimator):
         number("step_size", self.step_size, above=0.0)
         number("tol", self.tol, least=0.0)
         if not is_whole(self.max_iter):
-            raise TypeError(f"max_iter={self.max_iter!r}: it must be a whole number")
+            raise TypeError(f"max_iter={self.max_iter!r}: give a whole number of iterations")
         if self.max_iter < 0:
             raise ValueError(f"max_iter={self.max_iter}: it must be >= 0")
         if self.callback is not None and not callable(self.callback):

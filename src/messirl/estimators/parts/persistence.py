@@ -49,7 +49,7 @@ class Unsaved:
         """Raise an error that names the parameter to set before the model can be fitted again."""
         raise ValueError(
             f"the {self.parameter} {self.name} was not saved with the model: "
-            f"call set_params({self.parameter}=...) before fit"
+            f"set_params({self.parameter}=...) before fit"
         )
 
 
