@@ -115,7 +115,7 @@ class DemoDICE(CountedPolicy):
     tol: float = 1e-8
 
     def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
-        """Fit to the experts' visits, with everyone's as what is usual."""
+        """Fit to the experts' occupancy, regularised towards that of all trajectories."""
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         alpha, tol = number("alpha", self.alpha, least=0.0), number("tol", self.tol, above=0.0)
         even = number("smoothing", self.smoothing, above=0.0)
@@ -159,7 +159,7 @@ class Found:
 def nearest_occupancy(flow: Flow, own: Floats, usual: Floats, alpha: float, tol: float, most: int) -> Found:
     """Return the occupancy d that minimises KL(d ‖ own) + α KL(d ‖ usual), by Newton's method on the dual.
 
-    own, usual : (m,) densities of all moves, none zero
+    own, usual : (m,) densities of all choices, none zero
     """
     b, rows, k = flow.source, flow.rows, 1.0 + alpha
     log_own, log_usual = np.log(own), np.log(usual)

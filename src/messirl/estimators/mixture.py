@@ -158,7 +158,7 @@ class MixtureMESSI(Grouped):
         self.responsibilities_, self.log_likelihood_ = best.responsibilities, best.log_likelihood
         objective = self._weighted(problem, best.responsibilities[:, 0], len(expert))
         result = replace(best.first, history=best.history, converged=best.settled, theta=best.thetas[0])
-        reason = "responsibilities stand still" if best.settled else f"max_rounds={self.max_rounds} rounds were done"
+        reason = "the responsibilities converged" if best.settled else f"max_rounds={self.max_rounds} rounds were done"
         reason = ASKED if best.stopped or found.stopped else reason
         result = replace(result, point=objective(best.thetas[0]), reason=reason)
         return mdp, everyone, objective, theta, result

@@ -211,8 +211,8 @@ class Stacked:
     def hessian(self, theta: Floats) -> Floats:
         """Return ∇²J, (K·d, K·d)."""
         parts = [part.hessian(own) for part, own in self._split(theta)]
-        bend = block_diag(*(w * part for w, part in zip(self.weight, parts, strict=True)))
-        return np.asarray(bend if self.quadratic is None else bend - self.quadratic)
+        hessian = block_diag(*(w * part for w, part in zip(self.weight, parts, strict=True)))
+        return np.asarray(hessian if self.quadratic is None else hessian - self.quadratic)
 
     def barrier(self, theta: Floats) -> list[Barrier]:
         """Return the barrier of each group, with its minimum at θ."""

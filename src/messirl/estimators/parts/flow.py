@@ -1,7 +1,7 @@
 """The flow of occupancies over the places that can be reached.
 
-A place is a state or, with a horizon, a state at a step. The moves x from a place are its actions or, in a terminal
-state, staying: mass that has ended remains there for ever, or until the horizon. An occupancy d ≥ 0 of the moves obeys
+A place is a state or, with a horizon, a state at a step. The choices x at a place are its actions or, in a terminal
+state, staying: mass that has ended remains there for ever, or until the horizon. An occupancy d ≥ 0 of choices obeys
 
     Σ_{x at place i} d(x) = b_i + γ Σ_x p(i|x) d(x),     that is,  b + Bᵀ d = 0  with  B = γP − E
 
@@ -26,10 +26,10 @@ from messirl.problem.trajectories import Trajectories
 
 @dataclass(frozen=True, eq=False)
 class Flow:
-    """Places, the moves from there, and their successors.
+    """Places, the choices there, and their successors.
 
     place : (n,) t·S + s of every reachable place; t is 0 without a horizon
-    at : (m,) the number of the place of every move
+    at : (m,) the number of the place of every choice
     action : (m,) its action; −1 for staying where a trajectory has ended
     rows : sparse (m, n), B
     source : (n,) b
@@ -64,7 +64,7 @@ class Flow:
             met = np.asarray(moves[-1].sum(axis=0)).ravel() > 0.0
         here = np.concatenate(places)
         ahead = moves[0] if mdp.horizon is None else sp.block_diag([*moves[:-1], sp.csr_array(moves[-1].shape)])
-        if mdp.horizon is not None:  # moves at a step lead to the next
+        if mdp.horizon is not None:  # choices at a step lead to the next
             ahead = sp.hstack([sp.csr_array((ahead.shape[0], n)), ahead.tocsr()[:, :-n]])
         number = np.searchsorted(here, np.concatenate(at))
         leave = sp.csr_array((np.ones(number.size), (np.arange(number.size), number)), shape=(number.size, here.size))
@@ -73,9 +73,9 @@ class Flow:
         return cls(mdp, here, number, np.concatenate(action), rows, source)
 
     def density(self, trajectories: Trajectories, even: float, own_step: float) -> Floats:
-        """Return the discounted density (m,) of the moves in trajectories; truncated ones are extrapolated.
+        """Return the discounted density (m,) of the choices in trajectories; truncated ones are extrapolated.
 
-        even : the share that is uniform over all moves, step by step
+        even : the share that is uniform over all choices, step by step
         own_step : with a horizon, the share of the rest that comes from the step itself; the remainder is pooled
             over all steps
         """

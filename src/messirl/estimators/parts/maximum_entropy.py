@@ -330,9 +330,9 @@ class MaximumEntropy(RewardEstimator):
         self.gradient_norm_ = result.gradient_norm
         self.quadratic_ = objective.quadratic
         unidentified = self._unidentified(mdp, expert)
-        open_way, length = self._open_direction(objective, result, unidentified)
-        bend = 1.0 / (objective.sample_size * max(length, 1e-100) ** 2)  # of J, for a change as large as the weights
-        if length > BOUNDLESS or bend < UNSEEN * (1.0 + abs(result.point.value)):
+        flat, length = self._open_direction(objective, result, unidentified)
+        curvature = 1.0 / (objective.sample_size * max(length, 1e-100) ** 2)  # of J, for a change of the size of θ
+        if length > BOUNDLESS or curvature < UNSEEN * (1.0 + abs(result.point.value)):
             result = replace(result, converged=False, reason=OPEN)
         self.converged_, self.termination_ = result.converged, result.reason
         LOG.info(
@@ -344,10 +344,10 @@ class MaximumEntropy(RewardEstimator):
             self.objective_,
             self.termination_,
         )
-        self.standing_ = self._standing(objective, result, unidentified, open_way)
-        if open_way is not None:
+        self.standing_ = self._standing(objective, result, unidentified, flat)
+        if flat is not None:
             warnings.warn(
-                f"the trajectories hardly determine theta along {direction(mdp, open_way)}: the standard error is more "
+                f"the trajectories hardly determine theta along {direction(mdp, flat)}: the standard error is more "
                 "than ten times that. If a choice is always made the same way (separation), its weights have no finite "
                 "optimum. Try theta_prior=10, a penalty, or more trajectories",
                 IdentifiabilityWarning,
@@ -380,20 +380,18 @@ class MaximumEntropy(RewardEstimator):
 
         Also return its standard error relative to the weights, 0 if that is not known.
         """
-        bent = result.curvature
+        curvature = result.curvature
         if self.solver == "paper" or result.move.max(initial=0.0) > NEAR or not np.isfinite(objective.sample_size):
             return None, 0.0
-        if bent is None and objective.curvature_is_affordable:
-            bent = -objective.hessian(result.theta)
-        if bent is None or not np.isfinite(bent).all():
+        if curvature is None and objective.curvature_is_affordable:
+            curvature = -objective.hessian(result.theta)
+        if curvature is None or not np.isfinite(curvature).all():
             return None, 0.0
         known = (result.theta, objective.unit, self._bound, unidentified)
-        change, length = widest_direction(objective.sample_size * bent, *known)
+        change, length = widest_direction(objective.sample_size * curvature, *known)
         return (change / length if length > UNDETERMINED else None), length
 
-    def _standing(
-        self, objective: Objective, result: Result, unidentified: Floats, open_way: Floats | None
-    ) -> Standing:
+    def _standing(self, objective: Objective, result: Result, unidentified: Floats, flat: Floats | None) -> Standing:
         penalty: tuple[int, ...] = ()
         if objective.quadratic is not None and not isinstance(self.theta_init, Nearby):
             penalty = held_by_penalty(objective.quadratic @ result.theta, self._gap(objective), objective.unit)
@@ -402,7 +400,7 @@ class MaximumEntropy(RewardEstimator):
             penalty=penalty,
             unidentified=numbers_of(np.abs(unidentified).max(axis=0, initial=0.0) > 0),
             unsettled=() if result.converged else numbers_of(result.move > self.tol),
-            undetermined=() if open_way is None else numbers_of(largest_parts(open_way * objective.unit)),
+            undetermined=() if flat is None else numbers_of(largest_parts(flat * objective.unit)),
         )
 
     def _gap(self, objective: Objective) -> Floats:
@@ -443,8 +441,8 @@ class MaximumEntropy(RewardEstimator):
     def _unidentified(self, mdp: MDP, expert: Trajectories) -> Floats:
         """Return a basis (k, d) of the unidentified directions of θ; it is cached for an MDP and its starts."""
         start = None if self.goals_ is not None else self.start_
-        told: Any = self.goals_ if start is None else np.flatnonzero(start)
-        key = f"unidentified {self.entropy} {start is None} {hashlib.sha256(told.tobytes()).hexdigest()}"
+        starts: Any = self.goals_ if start is None else np.flatnonzero(start)
+        key = f"unidentified {self.entropy} {start is None} {hashlib.sha256(starts.tobytes()).hexdigest()}"
         return mdp.memo(key, lambda: unidentified(mdp, start, expert.goals, noncausal=self.entropy == "noncausal"))
 
     def _log_likelihood(self, trajectories: Trajectories) -> Floats:

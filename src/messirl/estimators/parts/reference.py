@@ -59,8 +59,8 @@ def smoothed(mdp: MDP, n: Floats, strength: float, prior: Floats | None = None) 
     if prior is None:
         prior = mdp.allowed / np.maximum(mdp.allowed.sum(axis=1, keepdims=True), 1)
     total = n.sum(axis=-1, keepdims=True) + strength
-    told = mdp.allowed.any(axis=1, keepdims=True) & (total > 0.0)
-    return np.where(told, (n + strength * prior) / np.where(total > 0.0, total, 1.0), prior)
+    defined = mdp.allowed.any(axis=1, keepdims=True) & (total > 0.0)
+    return np.where(defined, (n + strength * prior) / np.where(total > 0.0, total, 1.0), prior)
 
 
 def base_counts(mdp: MDP, trajectories: Trajectories) -> Floats:

@@ -34,8 +34,8 @@ def upward(objective: Objective, theta: Floats, bound: float) -> Floats | None:
             break
         basis.append(rest / size)
     space = np.array(basis[: len(products)])
-    bend = space @ np.array(products).reshape(space.shape).T
-    if not space.size or not np.isfinite(bend).all():
+    hessian = space @ np.array(products).reshape(space.shape).T  # projected
+    if not space.size or not np.isfinite(hessian).all():
         return None
-    values, vectors = np.linalg.eigh(0.5 * (bend + bend.T))
+    values, vectors = np.linalg.eigh(0.5 * (hessian + hessian.T))
     return unit * (vectors[:, -1] @ space) if values[-1] > RISE * float(np.abs(values).max()) else None
