@@ -303,6 +303,6 @@ def test_what_cannot_be_is_said_at_once(model, error, message):
 
 
 def test_turns_that_do_not_come_to_rest_are_reported():
-    with pytest.warns(UserWarning, match="DWBC did not come to rest in max_iter=1 turns"):
+    with pytest.warns(UserWarning, match="DWBC did not converge in max_iter=1 iterations"):
         model = DWBC(max_iter=1, tol=1e-12).fit(*problem("endless"))
     assert not model.converged_

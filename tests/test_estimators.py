@@ -657,14 +657,14 @@ def test_probabilities_are_the_callers_own():
 @pytest.mark.parametrize(
     ("kind", "arguments", "error", "says"),
     [
-        ("finite", {}, ValueError, "say step=, 0 to 4: the policy depends on it"),
+        ("finite", {}, ValueError, "this fit has a horizon: pass step=, from 0 to 4"),
         ("finite", {"step": 5}, ValueError, "step 5 is not one of 0 … 4"),
         ("finite", {"step": -1}, ValueError, "step -1 is not one of 0 … 4"),
         ("finite", {"step": 1.5}, TypeError, "step"),
         ("finite", {"step": 0, "goal": 1}, ValueError, "this fit has no goals: leave goal out"),
         ("endless", {"step": 0}, ValueError, "this fit has no horizon"),
         ("endless", {"goal": 0}, ValueError, "this fit has no goals: leave goal out"),
-        ("goals", {}, ValueError, "say goal=, towards which state"),
+        ("goals", {}, ValueError, "this fit has goals: pass goal="),
         ("goals", {"goal": 99}, ValueError, "goal 99 is not one of the states 0 … 8"),
         ("goals", {"goal": 1.5}, TypeError, "goal must be a state, not 1.5"),
         ("goals", {"goal": "end"}, TypeError, "goal must be a state, not 'end'"),
@@ -708,7 +708,7 @@ def test_samples_follow_the_models_own_seed_and_any_start():
 
 
 def test_a_sample_that_does_not_fit_the_model_is_refused():
-    with pytest.raises(ValueError, match="say goal=, towards which state"):
+    with pytest.raises(ValueError, match="this fit has goals: pass goal="):
         optimum("goals").sample(3)
     with pytest.raises(ValueError, match="this fit has no goals: leave goal out"):
         optimum("episodic").sample(3, goal=2)

@@ -548,7 +548,7 @@ def test_what_needs_trajectories_in_memory_says_so_at_once(tmp_path):
     mdp, expert, walks = problem("finite")
     folder = spread(table_of(walks), tmp_path / "w")
     remedy = "cannot stay in files: read them with messirl.io.read_trajectories"
-    with pytest.raises(ValueError, match=f"EMMaxEnt weighs every trajectory anew in each round.*{remedy}"):
+    with pytest.raises(ValueError, match=f"EMMaxEnt reweights every trajectory in each round.*{remedy}"):
         EMMaxEnt().fit(mdp, expert, folder)
     with pytest.raises(ValueError, match=f"bootstrap draws .*{remedy}"):
         bootstrap(MESSI(), mdp, expert, str(folder))
@@ -561,7 +561,7 @@ def test_what_needs_trajectories_in_memory_says_so_at_once(tmp_path):
     with pytest.raises(ValueError, match=f"looks at whole trajectories.*{remedy}"):
         diagnose(MESSI(OfLengths()).fit(mdp, expert, walks), mdp, expert, folder)
     aimed = problem("goals")
-    with pytest.raises(ValueError, match="the experts have goals, which trajectories in files cannot have"):
+    with pytest.raises(ValueError, match="expert has goals, but trajectories in files cannot have any"):
         MESSI().fit(aimed.mdp, aimed.expert, spread(table_of(without_actions(aimed.unlabelled)), tmp_path / "g"))
 
 

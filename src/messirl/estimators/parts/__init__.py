@@ -1,1 +1,1 @@
-"""What methods are made of: base classes, readers, searches, solvers and files; no method is here."""
+"""Building blocks of the estimators: base classes, input checks, searches, solvers and file format."""
