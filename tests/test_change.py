@@ -120,9 +120,9 @@ def test_a_fit_with_a_base_policy_carries_what_the_page_shows(folder_problem, tm
     page = Page(write_fit_report(record, tmp_path))
     assert "base" in {a["id"] for a in page.of("section")}
     assert (tmp_path / "figures" / "base.png").is_file()
-    for words in ("Base policy, and what the experts change in it", "log π/π₀", "what rises most", "departure"):
+    for words in ("Prior policy, and how the experts depart from it", "log π/π₀", "action that rises most", "KL divergence"):
         assert words in page.text
-    assert "over the experts alone, 95 % interval" in page.text
+    assert "gain over experts only, 95 % interval" in page.text
     assert "predicts the 8 held-out trajectories best" in page.text
 
 

@@ -150,7 +150,7 @@ WRONG = [
     (["show", "@notes.txt"], "notes.txt is not a model"),
     (["show", "@grid-fit", "--picture", "@a.png"], "--picture is for a folder"),
     (["show", "@roads", "--picture", "@a.png"], "add columns x and y"),
-    (["show", "@grid", "--picture", "@a.gif"], "end its name in .png or .svg"),
+    (["show", "@grid", "--picture", "@a.gif"], "a.gif: unknown image format.*.png or .svg"),
     (["convert", "@grid"], "DEST"),
     (["convert", "@nowhere", "@there"], "nowhere: is not there"),
     (["convert", "@grid", "@grid"], "grid is what is to be converted: give another DEST"),
