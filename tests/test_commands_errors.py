@@ -149,7 +149,7 @@ WRONG = [
     (["show", "@nowhere"], "nowhere is not there: give a problem folder, or a model.npz"),
     (["show", "@notes.txt"], "notes.txt is not a model"),
     (["show", "@grid-fit", "--picture", "@a.png"], "--picture is for a folder"),
-    (["show", "@roads", "--picture", "@a.png"], "add columns x and y"),
+    (["show", "@roads", "--picture", "@a.png"], "coordinates.*columns x and y"),
     (["show", "@grid", "--picture", "@a.gif"], "a.gif: unknown image format.*.png or .svg"),
     (["convert", "@grid"], "DEST"),
     (["convert", "@nowhere", "@there"], "nowhere: is not there"),

@@ -166,20 +166,20 @@ class Ground:
         *,
         lines: bool = False,
     ) -> None:
-        """Write the names of the most visited states, and keep what is said where one points at a state.
+        """Write the names of the most visited states, and collect the tooltips of all states.
 
-        The figure is laid out first, and stays so.
+        The layout of the figure is done first and then fixed.
 
-        texts : of each map, what is said of each state
-        shapes : (m, k, 2) what the names must not cover, and on tiles stand above; of all maps or of each
-        lines : whether there are lines through the states, which names stand beside
+        texts : for each map, a function that returns the tooltip of state i
+        shapes : (m, k, 2) polygons that names must not cover and, on tiles, are written above; for all maps or per map
+        lines : whether lines run through the states, so that names are beside them
         """
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
         order = ranked(np.nan_to_num(self.shown.visitation_))
         order = order[np.nan_to_num(self.shown.visitation_)[order] > 0]
         sizes = np.full(len(self.at), self.diameter)
-        sizes[np.union1d(self.starts, self.ends)] += 6.0  # with the mark around it
+        sizes[np.union1d(self.starts, self.ends)] += 6.0  # including the mark around it
         each = [shapes] * len(axes) if shapes is None or isinstance(shapes, np.ndarray) else shapes
         for ax, said, own in zip(axes, texts, each, strict=True):
             look: dict[str, Any] = {"diameter": sizes, "tiles": self.tiles, "inks": tile_inks(ax, self.at)}

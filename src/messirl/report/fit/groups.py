@@ -94,8 +94,8 @@ def _tests(found: Breakdown) -> str:
     against = "zero" if found.measure in FROM_ZERO else "the mean of the other groups"
     return (
         f"Lines are 95 % intervals of one group each. Dots are blue where a group is significantly above {against}, "
-        "orange where it is significantly below, and hollow otherwise (p < 0.05, corrected for the number of groups by "
-        "Holm’s method)."
+        "orange where significantly below, and hollow otherwise. The tests are at p < 0.05, with Holm’s correction for "
+        "the number of groups."
     ) + ("" if found.whole is None else " The diamond is the mean of all groups together, a separate test.")
 
 

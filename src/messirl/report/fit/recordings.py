@@ -82,10 +82,11 @@ def _pictures(record: RecordingsRecord, folder: Path) -> list[Html]:
     if record.without:
         beyond = [] if record.beyond is None else [(SAME, record.beyond)]
         gains = partial(gains_figure, [*record.without.items(), *beyond, *_chance(record)], BETTER)
-        between = ", over a reward from the experts only with dynamics from all recordings," if beyond else ""
+        between = ", a reward from the experts only with dynamics from all recordings," if beyond else ""
         caption = (
-            "Did the unlabelled trajectories help? The gain of the fit on held-out trajectories over the same fit to "
-            f"the experts only{between} and over chance, with 95 % intervals. Hollow grey dots are no clear difference."
+            "Did the unlabelled trajectories help? The gain of the fit on held-out trajectories over its "
+            f"alternatives, with 95 % intervals: the same fit to the experts only{between} and chance. Hollow grey "
+            "dots are no clear difference."
         )
         shown += drawn("use", gains, folder, caption, small=True)
     elif record.gain is not None:
@@ -106,7 +107,8 @@ def _told(record: RecordingsRecord) -> str:
     if record.model.n_features_in_ == 1:
         return "The reward over the coordinate of the states and, below, the number of visits of the experts."
     return (
-        f"Colours are the reward of recorded states; lines are the trajectories of {_some(record)}, from a square on."
+        f"Colours are the reward of recorded states; lines are the trajectories of {_some(record)}, from their squares "
+        "on."
     )
 
 

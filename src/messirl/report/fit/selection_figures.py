@@ -48,15 +48,15 @@ def gains_figure(record: SelectionRecord) -> Figure | None:
         ax.axhline(0.0, color=INK, linewidth=0.9)
         paths = _paths(found, choice.index, pooled=pooled)
         for place, (label, look, rows) in enumerate(paths):
-            knob = np.array([_knob(found.candidates[i]) for i in rows])
-            x = knob * 10 ** (APART * (place - (len(paths) - 1) / 2))
+            value = np.array([_hyperparameter(found.candidates[i]) for i in rows])
+            x = value * 10 ** (APART * (place - (len(paths) - 1) / 2))
             y, inside = gain[rows], gain[rows] >= bottom
             reach = np.nan_to_num(np.abs(np.stack([y - low[rows], high[rows] - y])))
             ax.errorbar(x[inside], y[inside], yerr=reach[:, inside], elinewidth=0.6, label=label, zorder=3, **look.line)
             ax.plot(x[~inside], np.full((~inside).sum(), bottom), "v", color=look.colour, zorder=4)
             if choice.index in rows:
                 _mark(ax, float(x[rows.index(choice.index)]), max(float(gain[choice.index]), bottom))
-        _scale(ax, sorted({_knob(found.candidates[i]) for *_, rows in paths for i in rows}))
+        _scale(ax, sorted({_hyperparameter(found.candidates[i]) for *_, rows in paths for i in rows}))
         ax.set_ylim(bottom - 0.03 * (top - bottom), top)
     left.set_xlabel("λ0")
     left.set_ylabel(f"gain over {short(str(found.candidates[record.zero]), 26)}\n(nats per step)")
@@ -66,7 +66,7 @@ def gains_figure(record: SelectionRecord) -> Figure | None:
     return figure
 
 
-def _knob(candidate: Candidate) -> float:
+def _hyperparameter(candidate: Candidate) -> float:
     """Return the hyperparameter on the axis: the weight of pooling, else λ0."""
     return candidate.weight or candidate.lambda0
 
@@ -80,7 +80,7 @@ def _paths(found: Validation, chosen: int, *, pooled: bool) -> list[tuple[str, L
     """
     out: dict[tuple[str, object, float | None], list[int]] = {}
     for i, c in enumerate(found.candidates):
-        if c.method in OWN and _knob(c) > 0 and (c.weight > 0) == pooled:
+        if c.method in OWN and _hyperparameter(c) > 0 and (c.weight > 0) == pooled:
             out.setdefault((c.method, c.similarity, c.strength), []).append(i)
     usual = (None, REFERENCE_STRENGTH)
     paths = {key: rows for key, rows in out.items() if key[2] in usual or chosen in rows}
@@ -100,13 +100,13 @@ def _limits(gain: Floats) -> tuple[float, float]:
     return min(max(float(seen.min(initial=0.0)), -DEEPEST * top), -0.25 * top), top
 
 
-def _scale(ax: Axes, knobs: list[float]) -> None:
+def _scale(ax: Axes, values: list[float]) -> None:
     """Make the x axis logarithmic, with a tick at every value or, if there are many, at every second one."""
-    if not knobs:
+    if not values:
         ax.set_visible(False)
         return
     ax.set_xscale("log")
-    shown = knobs[:: 1 if len(knobs) <= TICKS else 2]
+    shown = values[:: 1 if len(values) <= TICKS else 2]
     ax.set_xticks(shown, [f"{x:g}" for x in shown])
     ax.minorticks_off()
 

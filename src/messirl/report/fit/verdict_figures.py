@@ -65,8 +65,8 @@ def contributions_figure(
         return None
     figure, ax = panels(SMALL, 0.75 + 0.2 * max(len(order), 3))
     place, known = np.arange(len(order)), np.isfinite(ends).all(axis=0)
-    settled = (ends.min(axis=0) > 0) | (ends.max(axis=0) < 0) if known.any() else np.full(len(order), True)
-    bars(ax, size, settled)
+    significant = (ends.min(axis=0) > 0) | (ends.max(axis=0) < 0) if known.any() else np.full(len(order), True)
+    bars(ax, size, significant)
     if known.any():
         reach = np.abs(np.stack([size - ends[0], ends[1] - size]))[:, known]
         ax.errorbar(size[known], place[known], xerr=reach, fmt="none", ecolor=INK, elinewidth=0.9, capsize=1.8)

@@ -108,9 +108,9 @@ def em_figure(curves: Curves, domain: str) -> Figure | None:
 def exact_figure(curves: Curves, domain: str) -> Figure | None:
     """Draw the paper's fixed steps on top and the optimum of the same objectives below, on the same axes."""
     columns = [(axis, "the paper's methods", _solved(curves, domain, axis.figure, MAIN)) for axis in PANELS[1:]]
-    sceptics = _solved(curves, domain, "lambda", tuple(m for m in LOOKS if m not in MAIN))
-    if sceptics:
-        columns.append((PANELS[-1], "other baselines", _solved(curves, domain, "lambda", ANCHORS) + sceptics))
+    further = _solved(curves, domain, "lambda", tuple(m for m in LOOKS if m not in MAIN))
+    if further:
+        columns.append((PANELS[-1], "other baselines", _solved(curves, domain, "lambda", ANCHORS) + further))
     columns = [column for column in columns if column[2]]
     if not columns:
         return None
