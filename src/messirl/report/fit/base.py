@@ -148,8 +148,7 @@ def _table(record: FitRecord, change: Change, which: str) -> list[Html]:
     if not rows:
         return [tag("p", "The experts do not depart from the prior policy in any state.")]
     left_out = change.order.size - len(rows)
-    lead = f"The states in which the experts depart most from the prior policy{which}, by expected visits times KL "
-    "divergence"
+    lead = f"The states with the largest departure from the prior policy{which}, by expected visits × KL divergence"
     if left_out:
         lead += f" ({many(left_out, 'further state')} not shown)"
     heads = (

@@ -107,8 +107,7 @@ def _told(record: RecordingsRecord) -> str:
     if record.model.n_features_in_ == 1:
         return "The reward over the coordinate of the states and, below, the number of visits of the experts."
     return (
-        f"Colours are the reward of recorded states; lines are the trajectories of {_some(record)}, from their squares "
-        "on."
+        f"Colours are the reward of recorded states; lines are the trajectories of {_some(record)}. Squares are starts."
     )
 
 
