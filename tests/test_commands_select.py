@@ -484,11 +484,11 @@ def test_one_expert_that_ends_has_nobody_to_be_judged_by(fails, tmp_path):
 @pytest.mark.parametrize(
     ("words", "summary", "title"),
     [
-        (["select", *SMALL], "select.json", "What every candidate gains"),
+        (["select", *SMALL], "select.json", "Candidates"),
         (
             ["diagnose", *SPLIT, "--n-unlabelled", "10", "--cv", "2", "--influential", "0"],
             "diagnosis.json",
-            "What the penalty decides",
+            "Effect of the penalty",
         ),
     ],
 )
@@ -505,7 +505,7 @@ def test_a_page_opens_with_the_words_of_the_summary_and_is_left_out_if_asked(
         assert as_sentence(text) in page.text
     assert page.text.index(as_sentence(found["in_words"][0])) < page.text.index(title)
     assert {"figures/use.png", "figures/use.svg", "report.html"} <= set(found["files"])
-    assert "Words explained" in page.text
+    assert "Glossary" in page.text
     run(command, folder, *rest, "--no-report", "--out", tmp_path / "b")
     assert not (tmp_path / "b" / "report.html").exists()
     assert not (tmp_path / "b" / "figures").exists()
