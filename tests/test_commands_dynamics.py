@@ -213,8 +213,8 @@ def test_the_page_of_recordings_opens_with_what_they_want_and_whether_the_others
     assert "did not converge" in stopped
     assert chance.startswith("The 2 held-out trajectories are predicted ")
     assert use.startswith("Using the 6 unlabelled trajectories (role = unlabelled) ")
-    assert "without them, by fitted MaxEnt-IRL on the experts alone" in use
-    assert beyond.startswith("Beyond teaching where moves lead, using them is ")
+    assert "compared with fitted MaxEnt-IRL on the experts only" in use
+    assert beyond.startswith("With the same dynamics, learning the reward from them too is ")
     assert all(sentence in said for sentence in summary["in_words"])
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     shown = html.unescape(re.sub(r"<[^>]*>", "", page.split('class="said"')[1].split("</div>")[0]))

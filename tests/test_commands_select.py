@@ -293,9 +293,9 @@ def test_what_hurts_is_left_out_and_the_verdict_is_said_with_its_interval(contra
     use = found["use"]
     assert found["verdict"] == "hurt"
     assert use["low"] < use["gain"] < use["high"] < 0
-    for text in (f"({use['using']}) hurts", f"{use['gain']:+.4f} nats a step [{use['low']:+.4f}, {use['high']:+.4f}]"):
+    for text in (f"({use['using']}) hurts", f"{use['gain']:+.4f} nats per step [{use['low']:.4f}, {use['high']:.4f}]"):
         assert text in use["sentence"]
-    assert "Using the 500 unlabelled trajectories (role = unlabelled) hurt: by " in said
+    assert "Using the 500 unlabelled trajectories (role = unlabelled) hurt the prediction of held-out experts: " in said
 
 
 @pytest.mark.slow
@@ -304,7 +304,8 @@ def test_a_diagnosis_begins_with_what_held_out_experts_gain_and_its_interval(con
     said = run("diagnose", contrary, *SPLIT, "--influential", "0", "--out", tmp_path)
     found = read_json((tmp_path / "diagnosis.json").read_text(encoding="utf-8"))
     use, first = found["use"], found["evidence"][0]
-    ends = f"{use['gain']:+.4f} nats a step [{use['low']:+.4f}, {use['high']:+.4f}]"
+    sign = "" if use["low"] > 0 else "+"
+    ends = f"{use['gain']:+.4f} nats per step [{use['low']:{sign}.4f}, {use['high']:{sign}.4f}]"
     assert first.startswith(f"using the unlabelled trajectories ({use['using']}) ")
     assert f"over experts only ({use['alone']})" in first
     assert ends in first

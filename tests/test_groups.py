@@ -148,11 +148,11 @@ def test_the_sentence_names_what_is_clear_and_says_what_is_not():
         Group("guard", 5, 9, up, up, 0.4, 0.4),
     ]
     said = Breakdown("use", "who", "Using each group alone", "", groups).sentence
-    assert "tourist (+0.2000 nats a step [+0.1000, +0.3000]) helps" in said
-    assert "class (-0.2000 nats a step [-0.3000, -0.1000]) hurts" in said
-    assert "and guard (+0.2000 nats a step [+0.1000, +0.3000]) make no clear difference" in said, "p says so"
+    assert "tourist (+0.2000 nats per step [0.1000, 0.3000]) helps" in said
+    assert "class (-0.2000 nats per step [-0.3000, -0.1000]) hurts" in said
+    assert "and guard (+0.2000 nats per step [0.1000, 0.3000]) make no clear difference" in said, "p says so"
     told = Breakdown("score", "who", "Score", "", groups).sentence
-    assert told.endswith("class (-0.2000 nats a step [-0.3000, -0.1000]) is clearly below the others")
+    assert told.endswith("class (-0.2000 nats per step [-0.3000, -0.1000]) is clearly below the other groups")
     assert "no clear difference between the 2 groups" in Breakdown("score", "who", "Score", "", groups[2:]).sentence
 
 
