@@ -634,7 +634,7 @@ def test_what_has_no_standard_errors_or_intervals_says_so():
     for level in (95, -1.0):
         with pytest.raises(ValueError, match=f"level={level:g}: it must be between 0 and 1"):
             found.interval(found.theta, level)
-    with pytest.raises(ValueError, match="there is no interval from 1 resamples: draw at least two"):
+    with pytest.raises(ValueError, match="at least two resamples, not 1: draw more"):
         replace(found, theta=found.theta[:1]).interval(found.theta[:1])
     with pytest.raises(TypeError, match="warm_start='no': it must be True or False"):
         MaxEntIRL(warm_start="no").fit(mdp, expert)

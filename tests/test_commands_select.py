@@ -213,7 +213,7 @@ def test_one_expert_trajectory_that_ends_is_given_the_default_and_the_stability_
     place = park(tmp_path / "park", **EPISODES)
     words = ["select", place, *ONE_EPISODE, "--lambdas", "0.1,10", "--out", tmp_path / "out"]
     said = run(*words)
-    assert "it ends where it should, and a part of it would not. So nothing can be chosen, and the fixed" in said
+    assert "it ends at a goal or terminal state, and its parts would not, so the fixed default is used" in said
     assert f"Chosen: {DEFAULT_CANDIDATE}; " in said
     assert "helps is not known: nothing can be held out." in said
     found = read_json(run(*words, "--json", "--force"))

@@ -27,7 +27,7 @@ ONE = RBF(1.0)
 GAINS = {
     "help": (Gain(0.02, 0.01, 0.03), "helped to predict held-out experts: +0.020 nats per step [0.010, 0.030] with light pooling"),
     "unclear": (Gain(0.02, -0.01, 0.05), "made no clear difference"),
-    "hurt": (Gain(-0.02, -0.03, -0.01), "hurt the prediction of held-out experts: -0.020 nats per step [-0.030, -0.010] with light pooling"),
+    "hurt": (Gain(-0.02, -0.03, -0.01), "hurt the prediction of held-out experts: "),
 }
 WORDS = {"title": "a maze", "settings": {"lambda0": "3"}, "command": "messirl"}
 

@@ -462,7 +462,7 @@ def likelihood_ratio_test(restricted: MaximumEntropy, full: MaximumEntropy, expe
         if model.standing_.box:
             held = some_features(model.mdp_, model.standing_.box)
             raise ValueError(
-                f"the weight of {held} is at the bound theta_max, but a likelihood-ratio test needs the maximum of the "
+                f"weights are at the bound theta_max ({held}), and a likelihood-ratio test needs the maximum of the "
                 "likelihood: raise theta_max"
             )
     if not _equal(restricted.reference_, full.reference_):
