@@ -215,7 +215,7 @@ def test_one_expert_trajectory_that_ends_is_given_the_default_and_the_stability_
     said = run(*words)
     assert "it ends at a goal or terminal state, and its parts would not, so the fixed default is used" in said
     assert f"Chosen: {DEFAULT_CANDIDATE}; " in said
-    assert "helps is not known: nothing can be held out." in said
+    assert "helps: nothing can be held out." in said
     found = read_json(run(*words, "--json", "--force"))
     assert found["chosen"]["is_default"]
     assert (found["candidates"], found["units"], found["use"], found["verdict"]) == ([], 0, None, None)
@@ -450,7 +450,7 @@ def test_trajectories_have_their_own_names_and_episodes_are_diagnosed(run, tmp_p
     ("words", "message"),
     [
         (["--expert", "role = expert"], "there are no unlabelled trajectories to diagnose"),
-        ([*SPLIT, "--method", "em"], "--method em has no penalty to diagnose: leave --method out"),
+        ([*SPLIT, "--method", "em"], "--method em has no penalty to diagnose: omit --method"),
     ],
 )
 def test_what_cannot_be_diagnosed_is_one_sentence(folder, fails, tmp_path, words, message):
@@ -474,7 +474,7 @@ def test_what_cannot_be_held_out_is_said_before_the_fit(folder, capsys, tmp_path
 def test_one_expert_that_ends_has_nobody_to_be_judged_by(fails, tmp_path):
     place = park(tmp_path / "park", **EPISODES)
     line = fails("diagnose", place, *ONE_EPISODE, "--out", tmp_path / "out")
-    assert "nothing can be held out to judge the others by; give at least two with --expert" in line
+    assert "nothing can be held out to judge the unlabelled ones; give at least two with --expert" in line
 
 
 # ------------------------------------------------------------ pages

@@ -653,7 +653,7 @@ def test_messirl_fit_reads_the_labels_of_the_folder_from_files(folders, run, tmp
     ("words", "said"),
     [
         (["--unlabelled", "role = unlabelled"], "--unlabelled and --unlabelled-from both name"),
-        (["--method", "em"], "--method em weighs every trajectory anew in each round, and reads none from files"),
+        (["--method", "em"], "--method em weights every trajectory anew in each round and cannot read them from files"),
         (["--dynamics", "estimated"], "--unlabelled-from goes with --dynamics known"),
         (["--n-unlabelled", "3"], "--n-unlabelled without --unlabelled"),
     ],

@@ -91,7 +91,7 @@ def bootstrap(
     if len(own) < 2:
         raise ValueError("groups names one individual only, which cannot be resampled: give no groups, or more data")
     if unlabelled is None and unlabelled_groups is not None:
-        raise ValueError("unlabelled_groups is given without unlabelled trajectories: leave it out")
+        raise ValueError("unlabelled_groups is given without unlabelled trajectories: omit it")
     others = None if unlabelled is None else _members("unlabelled_groups", unlabelled_groups, len(unlabelled))
     draws = []
     for _ in range(whole("n", n, least=0)):

@@ -241,7 +241,7 @@ def plain_names(columns: Sequence[str]) -> list[str]:
 def _of_candidates(others: str, use: Any) -> str:
     """Say whether the unlabelled trajectories help, from the two candidates that a selection compares."""
     verdict, _ = use_of({"": use.gain})
-    what = _compared(use.gain, f"{quoted(str(use.alone))} on the experts only", f" with {quoted(str(use.using))},")
+    what = _compared(use.gain, f"{quoted(str(use.alone))} on the experts only", f" by {quoted(str(use.using))},")
     return f"Using the {others} {verdict} {VERB[verdict]} held-out experts: {what}."
 
 
