@@ -330,14 +330,14 @@ WRONG = {
         "'role' holds unlabelled (6), expert (4), test (2)",
     ),
     "column": ([*FITTED, "--expert", "king = 1"], "there is no column 'king'"),
-    "all taken": ([*FITTED, "--unlabelled", "trajectory_id >= 0"], "take every trajectory"),
+    "all taken": ([*FITTED, "--unlabelled", "trajectory_id >= 0"], "select every trajectory"),
     "all expert": (
         [*FITTED, "--expert", "role != king", "--unlabelled", "role = expert"],
         "the expert's: widen it",
     ),
     "both": ([*FITTED, "--expert", "role != king", "--test", "role = test"], "in both --test and --expert"),
     "too many": ([*FITTED, "--expert", "role = expert", "--n-expert", "9"], "but there are only 4 such"),
-    "none named": ([*FITTED, "--n-unlabelled", "2"], "--n-unlabelled without --unlabelled"),
+    "none named": ([*FITTED, "--n-unlabelled", "2"], "--n-unlabelled has no effect without --unlabelled"),
     "grid": ([*FITTED, "--grid", "1"], "a grid of 1 centres in 2 coordinates: give 2 … 100"),
 }
 

@@ -272,7 +272,7 @@ def test_a_best_rank_that_its_interval_does_not_carry_is_said_to_be_unclear():
     assert "MaxEnt-IRL has the best mean rank of 2 methods, 1.560 [1.000, 2.000]" in said, "ranks end there"
     ranks["overall"]["MaxEnt"] = Gain(1.1, 1.05, 1.15)
     said = ContestRecord("benchmark", ["MaxEnt", "MESSI"], cells, ranks, "").in_words[0]
-    assert said.endswith("1.440 to 1.710).")
+    assert said.endswith("[1.440, 1.710].")
 
 
 def test_without_gymnasium_its_problems_are_left_out_with_a_sentence(tmp_path, monkeypatch):
