@@ -102,7 +102,7 @@ def test_the_csv_holds_the_estimates(made, run, tmp_path):
 
 ERRORS = "needs standard errors, which are valid for a fit to the experts only without a penalty: use --method maxent"
 REFUSED = [
-    (["@roads", "--ratio", "time"], "--ratio time is not a ratio: give two features separated by a slash, as time/toll"),
+    (["@roads", "--ratio", "time"], "--ratio time is not a ratio: give two features separated by a slash"),
     (
         ["@roads", "--ratio", "time/tun"],
         "--ratio time/tun: there is no feature 'tun'; there are time, turn, const; did",

@@ -25,7 +25,7 @@ mpl.use("Agg")
 BAD = "<script>alert('$x_1$')</script>\n\x00" + "long " * 40
 ONE = RBF(1.0)
 GAINS = {
-    "help": (Gain(0.02, 0.01, 0.03), "helped to predict held-out experts: +0.020 nats per step [0.010, 0.030] by light pooling"),
+    "help": (Gain(0.02, 0.01, 0.03), "helped to predict held-out experts: +0.020 nats per step [0.010, 0.030] by"),
     "unclear": (Gain(0.02, -0.01, 0.05), "made no clear difference"),
     "hurt": (Gain(-0.02, -0.03, -0.01), "hurt the prediction of held-out experts: "),
 }

@@ -406,7 +406,10 @@ def test_named_places_move_as_was_seen(read):
     problem = record.problem
     assert problem.mdp.state_names == ("home", "shop", "pay", "help")
     assert [one.states.tolist() for one in problem.trajectories] == [[0, 1, 2], [0, 3]]
-    assert record.said["moves"] == "5, those that were seen, and one to itself of each of 2 places that no trajectory leaves"
+    assert (
+        record.said["moves"]
+        == "5, those that were seen, and one to itself of each of 2 places that no trajectory leaves"
+    )
     assert_allclose(problem.mdp.features, np.eye(4))
     ended = read(text, place="page", coordinates=False, indicator=True, terminal=["pay"], discount=1.0)
     assert [one.states.tolist() for one in ended.problem.trajectories] == [[0, 1, 2]]

@@ -143,7 +143,7 @@ def test_the_source_is_never_written_over(run, tracks):
         (["--grid", "1", "--coordinates"], "--discount: is not given, and there is no default: give the weight"),
         (["--grid", "1", "--coordinates", "--discount", "1"], "--discount: is 1, but nothing ends a trajectory: give"),
         (["--grid", "1", "--discount", "0.9"], "features: none is given: give --mean COLUMN"),
-        (["--coordinates", "--discount", "0.9"], "tracks.csv: positions need a discretisation into places: give --grid SIZE"),
+        (["--coordinates", "--discount", "0.9"], "tracks.csv: positions need a discretisation into places: give"),
         ([*SQUARES, "--hexagons", "1"], "--grid: and --hexagons are both given: choose one of them"),
         ([*SQUARES, "--id", "tier"], "tracks.csv: there is no column 'tier' (--id): it has 'animal', 'frame'"),
         ([*SQUARES, "--x", "y", "--y", "y"], "tracks.csv: --x and --y are both column 'y': give each a column"),

@@ -257,7 +257,7 @@ def test_settings_name_every_similarity_of_sequences():
     ("settings", "message"),
     [
         ({"similarity": "dtw"}, "--similarity dtw needs coordinates of every state: give x and y, or use edit"),
-        ({"similarity": "visited", "scale": 2.0}, "--scale has no effect with --similarity visited, only with exponential or edit or dtw"),
+        ({"similarity": "visited", "scale": 2.0}, "only with exponential or edit or dtw"),
         ({"similarity": "edit", "standardise_counts": False}, "--no-standardise has no effect"),
     ],
 )

@@ -116,9 +116,10 @@ class Breakdown:
         for sign, verb in ((1, "help"), (-1, "hurt"), (0, "make")):
             some = [group for group in self.groups if group.sign == sign]
             if some:
-                does = (verb if use and len(some) > 1 else f"{verb}s") + ("" if sign else " no clear difference")
+                does = (verb if len(some) > 1 else f"{verb}s") + ("" if sign else " no clear difference")
+                gain = {1: "positive", -1: "negative", 0: "no clear difference"}[sign]
                 shown = _some([f"{group.name} ({group.value})" for group in some])
-                out.append(f"{shown} {does}" if use else f"{does} {'' if sign else 'to '}{shown}")
+                out.append(f"{shown} {does}" if use else f"{gain} for {shown}")
         return out
 
     def _differences(self) -> list[str]:

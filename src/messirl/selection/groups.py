@@ -104,5 +104,5 @@ def use_by_group(
             f"The gain on held-out experts of each group, in nats per step, from all unlabelled trajectories ({USING}) "
             f"over the experts only ({ALONE})."
         )
-        out.append(Breakdown("gain", column, "Using all of them, for experts", told, gains, whole[0]))
+        out.append(Breakdown("gain", column, "Gain from all unlabelled ones, for experts", told, gains, whole[0]))
     return out
