@@ -137,20 +137,20 @@ def test_convert_makes_no_folder_that_is_named_like_a_table(run, tmp_path, name)
     [
         (
             ["--method", "messi", "--ridge", "1"],
-            "--ridge is of --method maxent, and would change nothing with --method m",
+            "--ridge has no effect with --method messi, only with maxent",
         ),
-        (["--method", "em", "--ridge", "1"], "--ridge is of --method maxent"),
-        (["--method", "messi", "--eta", "7"], "--eta is of --method em"),
-        (["--method", "messi", "--step-size", "2"], "--step-size is of --solver paper"),
-        (["--similarity", "complete", "--sigma", "3"], "--sigma is of --similarity rbf"),
-        (["--scale", "3"], "--scale is of --similarity exponential"),
-        (["--similarity", "complete", "--no-standardise"], "--no-standardise would change nothing"),
-        (["--method", "maxent", "--ridge", "0", "--standardise"], "--standardise is of the ridge, and there is none"),
-        (["--reference-strength", "2"], "--reference-strength is of --reference unlabelled, which is not given"),
-        (["--method", "em", "--unlabelled-weight", "0.1"], "--unlabelled-weight is not of --method em"),
-        (["--method", "em", "--objective", "choices"], "--objective choices does not go with --solver paper"),
-        ([*COUNTS, "--solver", "paper", "--reference", "unlabelled"], "--reference does not go with --solver paper"),
-        ([*COUNTS, "--entropy", "noncausal", "--reference", "unlabelled"], "--reference does not go with --entropy n"),
+        (["--method", "em", "--ridge", "1"], "--ridge has no effect with --method em, only with maxent"),
+        (["--method", "messi", "--eta", "7"], "--eta has no effect with --method messi, only with em"),
+        (["--method", "messi", "--step-size", "2"], "--step-size has no effect with --solver lbfgs, only with paper"),
+        (["--similarity", "complete", "--sigma", "3"], "--sigma has no effect with --similarity complete"),
+        (["--scale", "3"], "--scale has no effect with --similarity rbf, only with exponential"),
+        (["--similarity", "complete", "--no-standardise"], "--no-standardise has no effect"),
+        (["--method", "maxent", "--ridge", "0", "--standardise"], "--standardise has no effect without a ridge"),
+        (["--reference-strength", "2"], "--reference-strength has no effect without --reference unlabelled"),
+        (["--method", "em", "--unlabelled-weight", "0.1"], "--unlabelled-weight has no effect with --method em"),
+        (["--method", "em", "--objective", "choices"], "--objective choices cannot be combined with --solver paper"),
+        ([*COUNTS, "--solver", "paper", "--reference", "unlabelled"], "--reference cannot be combined with --solver"),
+        ([*COUNTS, "--entropy", "noncausal", "--reference", "unlabelled"], "--reference cannot be combined with --ent"),
     ],
 )
 def test_an_option_of_another_method_is_refused(run, tmp_path, words, message):
@@ -177,7 +177,7 @@ def test_evaluate_says_in_what_the_folder_is_another_problem(run, tmp_path, name
     other = park(tmp_path / "other", **{name.replace(".", "__"): PARK[name].replace(old, new)})
     code, _, said = run("evaluate", tmp_path / "out", other, "--out", tmp_path / "f")
     assert code == 0
-    assert "the folder is another problem than the one the model was fitted to" in said
+    assert "the folder differs from the problem that the model was fitted to" in said
     assert message in said
 
 
@@ -342,7 +342,7 @@ def test_a_table_of_estimates_is_refused_for_trajectories_that_were_not_fitted_t
     model = MaxEntIRL().fit(mdp, expert)
     assert estimation_table(model, expert).n_trajectories == 4
     others = Trajectories.from_lists([[0, 2, 1, 0], [0, 2, 0, 2], [0, 1, 0, 1]])
-    with pytest.raises(ValueError, match="not the trajectories the model was fitted to"):
+    with pytest.raises(ValueError, match="other trajectories than the model was fitted to"):
         estimation_table(model, others)
 
 
@@ -460,14 +460,14 @@ def test_one_resample_makes_no_interval_and_few_are_remarked_on(run, tmp_path):
     some = ["--lambdas", "0.1", "--cv", "2", "--no-report", "--out", tmp_path / "out"]
     code, _, said = run("select", folder, "--bootstrap", "2", *some)
     assert code == 0
-    assert "note: intervals from 2 resamples are rough, and often too short: take more than 40" in said
+    assert "note: intervals from 2 resamples are rough and often too short: use more than 40" in said
 
 
 def test_too_few_experts_to_hold_out_twice_are_found_before_the_work(run, tmp_path):
     folder = park(tmp_path / "park")
     code, _, said = run("select", folder, "--expert", "age > 9", "--nested", "--out", tmp_path / "out")
     assert code == 2
-    assert "--nested holds out one expert trajectory (or group) twice" in said
+    assert "--nested needs at least three expert trajectories (or groups)" in said
     assert "select: " not in said  # no progress: no work was done
     assert not (tmp_path / "out").exists()
 
@@ -583,7 +583,7 @@ def test_noise_that_is_no_error_of_positions_is_refused(run, tmp_path, noise):
     (tmp_path / "track.csv").write_text("id,t,x,y\n" + "".join(f"a,{i},{i},{i % 3}\n" for i in range(9)))
     code, _, said = run("import", tmp_path / "track.csv", tmp_path / "to", *SQUARES, "--noise", noise)
     assert code == 2
-    assert f"--noise: is {float(noise):g}, where places are 1 apart: give the error of positions" in said
+    assert f"--noise: is {float(noise):g}, but places are 1 apart: give the error of positions" in said
 
 
 def test_a_unit_that_cannot_be_computed_with_is_answered_with_one_remedy(tmp_path):
@@ -625,10 +625,10 @@ def test_a_discount_next_to_1_needs_a_horizon(run, tmp_path):
 def test_what_has_no_standard_errors_or_intervals_says_so():
     mdp = MDP(np.eye(2)[[[0, 1], [1, 0]]], np.array([[0.0], [1.0]]), discount=0.5)
     expert = Trajectories.from_lists([[0, 1] * 9, [1, 1, 0] * 6, [0, 0, 1] * 6])
-    with pytest.raises(TypeError, match="BehaviourCloning has no standard errors: give a fit by maximum entropy"):
+    with pytest.raises(TypeError, match="BehaviourCloning has no standard errors: give a maximum-entropy fit"):
         estimation_table(BehaviourCloning().fit(mdp, expert), expert)
     model = MaxEntIRL(ridge=0.1).fit(mdp, expert)
-    with pytest.raises(ValueError, match="groups has labels that are NaN or None: give every trajectory one"):
+    with pytest.raises(ValueError, match="groups has labels that are NaN or None: give every trajectory a label"):
         estimation_table(model, expert, [None, "a", "b"])
     with pytest.raises(ValueError, match="there is no feature 0; there are 0"):
         weight_ratio(estimation_table(model, expert), 0, 1)
@@ -636,9 +636,9 @@ def test_what_has_no_standard_errors_or_intervals_says_so():
         bootstrap(model, mdp, expert, n=-1)
     found = bootstrap(model, mdp, expert, n=2, random_state=0)
     for level in (95, -1.0):
-        with pytest.raises(ValueError, match=f"level={level:g}: it must be between 0 and 1"):
+        with pytest.raises(ValueError, match=f"level={level:g}: must be between 0 and 1"):
             found.interval(found.theta, level)
-    with pytest.raises(ValueError, match="there is no interval from 1 resamples: draw at least two"):
+    with pytest.raises(ValueError, match="at least two resamples, not 1: draw more"):
         replace(found, theta=found.theta[:1]).interval(found.theta[:1])
     with pytest.raises(TypeError, match="warm_start='no': it must be True or False"):
         MaxEntIRL(warm_start="no").fit(mdp, expert)

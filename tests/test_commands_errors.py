@@ -72,7 +72,7 @@ WRONG = [
     (["fit", "@grid-fit"], "holds neither states.parquet nor states.csv"),
     (["fit", "@grid", "--nonsense"], "--nonsense"),
     (["fit", "@grid", "@roads"], "unrecognized arguments: .*roads"),
-    (["fit", "@none"], "none holds no trajectory"),
+    (["fit", "@none"], "none has no trajectories"),
     (["fit", "@still"], "no expert trajectory makes a step"),
     (["fit", "@endless"], "discount=1 with no horizon, no terminal state and no goal: no trajectory ends"),
     (
@@ -84,12 +84,12 @@ WRONG = [
     (["fit", "@grid", "--expert", "colour = red"], "no column 'colour': the columns are role, trajectory_id, x"),
     (["fit", "@grid", "--expert", "x = red"], "'x' cannot be compared with 'red': give a number"),
     (["fit", "@grid", "--expert", "role > expert"], "no order: compare it with = or !="),
-    (["fit", "@grid", *EXPERT, "--test", "role != unlabelled"], "12 trajectories are in --test and in --expert"),
-    (["fit", "@grid", *EXPERT, "--unlabelled", "role != expert", "--test", "role = test"], "8 .* and in --unlabelled"),
-    (["fit", "@park", "--expert", "age > 9", "--test", "age >= 40"], "1 trajectory is in --test and in --expert"),
-    (["fit", "@grid", "--unlabelled", "role = expert", "--test", "role != expert"], "take every trajectory"),
+    (["fit", "@grid", *EXPERT, "--test", "role != unlabelled"], "12 trajectories are in both --test and --expert"),
+    (["fit", "@grid", *EXPERT, "--unlabelled", "role != expert", "--test", "role = test"], "8 .* and --unlabelled"),
+    (["fit", "@park", "--expert", "age > 9", "--test", "age >= 40"], "1 trajectory is in both --test and --expert"),
+    (["fit", "@grid", "--unlabelled", "role = expert", "--test", "role != expert"], "select every trajectory"),
     (["fit", "@grid", *EXPERT, "--unlabelled", "role = expert"], "all trajectories of --unlabelled are the expert's"),
-    (["fit", "@grid", "--n-unlabelled", "3"], "--n-unlabelled without --unlabelled"),
+    (["fit", "@grid", "--n-unlabelled", "3"], "--n-unlabelled has no effect without --unlabelled"),
     (["fit", "@grid", *EXPERT, "--n-expert", "13"], "--n-expert 13, but there are only 12"),
     (["fit", "@grid", "--n-expert", "0"], "--n-expert: '0' is not a whole number >= 1"),
     (["fit", "@grid", "--n-expert", "2.5"], "--n-expert: '2.5'"),
@@ -107,7 +107,7 @@ WRONG = [
     (["fit", "@grid", "--unlabelled-weight", "0.1"], "--unlabelled-weight needs unlabelled trajectories"),
     (["fit", "@grid", "--unlabelled-weight", "-1"], "--unlabelled-weight: '-1' is not a number >= 0"),
     (["fit", "@grid", "--method", "magic"], "choose from 'messi', 'maxent', 'em'"),
-    (["fit", "@grid", "--unlabelled", "role = unlabelled", "--theta-max", "none"], "--theta-max none is for maxent"),
+    (["fit", "@grid", "--unlabelled", "role = unlabelled", "--theta-max", "none"], "none needs --method maxent"),
     (["fit", "@grid", "--theta-max", "0"], "'0' is not none or a number > 0"),
     (["fit", "@grid", "--sigma", "wide"], "'wide' is not median or a number > 0"),
     (["fit", "@grid", "--lambda0", "-1"], "--lambda0: '-1' is not a number >= 0"),
@@ -119,7 +119,7 @@ WRONG = [
         ["select", "@grid", "--unlabelled", "role = unlabelled", "--groups", "rol"],
         "--groups rol: .* mean 'role'?",
     ),
-    (["fit", "@grid", "--features", ","], "--features names none"),
+    (["fit", "@grid", "--features", ","], "--features names no feature"),
     (["fit", "@grid", "--features", "f_up,f_up"], "--features names 'f_up' twice: name it once"),
     (["fit", "@grid", "--entropy", "noncausal"], "needs a horizon"),
     (["fit", "@grid", "--out", "@notes.txt"], "notes.txt is a file, but a folder is needed"),
@@ -134,7 +134,7 @@ WRONG = [
     (["evaluate", "@flipped.npz", "@grid"], "flipped.npz is .*damaged"),
     (["evaluate", "@grid-fit", "@nowhere"], "nowhere: does not exist"),
     (["evaluate", "@grid-fit", "@roads"], "the model has 16 states and 4 actions, the folder 25 and 4"),
-    (["evaluate", "@park-fit", "@other"], "the states of the folder have other names"),
+    (["evaluate", "@park-fit", "@other"], "the folder names its states differently"),
     (["evaluate", "@grid-fit", "@grid", "--test", "role = nobody"], "--test 'role = nobody' matches no trajectory"),
     (["evaluate", "@park-fit", "@none"], "no step: there is nothing to score"),
     (["sample", "@cut.npz", "--length", "3"], "cut.npz is not a messirl model, or is damaged"),
@@ -299,7 +299,7 @@ def test_a_folder_without_a_choice_of_moves_is_refused(capsys, tmp_path):
     steps = "trajectory_id,step,state\nanna,0,gate\nanna,1,pond\nbob,0,pond\nbob,1,wood\ncleo,0,wood\ncleo,1,café\n"
     folder = park(tmp_path / "park", edges__csv=edges, trajectories__csv=steps)
     assert cli.main(["fit", str(folder)]) == 2
-    assert "has a choice of moves: there is nothing to learn" in capsys.readouterr().err
+    assert "allows more than one action: there is nothing to learn" in capsys.readouterr().err
 
 
 def test_everything_wrong_with_the_meta_table_is_said_at_once(capsys, tmp_path):

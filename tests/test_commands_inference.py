@@ -100,14 +100,14 @@ def test_the_csv_holds_the_estimates(made, run, tmp_path):
     assert [float(row["estimate"]) for row in rows] == pytest.approx(theta, rel=1e-12)
 
 
-ERRORS = "needs standard errors, which are valid for a fit to the experts alone without a penalty: say --method maxent"
+ERRORS = "needs standard errors, which are valid for a fit to the experts only without a penalty: use --method maxent"
 REFUSED = [
-    (["@roads", "--ratio", "time"], "--ratio time is no ratio: give two features with a slash between, as time/toll"),
+    (["@roads", "--ratio", "time"], "--ratio time is not a ratio: give two features separated by a slash"),
     (
         ["@roads", "--ratio", "time/tun"],
         "--ratio time/tun: there is no feature 'tun'; there are time, turn, const; did",
     ),
-    (["@roads", "--ratio", "time/time"], "--ratio time/time is of one feature: name two"),
+    (["@roads", "--ratio", "time/time"], "--ratio time/time names one feature twice: name two"),
     (["@roads", "--without", "left"], "--without: there is no feature 'left'; there are time, turn, const"),
     (["@roads", "--without", "time,turn,const"], "--without time,turn,const leaves no feature to fit: name fewer"),
     (["@roads", "--without", "time", "--ridge", "1"], f"--without {ERRORS}"),
@@ -156,7 +156,7 @@ def test_a_denominator_that_may_be_zero_is_told(capsys, tmp_path):
     words = ["fit", str(tmp_path / "folder"), "--ratio", "time/noise", *PLAIN, "--out", str(tmp_path / "out")]
     assert cli.main(words) == 0
     written = capsys.readouterr()
-    assert "the weight of noise may be zero, so that time/noise may be anything" in written.err
+    assert "the weight of noise may be zero, so time/noise is not bounded" in written.err
     assert "[-inf, inf]" in written.out
     found = summary(tmp_path / "out")
     assert found["ratios"][0]["fieller_low"] is None

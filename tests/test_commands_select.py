@@ -213,9 +213,9 @@ def test_one_expert_trajectory_that_ends_is_given_the_default_and_the_stability_
     place = park(tmp_path / "park", **EPISODES)
     words = ["select", place, *ONE_EPISODE, "--lambdas", "0.1,10", "--out", tmp_path / "out"]
     said = run(*words)
-    assert "it ends where it should, and a part of it would not. So nothing can be chosen, and the fixed" in said
+    assert "it ends at a goal or terminal state, and its parts would not, so the fixed default is used" in said
     assert f"Chosen: {DEFAULT_CANDIDATE}; " in said
-    assert "helps is not known: nothing can be held out." in said
+    assert "helps: nothing can be held out." in said
     found = read_json(run(*words, "--json", "--force"))
     assert found["chosen"]["is_default"]
     assert (found["candidates"], found["units"], found["use"], found["verdict"]) == ([], 0, None, None)
@@ -293,9 +293,9 @@ def test_what_hurts_is_left_out_and_the_verdict_is_said_with_its_interval(contra
     use = found["use"]
     assert found["verdict"] == "hurt"
     assert use["low"] < use["gain"] < use["high"] < 0
-    for text in (f"({use['using']}) hurts", f"{use['gain']:+.4f} nats a step [{use['low']:+.4f}, {use['high']:+.4f}]"):
+    for text in (f"({use['using']}) hurts", f"{use['gain']:+.4f} nats per step [{use['low']:.4f}, {use['high']:.4f}]"):
         assert text in use["sentence"]
-    assert "Using the 500 unlabelled trajectories (role = unlabelled) hurt: by " in said
+    assert "Using the 500 unlabelled trajectories (role = unlabelled) hurt the prediction of held-out experts: " in said
 
 
 @pytest.mark.slow
@@ -304,7 +304,8 @@ def test_a_diagnosis_begins_with_what_held_out_experts_gain_and_its_interval(con
     said = run("diagnose", contrary, *SPLIT, "--influential", "0", "--out", tmp_path)
     found = read_json((tmp_path / "diagnosis.json").read_text(encoding="utf-8"))
     use, first = found["use"], found["evidence"][0]
-    ends = f"{use['gain']:+.4f} nats a step [{use['low']:+.4f}, {use['high']:+.4f}]"
+    sign = "" if use["low"] > 0 else "+"
+    ends = f"{use['gain']:+.4f} nats per step [{use['low']:{sign}.4f}, {use['high']:{sign}.4f}]"
     assert first.startswith(f"using the unlabelled trajectories ({use['using']}) ")
     assert f"over experts only ({use['alone']})" in first
     assert ends in first
@@ -330,7 +331,7 @@ def test_the_default_is_kept_where_nothing_is_clearly_better_and_how_many_expert
     assert found["needed"] > found["units"]
     assert f"about {found['needed']:,} held-out experts would make a difference of this size significant" in said
     assert found["use"]["low"] < 0 < found["use"]["high"]
-    assert "(role = unlabelled) made no clear difference: by " in said
+    assert "(role = unlabelled) made no clear difference to predicting held-out experts: " in said
 
 
 @pytest.mark.slow
@@ -449,7 +450,7 @@ def test_trajectories_have_their_own_names_and_episodes_are_diagnosed(run, tmp_p
     ("words", "message"),
     [
         (["--expert", "role = expert"], "there are no unlabelled trajectories to diagnose"),
-        ([*SPLIT, "--method", "em"], "--method em has no penalty to diagnose: leave --method out"),
+        ([*SPLIT, "--method", "em"], "--method em has no penalty to diagnose: omit --method"),
     ],
 )
 def test_what_cannot_be_diagnosed_is_one_sentence(folder, fails, tmp_path, words, message):
@@ -473,7 +474,7 @@ def test_what_cannot_be_held_out_is_said_before_the_fit(folder, capsys, tmp_path
 def test_one_expert_that_ends_has_nobody_to_be_judged_by(fails, tmp_path):
     place = park(tmp_path / "park", **EPISODES)
     line = fails("diagnose", place, *ONE_EPISODE, "--out", tmp_path / "out")
-    assert "nothing can be held out to judge the others by; give at least two with --expert" in line
+    assert "nothing can be held out to judge the unlabelled ones; give at least two with --expert" in line
 
 
 # ------------------------------------------------------------ pages

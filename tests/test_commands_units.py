@@ -121,4 +121,4 @@ def test_a_score_below_chance_is_explained_where_it_appears(folder, tmp_path, ca
     own, chance = (row["expert"] for row in (found["scores"][0], found["scores"][-1]))
     assert own < chance
     for place in (said.err, Page(tmp_path / "out" / "report.html").text, " ".join(found["warnings"])):
-        assert "of a policy that takes every allowed action alike: the fit did not converge" in place
+        assert "of the uniform policy: the fit did not converge" in place

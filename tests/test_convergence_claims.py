@@ -264,5 +264,5 @@ def test_a_verdict_on_methods_that_rule_out_what_was_done_has_no_numbers():
     verdict, gains = judged(["model", "experts only", "uniform"], [none, none, some], np.array([2, 2, 2]), 1, [1])
     assert np.isnan(gains[0].mean)
     assert "not comparable" in str(gains[0])
-    assert "experts only on the experts alone rules some of them out" in verdict.sentence
+    assert "experts only on the experts only gives some of them zero probability" in verdict.sentence
     assert "inf" not in verdict.sentence

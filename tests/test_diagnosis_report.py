@@ -25,9 +25,9 @@ mpl.use("Agg")
 BAD = "<script>alert('$x_1$')</script>\n\x00" + "long " * 40
 ONE = RBF(1.0)
 GAINS = {
-    "help": (Gain(0.02, 0.01, 0.03), "helped: by light pooling, held-out experts are predicted 0.020"),
+    "help": (Gain(0.02, 0.01, 0.03), "helped to predict held-out experts: +0.020 nats per step [0.010, 0.030] by"),
     "unclear": (Gain(0.02, -0.01, 0.05), "made no clear difference"),
-    "hurt": (Gain(-0.02, -0.03, -0.01), "hurt: by light pooling"),
+    "hurt": (Gain(-0.02, -0.03, -0.01), "hurt the prediction of held-out experts: "),
 }
 WORDS = {"title": "a maze", "settings": {"lambda0": "3"}, "command": "messirl"}
 

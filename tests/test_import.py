@@ -168,7 +168,7 @@ def test_what_may_be_two_things_is_refused_and_what_is_named_is_taken(read):
 
 def test_columns_named_crosswise_are_said(read):
     record = read(WALK, x="y", y="x")
-    assert record.said["x"] == "column 'y' (given), though it is named like a y"
+    assert record.said["x"] == "column 'y' (given), although its name suggests y"
     assert middles(record)["b"] == [[1.5, 2.5], [1.5, 1.5], [1.5, 0.5]]
 
 
@@ -277,7 +277,7 @@ def test_trips_of_one_place_are_dropped_and_counted(read):
     assert middles(record) == PLAIN
     assert record.numbers["trips"] == {"made": 4, "kept": 2, "dropped": {"of fewer than 2 states": 2}}
     assert record.numbers["rows"]["kept"] == 7
-    with pytest.raises(InputError, match=r"no trip is left \(2 of fewer than 2 states\)"):
+    with pytest.raises(InputError, match=r"no trajectory is left \(2 of fewer than 2 states\)"):
         read("id,t,x,y\n1,0,0.5,0.5\n2,0,1.5,0.5\n")
 
 
@@ -410,7 +410,10 @@ def test_named_places_move_as_was_seen(read):
     problem = record.problem
     assert problem.mdp.state_names == ("home", "shop", "pay", "help")
     assert [one.states.tolist() for one in problem.trajectories] == [[0, 1, 2], [0, 3]]
-    assert record.said["moves"] == "5, those that were seen, and one to itself of each of 2 places that nobody leaves"
+    assert (
+        record.said["moves"]
+        == "5, those that were seen, and one to itself of each of 2 places that no trajectory leaves"
+    )
     assert_allclose(problem.mdp.features, np.eye(4))
     ended = read(text, place="page", coordinates=False, indicator=True, terminal=["pay"], discount=1.0)
     assert [one.states.tolist() for one in ended.problem.trajectories] == [[0, 1, 2]]
@@ -538,7 +541,7 @@ def test_columns_that_do_not_change_within_trips_are_facts_of_them(read):
     assert meta["id"].tolist() == ["a", "b"]
     assert meta["species"].tolist() == ["fox", "hare"]
     assert meta["goal_given"].tolist() == [7, 7]
-    assert "left out, since they change within trips: speed" in record.said["trajectory_meta"]
+    assert "left out, since they change within trajectories: speed" in record.said["trajectory_meta"]
 
 
 def test_the_mapping_gives_later_positions_the_same_states(read):

@@ -140,10 +140,10 @@ def test_the_source_is_never_written_over(run, tracks):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--grid", "1", "--coordinates"], "--discount: is not given, and there is no default: say how much"),
-        (["--grid", "1", "--coordinates", "--discount", "1"], "--discount: is 1, but nothing ends a trip: give"),
-        (["--grid", "1", "--discount", "0.9"], "features: none is asked for: give --mean COLUMN"),
-        (["--coordinates", "--discount", "0.9"], "tracks.csv: positions are not yet places: give --grid SIZE"),
+        (["--grid", "1", "--coordinates"], "--discount: is not given, and there is no default: give the weight"),
+        (["--grid", "1", "--coordinates", "--discount", "1"], "--discount: is 1, but nothing ends a trajectory: give"),
+        (["--grid", "1", "--discount", "0.9"], "features: none is given: give --mean COLUMN"),
+        (["--coordinates", "--discount", "0.9"], "tracks.csv: positions need a discretisation into places: give"),
         ([*SQUARES, "--hexagons", "1"], "--grid: and --hexagons are both given: choose one of them"),
         ([*SQUARES, "--id", "tier"], "tracks.csv: there is no column 'tier' (--id): the columns are 'animal', 'frame'"),
         ([*SQUARES, "--x", "y", "--y", "y"], "tracks.csv: --x and --y are both column 'y': give each its own column"),
@@ -158,10 +158,10 @@ def test_the_source_is_never_written_over(run, tracks):
         ([*SQUARES, "--area", "90,90,99,99"], "tracks.csv: every row lies outside --area"),
         ([*SQUARES, "--grid", "0.00001"], "--grid: 1e-05 makes"),
         ([*SQUARES, "--step", "1e-9"], "--step: 1e-09 makes"),
-        ([*SQUARES, "--terminal", "den"], "--terminal: 'den' is no named place"),
-        ([*SQUARES, "--noise", "1", "--moves", "seen"], "--noise: needs positions, and moves between neighbours"),
-        ([*SQUARES, "--grid", "100"], "tracks.csv: no trip is left (12 of fewer than 2 states)"),
-        ([*SQUARES, "--min-states", "99"], "tracks.csv: no trip is left (12 of fewer than 99 states)"),
+        ([*SQUARES, "--terminal", "den"], "--terminal: 'den' is not a named place"),
+        ([*SQUARES, "--noise", "1", "--moves", "seen"], "--noise: needs positions and transitions between neighbours"),
+        ([*SQUARES, "--grid", "100"], "tracks.csv: no trajectory is left (12 of fewer than 2 states)"),
+        ([*SQUARES, "--min-states", "99"], "tracks.csv: no trajectory is left (12 of fewer than 99 states)"),
     ],
 )
 def test_what_would_have_to_be_guessed_is_asked_for_in_one_sentence(run, tracks, tmp_path, words, said):
@@ -209,7 +209,7 @@ REFUSED = {
     ),
     "trips of one point only": (
         table("1,0,0.5,0.5", "2,0,1.5,0.5", "3,0,1.5,0.5"),
-        "tracks.csv: no trip is left (3 of fewer than 2 states): check the columns",
+        "tracks.csv: no trajectory is left (3 of fewer than 2 states): check the columns",
     ),
     "no column of time": (
         table("1,0.5,0.5", "1,1.5,0.5", head="animal,x,y"),
@@ -252,7 +252,7 @@ READ = {
         [],
         "stamps with a time zone, as UTC",
     ),
-    "x and y exchanged on request": (table(*ROWS), ["--x", "y", "--y", "x"], "though it is named like a y"),
+    "x and y exchanged on request": (table(*ROWS), ["--x", "y", "--y", "x"], "although its name suggests y"),
     "repeated rows": (table(*ROWS, *ROWS), [], "8 read, 4 dropped (4 repeated)"),
     "two animals with one id, settled": (table(*ROWS, "1,1,5.5,5.5"), ["--same-time", "first"], "at the same time"),
     "some trips of one point": (table(*ROWS, "3,0,0.5,0.5"), [], "3, of which 2 are kept (dropped: 1 of fewer"),

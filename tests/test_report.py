@@ -517,7 +517,7 @@ def test_the_first_sentence_says_where_messi_helps_and_where_it_does_not():
     assert answers.sentences(worse, ["pit"]) == [
         "With the paper’s fixed steps, MESSI(μ1) is significantly better than MaxEnt-IRL in no domain."
     ]
-    assert re.search(r"MESSI\(μ1\) is 0\.0200? worse than MaxEnt-IRL", answers.domain_sentence(worse, "pit"))
+    assert re.search(r"MESSI\(μ1\) is worse than MaxEnt-IRL: -0\.0200? ", answers.domain_sentence(worse, "pit"))
     text = Parser(join(answers.where_not(worse, ["pit"]))).text
     assert re.search(r"MESSI\(μ1\) against MaxEnt-IRL−0\.0[12]\d*\[.*\]worse$", text)
     assert answers.sentences(Curves(results(figures=("em",))), ["pit"]) == []

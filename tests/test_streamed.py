@@ -653,9 +653,9 @@ def test_messirl_fit_reads_the_labels_of_the_folder_from_files(folders, run, tmp
     ("words", "said"),
     [
         (["--unlabelled", "role = unlabelled"], "--unlabelled and --unlabelled-from both name"),
-        (["--method", "em"], "--method em weighs every trajectory anew in each round, and reads none from files"),
+        (["--method", "em"], "--method em weights every trajectory anew in each round and cannot read them from files"),
         (["--dynamics", "estimated"], "--unlabelled-from needs --dynamics known"),
-        (["--n-unlabelled", "3"], "--n-unlabelled without --unlabelled"),
+        (["--n-unlabelled", "3"], "--n-unlabelled has no effect without --unlabelled"),
     ],
 )
 def test_messirl_fit_says_what_does_not_go_with_files(folders, capsys, tmp_path, words, said):

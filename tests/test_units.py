@@ -322,7 +322,7 @@ def test_a_score_below_chance_on_the_experts_themselves_is_explained():
     poor.reward_ = -5.0 * poor.reward_
     said = below_chance(poor, other[1])
     assert said.startswith("on the trajectories it was fitted to, the model scores -")
-    assert "counts discounted by 0.8 a step, and the score does not discount" in said
+    assert "counts discounted by 0.8 per step while the score is not discounted" in said
     assert "the penalty keeps" in said
 
 
@@ -334,8 +334,8 @@ def test_a_score_of_choices_below_chance_is_not_explained_by_counts_and_their_di
     poor.reward_ = plain.reward_ = -5.0 * plain.reward_
     said = below_chance(poor, expert)
     assert "counts" not in said
-    assert "the unlabelled trajectories were made likely as well; under the base policy what the experts do is" in said
-    assert "alike: no reward of these features was found that does better" in below_chance(plain, expert)
+    assert "likelihood of the unlabelled trajectories; the experts' actions are unlikely under the prior policy" in said
+    assert "uniform policy: no better reward of these features was found" in below_chance(plain, expert)
 
 
 def test_a_score_that_four_decimals_do_not_tell_from_chance_is_not_below_it():

@@ -47,8 +47,8 @@ def nats(value: float, places: int = 4, *, signed: bool = False) -> str:
 
 
 def nats_between(low: float, high: float) -> str:
-    """Return the interval of a difference as text: `[-0.0012, +0.0034]`."""
-    return f"[{nats(low, signed=True)}, {nats(high, signed=True)}]"
+    """Return the ends of an interval of a difference: `[-0.0012, +0.0034]`, or `[0.0012, 0.0034]` above zero."""
+    return f"[{nats(low, signed=low <= 0)}, {nats(high, signed=low <= 0)}]"
 
 
 def percentage(share: float, places: int = 2) -> str:
